@@ -14,7 +14,7 @@ use footprint::{SqlValue, TableChange};
 use mysql_replication::position::{GtidList, GtidSet, Start};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{Step, Transactions};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
 /// Rules for the tables of the recordings, and a schema in which one refers to the other.
@@ -77,8 +77,8 @@ fn shapes() -> (HashMap<String, Arc<TableShape>>, MariaDbFollowedTables) {
         on_delete: Action::Cascade,
         on_update: Action::Set,
     };
-    let followed =
-        MariaDbFollowedTables::new("news", &[table("tt", &parent), table("m", &child)], &[key]);
+    let listed = [table("tt", &parent), table("m", &child)];
+    let followed = MariaDbFollowedTables::new("news", &listed, &[key], &BTreeMap::new());
     (HashMap::from([("tt".to_owned(), parent), ("m".to_owned(), child)]), followed)
 }
 

@@ -34,6 +34,6 @@ pub use index::{FoundStatements, Index, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};
 pub use nearest::NearestLookup;
-pub use reader::{StatementReader, UnknownReads};
+pub use reader::{StatementReader, UnknownReads, is_logged_engine};
 pub use row::{RowEvent, SqlRow, SqlValue, TableChange};
 pub use saved::{InvalidReads, ReadsLoader};

@@ -5,7 +5,8 @@
 //! [`SqlColumnKind::Opaque`], and nothing is excluded by such a column. Not here: the queries that read the
 //! schema.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::reader::UnknownReads;
+use std::collections::{BTreeMap, HashMap};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// The number of columns that are distinguished; all later columns of a table count as one.
@@ -24,8 +25,8 @@ pub struct SqlSchema {
     by_name: HashMap<String, TableId>,
     /// The first table of each name in lower case.
     by_lower_case: HashMap<String, TableId>,
-    /// The names of the views.
-    views: HashSet<String>,
+    /// The names of views, and of tables whose rows can change without an event; each with the reason.
+    untracked: BTreeMap<String, String>,
     pub(crate) foreign_keys: Vec<ForeignKeyAction>,
 }
 
@@ -257,9 +258,24 @@ impl SqlSchema {
         }
     }
 
-    /// Adds the name of a view. A statement that names it reads tables that are not known here.
-    pub fn add_view(&mut self, name: &str) {
-        self.views.insert(name.to_owned());
+    /// Adds the name of a view, or of a table whose rows can change without an event of the change stream. A
+    /// statement that names it is refused, with the reason `why`.
+    pub fn add_untracked(&mut self, name: &str, why: &str) {
+        self.untracked.insert(name.to_owned(), why.to_owned());
+    }
+
+    /// The names that statements are refused for, each with the reason.
+    pub fn untracked(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.untracked.iter().map(|(name, why)| (name.as_str(), why.as_str()))
+    }
+
+    /// The reason to refuse a statement that names a table which [`SqlSchema::table_id`] does not find.
+    pub(crate) fn unknown_table(&self, name: &str) -> UnknownReads {
+        let found = self.untracked.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        match found {
+            Some((own, why)) => UnknownReads::Untracked(own.clone(), why.clone()),
+            None => UnknownReads::Table(name.to_owned()),
+        }
     }
 
     /// Adds a foreign key with an action. The database's change stream does not have the rows that it
@@ -271,7 +287,7 @@ impl SqlSchema {
     /// The table with this name, or else with this name in another case: servers differ in whether it counts.
     #[must_use]
     pub fn table_id(&self, name: &str) -> Option<TableId> {
-        if self.views.contains(name) {
+        if self.untracked.contains_key(name) {
             return None;
         }
         let exact = self.by_name.get(name);
@@ -301,13 +317,12 @@ impl SqlSchema {
     /// the same number and meaning.
     #[must_use]
     pub fn print(&self) -> u128 {
-        let SqlSchema { database, tables, by_name: _, by_lower_case: _, views, foreign_keys } =
+        let SqlSchema { database, tables, by_name: _, by_lower_case: _, untracked, foreign_keys } =
             self;
         let tables =
             tables.iter().map(|table| (&table.name, &table.columns, table.is_logged_first));
         let tables: Vec<_> = tables.collect();
-        let views: BTreeSet<&String> = views.iter().collect();
-        let text = format!("{database:?} {tables:?} {views:?} {foreign_keys:?}");
+        let text = format!("{database:?} {tables:?} {untracked:?} {foreign_keys:?}");
         xxh3_128(text.as_bytes())
     }
 
@@ -326,7 +341,8 @@ impl SqlTable {
 
     /// The columns that may have changed in an updated row. `is_changed` takes a column's position, and
     /// is not called for generated columns: they follow others, and a stream need not have them. They
-    /// count as changed with any other column.
+    /// count as changed with any other column. With a column of the primary key all columns count as changed: the
+    /// row has moved to another place, so a query without `ORDER BY` may begin with another one.
     #[must_use]
     pub fn changed(&self, is_changed: impl Fn(usize) -> bool) -> Columns {
         let (mut changed, mut generated) = (Columns::NONE, Columns::NONE);
@@ -334,6 +350,9 @@ impl SqlTable {
             if column.is_generated {
                 generated.insert(at);
             } else if is_changed(at) {
+                if column.key == ColumnKey::Primary {
+                    return Columns::ALL;
+                }
                 changed.insert(at);
             }
         }
@@ -372,7 +391,7 @@ mod tests {
         let mut with_key = schema.clone();
         with_key.add_foreign_key(action);
         let mut with_view = schema.clone();
-        with_view.add_view("v");
+        with_view.add_untracked("v", "a view");
         let others = [
             build(&["b", "a"], usual()),
             build(&["a"], usual()),

@@ -5,8 +5,8 @@
 //! | a query that the parser understands as the database does | a footprint for each table of each query block |
 //! | any other query | each table that it names, whole |
 //! | the description of a table (`SHOW COLUMNS FROM t`) | the table's definition: no row touches it |
-//! | a write, or a setting of the session | nothing; with `RETURNING`, each table that it names, whole |
-//! | one that reads what no row of the schema tells | [`UnknownReads`] |
+//! | a write, or a setting of the session | nothing; with `RETURNING` or a query, each table that it names, whole |
+//! | one that reads what no row of the schema tells, or is not on a list of `lists` | [`UnknownReads`] |
 //!
 //! Invariant: nothing that a statement reads is missing. Parsed texts are kept by their shape, within a
 //! bound. Not here: the structure of a query, and how conditions are read.
@@ -14,15 +14,20 @@
 mod block;
 mod expression;
 mod first_rows;
+mod lists;
+mod other_statements;
 mod predicate;
 mod query;
 mod shared_texts;
 
+pub use lists::is_logged_engine;
+
+use self::lists::StatementKind;
 use self::shared_texts::SharedTexts;
 use crate::footprint::{Block, Narrowing, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
-use crate::schema::{Columns, SqlSchema, TableId};
+use crate::schema::{SqlSchema, TableId};
 use sqlparser::ast;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -63,7 +68,9 @@ pub enum UnknownReads {
     Function(String),
     /// It reads a table that is not in the schema: a view, a temporary table, or of another database.
     Table(String),
-    /// It reads a variable of the session.
+    /// It reads a table whose rows can change without an event of the change stream; the reason.
+    Untracked(String, String),
+    /// It reads a variable of the session, or one of the server that is not known to be a setting.
     Variable(String),
     /// It is a statement of another kind, such as `CALL`.
     Kind(String),
@@ -80,7 +87,10 @@ impl std::fmt::Display for UnknownReads {
             UnknownReads::Table(name) => {
                 write!(f, "{name}, which is not a table of the followed database")
             }
-            UnknownReads::Variable(name) => write!(f, "the variable {name}"),
+            UnknownReads::Untracked(name, why) => write!(f, "the table {name}: {why}"),
+            UnknownReads::Variable(name) => {
+                write!(f, "the variable {name}, which is not known to be a setting")
+            }
             UnknownReads::Kind(word) => write!(f, "a statement that begins with {word}"),
         }
     }
@@ -136,13 +146,49 @@ impl StatementReader {
         statement: &Statement,
         mode: SqlMode,
     ) -> Result<Reads, UnknownReads> {
-        match kind(statement) {
-            StatementKind::Query => self.query(statement, mode),
-            StatementKind::Definition => self.definition(statement),
-            StatementKind::NoReads => Ok(Reads::default()),
-            StatementKind::Use(name) if self.schema.is_database(name) => Ok(Reads::default()),
-            StatementKind::Use(name) => Err(UnknownReads::Table(name.to_owned())),
-            StatementKind::Other(word) => Err(UnknownReads::Kind(word.to_owned())),
+        let words: Vec<&str> = statement.words().take(4).collect();
+        let refused = || {
+            let is_short = words.first().is_some_and(|first| !matches!(*first, "SHOW" | "SET"));
+            Err(UnknownReads::Kind(words[..words.len().min(2 - usize::from(is_short))].join(" ")))
+        };
+        match lists::statement_kind(&words) {
+            Some(StatementKind::Query) => self.query(statement, mode),
+            // The rows that a write returns are reads.
+            Some(StatementKind::Write)
+                if statement.parts.iter().any(|part| part.is("RETURNING")) =>
+            {
+                self.query(statement, mode)
+            }
+            // `CREATE OR REPLACE TEMPORARY TABLE` is a table of the session, too.
+            Some(StatementKind::Creation)
+                if words.iter().any(|word| word.eq_ignore_ascii_case("temporary")) =>
+            {
+                Err(UnknownReads::Kind("CREATE TEMPORARY".to_owned()))
+            }
+            Some(StatementKind::Write | StatementKind::Creation | StatementKind::NoReads) => {
+                Ok(Reads::default())
+            }
+            Some(StatementKind::Setting) => self.setting(statement, mode),
+            Some(StatementKind::Use) => {
+                let name = words.get(1).copied().unwrap_or_default();
+                let is_own = self.schema.is_database(name);
+                if is_own {
+                    Ok(Reads::default())
+                } else {
+                    Err(UnknownReads::Table(name.to_owned()))
+                }
+            }
+            Some(StatementKind::Columns) => self.columns(statement).unwrap_or_else(refused),
+            Some(StatementKind::Variables) => {
+                if other_statements::are_settings(statement) {
+                    Ok(Reads::default())
+                } else {
+                    refused()
+                }
+            }
+            // An empty text, or a comment.
+            None if statement.parts.is_empty() => Ok(Reads::default()),
+            None => refused(),
         }
     }
 
@@ -218,8 +264,9 @@ impl StatementReader {
         for (at, part) in statement.parts.iter().enumerate() {
             let Some(word) = part.word() else { continue };
             let next = statement.parts.get(at + 1);
-            if word.starts_with('@') && !word.starts_with("@@") {
-                return Err(UnknownReads::Variable(word.to_owned()));
+            if word.starts_with('@') {
+                let member = statement.parts.get(at + 2).filter(|_| next.is_some_and(is_period));
+                check_variable(word, member.map(|part| part.word().unwrap_or_default()))?;
             }
             if part.is("NEXTVAL")
                 || part.is("VALUE") && statement.parts[..at].last().is_some_and(is_next)
@@ -282,21 +329,7 @@ impl StatementReader {
                 first.eq_ignore_ascii_case("dual") || self.schema.table_id(first).is_some();
             (is_known, first.to_owned())
         };
-        if is_known { Ok(()) } else { Err(UnknownReads::Table(name)) }
-    }
-
-    /// The description of a table depends on its definition alone.
-    fn definition(&self, statement: &Statement) -> Result<Reads, UnknownReads> {
-        let mut tables = statement.words().filter_map(|word| self.schema.table_id(word));
-        let Some(table) = tables.next() else {
-            let last = statement.words().last().unwrap_or_default();
-            return Err(UnknownReads::Table(last.to_owned()));
-        };
-        let condition = crate::condition::Condition::Never;
-        let reads = TableReads { condition, used: Columns::NONE, ..TableReads::whole(table) };
-        let form =
-            ReadsForm { blocks: vec![Block { tables: vec![reads] }], ..ReadsForm::default() };
-        Ok(Reads::new(form, Vec::new()))
+        if is_known { Ok(()) } else { Err(self.schema.unknown_table(&name)) }
     }
 }
 
@@ -406,67 +439,19 @@ fn may_precede_parenthesis(part: &Part) -> bool {
     WORDS.iter().any(|word| part.is(word)) || part.is("AGAINST") || part.is("INTERVAL")
 }
 
-/// Whether a word names a setting that gives the texts of statements another meaning, or shows rows that are not
-/// committed.
-fn is_session_setting(word: &str) -> bool {
-    let word = word.to_ascii_lowercase();
-    let starts =
-        ["sql_mode", "character_set", "collation", "tx_isolation", "transaction_isolation"];
-    starts.iter().any(|start| word.starts_with(start))
-}
-
-/// `CREATE OR REPLACE TEMPORARY TABLE` is a table of the session, too.
-fn is_temporary(word: &str) -> bool {
-    word.eq_ignore_ascii_case("temporary")
-}
-
-/// The kind of a statement, by its first words.
-enum StatementKind<'s> {
-    Query,
-    Definition,
-    NoReads,
-    Use(&'s str),
-    Other(&'s str),
-}
-
-fn kind(statement: &Statement) -> StatementKind<'_> {
-    let mut words = statement.words();
-    let first = words.next().unwrap_or_default();
-    let second = words.next().unwrap_or_default().to_ascii_uppercase();
-    match first.to_ascii_uppercase().as_str() {
-        "SELECT" | "WITH" | "TABLE" | "VALUES" => StatementKind::Query,
-        "SHOW" => match second.as_str() {
-            "COLUMNS" | "FIELDS" | "INDEX" | "INDEXES" | "KEYS" | "FULL" => {
-                StatementKind::Definition
-            }
-            "CREATE" if words.next().is_some_and(|word| word.eq_ignore_ascii_case("TABLE")) => {
-                StatementKind::Definition
-            }
-            "VARIABLES" | "WARNINGS" | "ERRORS" | "CHARACTER" | "COLLATION" | "ENGINES"
-            | "GLOBAL" | "SESSION" => StatementKind::NoReads,
-            _ => StatementKind::Other(first),
-        },
-        "DESCRIBE" | "DESC" if second != "SELECT" => StatementKind::Definition,
-        "CREATE" if statement.words().take(4).any(is_temporary) => {
-            StatementKind::Other("CREATE TEMPORARY")
+/// Refuses a variable, with or without a scope before it, that is not a setting: one of the session may hold what
+/// another statement has read. `@@timestamp` is the time of day.
+fn check_variable(first: &str, member: Option<&str>) -> Result<(), UnknownReads> {
+    let is_scope = |word: &str| {
+        ["@@global", "@@session", "@@local"].iter().any(|scope| word.eq_ignore_ascii_case(scope))
+    };
+    let is_known = match member {
+        Some(name) => is_scope(first) && lists::is_setting(name),
+        None => {
+            let is_clock = first.eq_ignore_ascii_case("@@timestamp");
+            is_clock || first.strip_prefix("@@").is_some_and(lists::is_setting)
         }
-        // MariaDB: `SET STATEMENT … FOR SELECT …` is a query, and rows that a write returns are reads.
-        "SET" if second == "STATEMENT" && statement.words().any(is_session_setting) => {
-            StatementKind::Other("SET STATEMENT")
-        }
-        "SET" if second == "STATEMENT" => StatementKind::Query,
-        "INSERT" | "REPLACE" | "DELETE"
-            if statement.parts.iter().any(|part| part.is("RETURNING")) =>
-        {
-            StatementKind::Query
-        }
-        "USE" => StatementKind::Use(statement.words().nth(1).unwrap_or_default()),
-        "INSERT" | "REPLACE" | "UPDATE" | "DELETE" | "TRUNCATE" | "CREATE" | "ALTER" | "DROP"
-        | "RENAME" => StatementKind::NoReads,
-        "SET" | "BEGIN" | "START" | "COMMIT" | "ROLLBACK" | "SAVEPOINT" | "RELEASE" | "LOCK"
-        | "UNLOCK" => StatementKind::NoReads,
-        // An empty text, or a comment.
-        "" if statement.parts.is_empty() => StatementKind::NoReads,
-        _ => StatementKind::Other(first),
-    }
+    };
+    let name = || member.map_or(first.to_owned(), |member| format!("{first}.{member}"));
+    if is_known { Ok(()) } else { Err(UnknownReads::Variable(name())) }
 }

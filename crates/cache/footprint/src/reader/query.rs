@@ -7,7 +7,7 @@
 use super::block::{BlockBuilder, Place, Source, is_comparable};
 use super::first_rows::first_rows;
 use super::predicate::{Membership, Predicates, place};
-use super::{Stop, UnknownReads};
+use super::{Stop, UnknownReads, check_variable};
 use crate::condition::Operand;
 use crate::footprint::{Reads, ReadsForm};
 use crate::functions::{self, Function};
@@ -362,7 +362,6 @@ impl Walk<'_> {
         let (first, second) =
             (names.next().transpose()?.unwrap_or_default(), names.next().transpose()?);
         absent(&[names.next().is_some()])?;
-        let unknown = || Stop::Unknown(UnknownReads::Table(name.to_string()));
         let table = match second {
             None if first.eq_ignore_ascii_case("dual") => return Ok(None),
             None if self.is_common_table(first) => {
@@ -370,8 +369,9 @@ impl Walk<'_> {
             }
             None => first,
             Some(table) if self.schema.is_database(first) => table,
-            Some(_) => return Err(unknown()),
+            Some(_) => return Err(Stop::Unknown(UnknownReads::Table(name.to_string()))),
         };
+        let unknown = || Stop::Unknown(self.schema.unknown_table(table));
         let id = self.schema.table_id(table).ok_or_else(unknown)?;
         Ok(Some(Source::new(alias.unwrap_or(table), Some(id))))
     }
@@ -389,11 +389,14 @@ impl Walk<'_> {
             {
                 Ok(())
             }
-            Expr::Identifier(name) if name.value.starts_with('@') => variable(name),
+            Expr::Identifier(name) if name.value.starts_with('@') => variable(name, None),
             Expr::CompoundIdentifier(names)
                 if names.iter().any(|name| name.value.starts_with('@')) =>
             {
-                names.first().map_or(Ok(()), variable)
+                match names.as_slice() {
+                    [first, member] => variable(first, Some(member)),
+                    _ => Err(Stop::Inexact),
+                }
             }
             Expr::Identifier(name) => self.use_column(None, &name.value),
             Expr::CompoundIdentifier(names) => match names.as_slice() {
@@ -466,13 +469,10 @@ impl Walk<'_> {
     }
 }
 
-/// A variable of the server is a setting; one of the session may hold what another statement read.
-fn variable(name: &Ident) -> Result<(), Stop> {
-    if name.value.starts_with("@@") {
-        Ok(())
-    } else {
-        Err(Stop::Unknown(UnknownReads::Variable(name.value.clone())))
-    }
+/// A variable, with or without a scope before its name.
+fn variable(first: &Ident, member: Option<&Ident>) -> Result<(), Stop> {
+    let member = member.map(|member| member.value.as_str());
+    check_variable(&first.value, member).map_err(Stop::Unknown)
 }
 
 /// The blocks of a query, without those of its subqueries.

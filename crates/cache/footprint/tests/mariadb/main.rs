@@ -5,6 +5,7 @@
 //! `PROPTEST_CASES` their number; a failure names the seed of its case. Not here: single statements
 //! (`tests/reader.rs`).
 
+mod lists;
 mod nearest;
 mod predicates;
 mod statements;

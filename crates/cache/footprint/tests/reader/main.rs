@@ -162,7 +162,15 @@ fn the_kind_of_a_statement_decides_what_it_reads() {
         ("SHOW COLUMNS FROM post", &["-post", "-post id=1 -> id=2"]),
         ("SHOW FULL COLUMNS FROM `post`", &["-post"]),
         ("DESCRIBE post", &["-post"]),
-        ("SHOW CREATE TABLE post", &["-post"]),
+        ("SHOW FIELDS IN post IN site LIKE 't%'", &["-post"]),
+        ("desc site.post title", &["-post"]),
+        ("SHOW SESSION VARIABLES LIKE 'sql_mode'", &["-post"]),
+        ("SHOW VARIABLES WHERE Variable_name IN ('sql_mode', 'time_zone')", &["-post"]),
+        ("SELECT @@SESSION.sql_mode, @@version", &["-post"]),
+        ("SET sql_mode = REPLACE(@@sql_mode, 'ONLY_FULL_GROUP_BY', '')", &["-post"]),
+        ("SET SESSION transaction_isolation = 'READ-COMMITTED', autocommit = 1", &["-post"]),
+        ("SET time_zone = (SELECT title FROM post WHERE id = 5)", &["+post id=5"]),
+        ("SELECT CONCAT(@@session.time_zone, id) || 'x' FROM post", &["+post"]),
         ("UPDATE post SET title = 'a' WHERE id = 5", &["-post id=5"]),
         ("SET NAMES utf8mb4", &["-post"]),
         ("START TRANSACTION", &["-post"]),
@@ -273,7 +281,10 @@ fn a_name_is_looked_up_as_the_database_does() {
         ("SELECT COUNT(*) FROM post P WHERE P.AUTHOR = 5", &["+post author=5", "-post"]),
         ("SELECT `a``b`.* FROM post `a``b`", &["+post title=a -> title=b"]),
         ("SELECT site.post.* FROM site.post", &["+post title=a -> title=b"]),
-        ("SELECT p.title FROM post p, (SELECT 1 AS id) q", &["+post title=a -> title=b", "-post id=1 -> id=2"]),
+        (
+            "SELECT p.title FROM post p, (SELECT 1 AS score) q",
+            &["+post title=a -> title=b", "-post score=1 -> score=2"],
+        ),
         // `author` is that of `q`, which is another value where `post` has no row.
         (
             "SELECT COUNT(*) FROM post RIGHT JOIN (SELECT id AS author FROM meta) q USING (author)
@@ -298,6 +309,77 @@ fn names_of_tables_may_differ_in_case_alone() {
         assert_eq!(own, reader.schema().table_id(name));
     }
     check(&[("SELECT ID FROM POST WHERE Id = 5", &["+post id=5", "-post"])]);
+}
+
+#[test]
+fn a_statement_that_is_on_no_list_is_refused() {
+    refused(&[
+        // The state of the server, or statistics.
+        "SHOW GLOBAL STATUS",
+        "SHOW SESSION STATUS LIKE 'Questions'",
+        "SHOW VARIABLES",
+        "SHOW GLOBAL VARIABLES LIKE 'gtid%'",
+        "SHOW VARIABLES WHERE Variable_name = 'last_insert_id'",
+        "SHOW INDEX FROM post",
+        "SHOW KEYS IN post",
+        "SHOW CREATE TABLE post",
+        "SHOW WARNINGS",
+        "SHOW FULL PROCESSLIST",
+        "SHOW FULL TABLES FROM post",
+        "SELECT @@last_insert_id",
+        "SELECT @@session.warning_count, id FROM post",
+        "SELECT @@GLOBAL.gtid_binlog_pos || 'x' FROM post",
+        // No descriptions of a table of this database.
+        "SHOW COLUMNS FROM post FROM other",
+        "SHOW COLUMNS FROM post WHERE Field IN (SELECT title FROM post)",
+        "DESCRIBE other.post",
+        "DESC UPDATE post SET id = 1",
+        "DESC EXTENDED SELECT * FROM post",
+        "DESC (SELECT * FROM post)",
+        // Settings whose value is read, and those that show rows that are not committed.
+        "SET @a = (SELECT id FROM post)",
+        "SET time_zone = stored_zone()",
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        "SET tx_isolation = 'READ-UNCOMMITTED'",
+        "SET @@session.transaction_isolation = @old",
+        "SET tx_isolation = DEFAULT, sql_mode = ''",
+        "SET STATEMENT tx_isolation = 'READ-UNCOMMITTED' FOR SELECT * FROM post",
+        "SET sql_auto_is_null = 1",
+        "BEGIN NOT ATOMIC SELECT 1",
+        "START SLAVE",
+    ]);
+}
+
+/// The server returns rows in the order of an index, usually of the primary key, if nothing else is demanded.
+#[test]
+fn a_row_whose_primary_key_changes_may_become_the_first() {
+    check(&[
+        (
+            "SELECT title FROM post WHERE author = 5 LIMIT 1",
+            &["+post id=1;author=5 -> id=9;author=5", "-post id=1;author=6 -> id=9;author=6"],
+        ),
+        ("SELECT title FROM post", &["+post id=1 -> id=9", "-post score=1 -> score=2"]),
+    ]);
+}
+
+#[test]
+fn tables_whose_rows_change_without_an_event_are_refused_by_name() {
+    let mut schema = SqlSchema::new("site");
+    schema.add("post", vec![SqlColumn::new("id", "int", None, "PRI")]);
+    schema.add_untracked("remote", "its rows are elsewhere");
+    let mut reader = StatementReader::new(Arc::new(schema));
+    for sql in [
+        "SELECT * FROM post, remote",
+        "SELECT id FROM post WHERE id IN (SELECT id FROM site.Remote)",
+        "SELECT id || 'x' FROM post, remote",
+        "SHOW COLUMNS FROM remote",
+    ] {
+        let refused = reader.read(sql.as_bytes(), SqlMode::default()).map(drop);
+        let expected = UnknownReads::Untracked("remote".into(), "its rows are elsewhere".into());
+        assert_eq!(refused, Err(expected.clone()), "{sql}");
+        assert_eq!(expected.to_string(), "the table remote: its rows are elsewhere");
+    }
 }
 
 #[test]

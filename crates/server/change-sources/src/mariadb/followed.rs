@@ -12,6 +12,7 @@
 //! | a column that an update did not write | the value before |
 //! | generated columns, `BINARY`, `BIT`, undecodable text, columns that the stream left out | unknown |
 
+use super::untracked::UntrackedReason;
 use change_feed::schema::{Action, ForeignKey};
 use footprint::schema::{
     ChildAction, Columns, ForeignKeyAction, SqlColumn, SqlColumnKind, SqlSchema, TableId,
@@ -20,7 +21,7 @@ use footprint::{RowEvent, SqlRow, SqlValue, TableChange};
 use mysql_replication::event::{ColumnChange, Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{NoText, Table, Value};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The maximum number of changed rows of one table that a transaction reports; beyond it, any row of the table
@@ -36,8 +37,6 @@ pub struct FollowedTables {
     schema: Arc<SqlSchema>,
     /// The tables whose rows are not reported.
     whole: HashSet<TableId>,
-    /// For parents that the account may not see, by name in lower case: the children that follow.
-    hidden_parents: HashMap<String, Vec<TableId>>,
 }
 
 /// A table in `information_schema.TABLES`, with its columns.
@@ -60,19 +59,24 @@ pub enum RowTable {
     /// No: a change counts as one of the whole table.
     Whole(TableId),
     /// The schema does not have the table, so no statement reads it: it has been dropped or renamed since, or the
-    /// account may not see it.
+    /// account may not see it, or statements that name it are refused (`untracked`).
     Unknown,
 }
 
 impl FollowedTables {
-    /// The tables of a database with this name.
-    pub fn new(database: &str, listed: &[ListedTable<'_>], keys: &[ForeignKey]) -> FollowedTables {
+    /// The tables of a database with this name. Statements that read one of the `untracked` tables are refused.
+    pub fn new(
+        database: &str,
+        listed: &[ListedTable<'_>],
+        keys: &[ForeignKey],
+        untracked: &BTreeMap<String, UntrackedReason>,
+    ) -> FollowedTables {
         let mut schema = SqlSchema::new(database);
         for table in listed {
-            match table.shape {
-                _ if table.kind.contains("VIEW") => schema.add_view(table.name),
-                Some(shape) => schema.add(table.name, columns(shape)),
-                None => {}
+            match (untracked.get(table.name), table.shape) {
+                (Some(reason), _) => schema.add_untracked(table.name, &reason.to_string()),
+                (None, Some(shape)) => schema.add(table.name, columns(shape)),
+                (None, None) => {}
             }
         }
         let mut names: HashMap<String, usize> = HashMap::new();
@@ -87,15 +91,15 @@ impl FollowedTables {
         let innodb = listed.iter().filter(|table| table.engine.eq_ignore_ascii_case("InnoDB"));
         let innodb: Vec<TableId> = innodb.filter_map(|table| schema.table_id(table.name)).collect();
         innodb.iter().filter(|id| !whole.contains(id)).for_each(|id| schema.set_logged_first(*id));
-        let mut hidden_parents: HashMap<String, Vec<TableId>> = HashMap::new();
         for key in keys {
-            let Some(child) = schema.table_id(&key.child) else { continue };
-            match schema.table_id(&key.parent) {
-                Some(parent) => schema.add_foreign_key(action(&schema, key, child, parent)),
-                None => hidden_parents.entry(key.parent.to_lowercase()).or_default().push(child),
+            // The children of tables that are not there are not there either (`untracked`).
+            if let (Some(child), Some(parent)) =
+                (schema.table_id(&key.child), schema.table_id(&key.parent))
+            {
+                schema.add_foreign_key(action(&schema, key, child, parent));
             }
         }
-        FollowedTables { schema: Arc::new(schema), whole, hidden_parents }
+        FollowedTables { schema: Arc::new(schema), whole }
     }
 
     /// The tables as the reader of statements needs them.
@@ -170,12 +174,6 @@ impl CollectedChanges {
         if !self.is_everything && self.whole.insert(table) {
             self.whole.extend(tables.schema.following_tables(table));
         }
-    }
-
-    /// Any row of a table may have changed that the schema does not have.
-    pub fn add_unknown(&mut self, tables: &FollowedTables, name: &str) {
-        let children = tables.hidden_parents.get(&name.to_lowercase());
-        children.into_iter().flatten().for_each(|child| self.add_table(tables, *child));
     }
 
     /// Returns whether more rows of the table make no difference.

@@ -297,6 +297,9 @@ async fn definitions_that_change_apply_to_the_rows_after_them() {
         stage.shown("SET sql_mode=''; ALTER TABLE other DROP x, ADD y INT").await,
         ["other: any row"]
     );
+    // `SHOW COLUMNS` shows whether a column has an index.
+    let indexed = "CREATE INDEX i ON t (c); DROP INDEX i ON t";
+    assert_eq!(stage.shown(indexed).await, ["t: any row", "t: any row"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,6 +347,45 @@ async fn rows_that_the_stream_does_not_have_are_changes_of_whole_tables() {
     );
     let statement = "SET binlog_format = STATEMENT; INSERT INTO plain VALUES (5, 'a', 'b')";
     assert_eq!(stage.shown(statement).await, ["everything"]);
+}
+
+/// The row of `ck` goes with that of another database's table, and the log has the latter only.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_whose_rows_change_without_an_event_are_refused_with_a_warning() {
+    let server = server();
+    let tables = "CREATE DATABASE other; CREATE TABLE other.op (id INT PRIMARY KEY);
+        CREATE TABLE news (id INT PRIMARY KEY);
+        CREATE TABLE ck (id INT PRIMARY KEY, op INT, FOREIGN KEY (op) REFERENCES other.op (id) ON DELETE CASCADE);
+        CREATE TABLE below (ck INT, FOREIGN KEY (ck) REFERENCES ck (id) ON DELETE CASCADE);
+        CREATE TABLE fixed (op INT, FOREIGN KEY (op) REFERENCES other.op (id));
+        CREATE TABLE fast (id INT) ENGINE = MEMORY; CREATE VIEW v AS SELECT id FROM news;
+        INSERT INTO other.op VALUES (1); INSERT INTO ck VALUES (1, 1)";
+    server.sql_in("paper", tables).expect("tables");
+    let config = config(&server);
+    let connected = connect(&config, RowDetail::Values).await.expect("a connection");
+    let warned: Vec<&str> = connected.warnings.iter().map(|(_, why)| why.as_str()).collect();
+    let names: Vec<&str> =
+        warned.iter().filter_map(|why| why.strip_prefix("table ")?.split(':').next()).collect();
+    assert_eq!(names, ["below", "ck", "fast"], "{warned:?}");
+    assert!(warned[1].contains("other.op") && warned[2].contains("MEMORY"), "{warned:?}");
+    let mut stream = connected.stream;
+    let schema = stream.take_definitions().expect("definitions");
+    let refused: Vec<&str> = schema.untracked().map(|(name, _)| name).collect();
+    assert_eq!(refused, ["below", "ck", "fast", "v"]);
+    assert!(schema.table_id("fixed").is_some() && schema.table_id("ck").is_none());
+    // Rules only: the tables that they name. None is, here.
+    let connected = connect(&config, RowDetail::Tags).await.expect("a connection");
+    assert!(connected.warnings.is_empty(), "{:?}", connected.warnings);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_sessions_read_uncommitted_rows_is_refused() {
+    let server = server();
+    let config = config(&server);
+    server.sql("SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED").expect("a level");
+    connect(&config, RowDetail::Tags).await.map(drop).expect("rules read no rows");
+    let refused = connect(&config, RowDetail::Values).await.map(drop).expect_err("refused");
+    assert!(refused.text.contains("READ UNCOMMITTED"), "{}", refused.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@
 //! | `schema` | tables, columns and foreign keys, as the rules need them |
 //! | `stream` | connects, reads, returns whole transactions |
 //! | `touch` | converts a transaction to the tags and tables that it touches |
+//! | `untracked` | tables whose rows can change without an event |
 
 mod connection;
 mod followed;
@@ -17,6 +18,7 @@ mod partners;
 mod schema;
 mod stream;
 mod touch;
+mod untracked;
 
 pub use followed::{FollowedTables, ListedTable};
 pub use partners::PartnerQuery;

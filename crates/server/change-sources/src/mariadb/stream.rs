@@ -8,6 +8,7 @@ use super::connection::Connection;
 use super::naming::{self, Naming};
 use super::schema::{self, TableDefinitions};
 use super::touch::{self, Definitions, Tables, TransactionChanges};
+use super::untracked::UntrackedReason;
 use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::link::within;
 use crate::source::{
@@ -24,6 +25,7 @@ use mysql_replication::{
     ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Refusal, Step,
     StreamRefused, Transactions,
 };
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -50,15 +52,18 @@ pub async fn connect(
 ) -> Result<SourceConnection, StreamFault> {
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
-    let (server, warnings) = look_at(&mut connection).await?;
+    let (server, mut warnings) = look_at(&mut connection).await?;
     if detail == RowDetail::Values {
         refuse_hidden_quotes(&mut connection).await?;
+        refuse_uncommitted_reads(&mut connection).await?;
     }
     let committed = naming.committed(&mut connection).await?;
     let name = &config.server.account.database;
     let definitions = schema::read(&mut connection, name, detail).await?;
     let fits = config.rules.check(&definitions.schema);
+    let untracked = definitions.untracked.clone();
     let tables = watched(config, definitions);
+    warnings.extend(warn_untracked(&tables, &untracked));
     let transactions = Transactions::new(&naming::start(&committed), Limits::default(), tables);
     let config = config.clone();
     let stream = Stream {
@@ -118,6 +123,45 @@ async fn refuse_hidden_quotes(connection: &mut Connection) -> Result<(), StreamF
         return Err(StreamFault::unusable(why));
     }
     Ok(())
+}
+
+/// Refuses automatic dependencies where sessions read rows by default that are not committed: they may be rolled back,
+/// which is no event. `init_connect` may have set the level of this session.
+async fn refuse_uncommitted_reads(connection: &mut Connection) -> Result<(), StreamFault> {
+    let name = match connection.flavour() {
+        Flavour::MariaDb => "tx_isolation",
+        Flavour::MySql => "transaction_isolation",
+    };
+    let ask = format!("SELECT @@global.{name}, @@session.{name}");
+    let levels = connection.query(&ask).await?;
+    let is_dirty = |column| {
+        let level = levels.text(0, column).unwrap_or_default();
+        level.eq_ignore_ascii_case("READ-UNCOMMITTED")
+    };
+    if is_dirty(0) || is_dirty(1) {
+        let why = "the server's default isolation level is READ UNCOMMITTED: pages would show rows that are rolled \
+                   back later; set transaction_isolation to REPEATABLE-READ, or turn automatic dependencies off";
+        return Err(StreamFault::unusable(why));
+    }
+    Ok(())
+}
+
+/// Warnings about tables that pages are made from, and whose rows can change without an event. A view is none: nobody
+/// expects it to be followed.
+fn warn_untracked(
+    tables: &Tables,
+    untracked: &BTreeMap<String, UntrackedReason>,
+) -> impl Iterator<Item = Warning> {
+    let is_asked = |(name, reason): &(&String, &UntrackedReason)| {
+        **reason != UntrackedReason::View && tables.wants(name)
+    };
+    let effect = match tables.schema() {
+        Some(_) => "pages that read it have no automatic dependencies",
+        None => "a rule names it, and misses such changes",
+    };
+    untracked.iter().filter(is_asked).take(NAMED_MAX).map(move |(name, reason)| {
+        ("database-untracked", format!("table {name}: {reason}: {effect}"))
+    })
 }
 
 /// Checks whether a replica writes replicated transactions to its own log. If it does not, the

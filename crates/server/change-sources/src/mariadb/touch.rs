@@ -62,6 +62,11 @@ impl Tables {
         self.followed.as_ref().map(FollowedTables::schema)
     }
 
+    /// Whether changes of a table matter: for statements that read it, or for a rule.
+    pub fn wants(&self, table: &str) -> bool {
+        self.followed.is_some() || self.feed.wanted(table) != RequiredChanges::Nothing
+    }
+
     /// Adds a change to those of its transaction.
     pub fn touch(&self, change: &Change, changes: &mut TransactionChanges) {
         match &change.what {
@@ -131,7 +136,7 @@ impl Tables {
         match followed.find(table) {
             RowTable::Rows(id) => return Some((followed, id)),
             RowTable::Whole(id) => collected.add_table(followed, id),
-            RowTable::Unknown => collected.add_unknown(followed, &table.name),
+            RowTable::Unknown => {}
         }
         None
     }
@@ -139,9 +144,8 @@ impl Tables {
     /// Adds a change of a whole table.
     fn whole(&self, name: &str, collected: &mut CollectedChanges) {
         let Some(followed) = &self.followed else { return };
-        match followed.schema().table_id(name) {
-            Some(id) => collected.add_table(followed, id),
-            None => collected.add_unknown(followed, name),
+        if let Some(id) = followed.schema().table_id(name) {
+            collected.add_table(followed, id);
         }
     }
 
