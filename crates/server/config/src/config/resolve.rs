@@ -94,6 +94,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let policy = Policy { reads_lifetime_ms: reads_lifetime, ..policy };
     check_user(file)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
+    let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
     Ok(Config {
         rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
         trusted_proxies,
@@ -121,7 +122,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         esi: file.cache.esi.unwrap_or(false),
         inactive: super::inactive::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
-        wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), scheme)?,
+        wakes,
         traces: super::traces::resolve(&file.traces)?,
         cluster: super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?,
         automatic,

@@ -579,7 +579,7 @@ const REST: &[OptionRow] = &[
         "wake.url",
         "",
         "",
-        "An address that Pagewell requests at intervals, such as `/wp-cron.php`. Without `site.host`, write the whole URL. At most 16 for a site.",
+        "An address that Pagewell requests at intervals, such as `/wp-cron.php`. Without `site.host`, write the whole URL. At most 16 for a site. A document root with WordPress's `wp-cron.php` gets one for it, every minute, unless a `[[wake]]` names it.",
     ),
     row(
         "wake.every",

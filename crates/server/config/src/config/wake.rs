@@ -1,18 +1,28 @@
 //! `[[wake]]`: URLs of the site that are requested at intervals, such as WordPress's `wp-cron.php`.
 //! Cache hits do not run PHP, so background tasks that an application runs during requests would be
 //! delayed. A URL without a host gets the site's host. `wake.rs` sends the requests.
+//!
+//! A document root with WordPress's `wp-cron.php` gets a request for it by default: without it, a scheduled post would
+//! not appear as long as every request is a hit.
 
-use super::raw;
 use super::resolve::LoadError;
 use super::units::parse_duration;
+use super::{SiteConfig, raw};
 use crate::target::TargetUri;
 use http::{HeaderMap, Uri};
+use std::path::Path;
 use std::time::Duration;
 
 /// Maximum number of URLs per site.
 const WAKES_MAX: usize = 16;
 /// The shortest and the longest interval.
 const EVERY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(86_400)];
+
+/// WordPress's script for scheduled tasks, and the interval at which it is requested by default.
+const WORDPRESS_CRON: &str = "wp-cron.php";
+const WORDPRESS_EVERY: Duration = Duration::from_secs(60);
+/// The host of default requests to a site without one. WordPress uses it for nothing, except in a network of sites.
+const NO_HOST: &str = "localhost";
 
 /// A URL that is requested at intervals.
 #[derive(Clone, Debug)]
@@ -26,13 +36,31 @@ pub struct Wake {
 /// Checks and completes `[[wake]]`. `host` is the site's own, `scheme` that of URLs without one.
 pub(super) fn resolve(
     all: &[raw::Wake],
-    host: Option<&str>,
-    scheme: &'static str,
+    (host, scheme): (Option<&str>, &'static str),
+    site: &SiteConfig,
+) -> Result<Vec<Wake>, LoadError> {
+    let root = site.files.as_ref().map(|files| files.root.as_path());
+    resolve_in(all, (host, scheme), root)
+}
+
+fn resolve_in(
+    all: &[raw::Wake],
+    (host, scheme): (Option<&str>, &'static str),
+    root: Option<&Path>,
 ) -> Result<Vec<Wake>, LoadError> {
     if all.len() > WAKES_MAX {
         return Err(LoadError(format!("wake: at most {WAKES_MAX} for each site")));
     }
-    all.iter().map(|wake| one(wake, host, scheme)).collect()
+    let mut wakes =
+        all.iter().map(|wake| one(wake, host, scheme)).collect::<Result<Vec<Wake>, LoadError>>()?;
+    let is_named = all.iter().any(|wake| wake.url.contains(WORDPRESS_CRON));
+    if !is_named && root.is_some_and(|root| root.join(WORDPRESS_CRON).is_file()) {
+        let host = host.unwrap_or(NO_HOST);
+        let uri = Uri::from_static("/wp-cron.php");
+        let target = TargetUri::read(&uri, &HeaderMap::new(), host, scheme);
+        wakes.extend(target.ok().map(|target| Wake { target, every: WORDPRESS_EVERY }));
+    }
+    Ok(wakes)
 }
 
 fn one(raw: &raw::Wake, host: Option<&str>, scheme: &'static str) -> Result<Wake, LoadError> {
@@ -74,7 +102,7 @@ mod tests {
 
     fn read(url: &str, every: &str, host: Option<&str>) -> Result<(String, u64), String> {
         let raw = raw::Wake { url: url.into(), every: every.into() };
-        let read = resolve(&[raw], host, "https").map_err(|error| error.0)?;
+        let read = resolve_in(&[raw], (host, "https"), None).map_err(|error| error.0)?;
         Ok((read[0].target.uri(), read[0].every.as_secs()))
     }
 
@@ -84,6 +112,26 @@ mod tests {
         assert_eq!(read("/wp-cron.php?x=1", "1m", Some("a.test")), Ok(cron));
         let other = ("http://b.test/cron".to_owned(), 5);
         assert_eq!(read("http://B.test/cron", "5s", None), Ok(other));
+    }
+
+    #[test]
+    fn wordpress_is_asked_for_its_scheduled_tasks_unless_a_table_names_them() {
+        let root = std::env::temp_dir().join(format!("wake-{}", std::process::id()));
+        std::fs::create_dir(&root).expect("a directory");
+        let wakes = |all: &[raw::Wake], host| {
+            let read = resolve_in(all, (host, "https"), Some(&root)).map_err(|error| error.0);
+            let shown = |wake: &Wake| (wake.target.uri(), wake.every.as_secs());
+            read.expect("it can be used").iter().map(shown).collect::<Vec<_>>()
+        };
+        assert!(wakes(&[], None).is_empty(), "no WordPress");
+        std::fs::write(root.join(WORDPRESS_CRON), "").expect("a file");
+        assert_eq!(wakes(&[], None), [("https://localhost/wp-cron.php".to_owned(), 60)]);
+        assert_eq!(wakes(&[], Some("a.test")), [("https://a.test/wp-cron.php".to_owned(), 60)]);
+        let named = |url: &str| [raw::Wake { url: url.into(), every: "1d".into() }];
+        let own = wakes(&named("/wp-cron.php?doing_wp_cron"), Some("a.test"));
+        assert_eq!(own, [("https://a.test/wp-cron.php?doing_wp_cron".to_owned(), 86_400)]);
+        assert_eq!(wakes(&named("/other"), Some("a.test")).len(), 2);
+        std::fs::remove_dir_all(&root).expect("removed");
     }
 
     #[test]
