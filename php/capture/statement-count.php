@@ -16,7 +16,7 @@ return new class () {
     /** Statements that return no rows. */
     private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
 
-    /** The object of `session-rules.php`. */
+    /** The object of `session-rules.php`, from the file that loads this one. */
     public object $rules;
     /** The $wpdb and the connection of the first statement. */
     private ?object $wpdb = null;
@@ -27,11 +27,6 @@ return new class () {
     private int $seen = 0;
     /** The identifier of the database server, once it was asked for. */
     private string $server = '';
-
-    public function __construct()
-    {
-        $this->rules = require __DIR__ . '/session-rules.php';
-    }
 
     /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
     public function add(): string

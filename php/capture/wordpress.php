@@ -3,10 +3,10 @@
 /**
  * Collects the SQL statements and the option names of one WordPress request, and sends them to a Unix socket.
  *
- * PHP runs this file before the application (`auto_prepend_file`). The web server names the socket in the
+ * PHP runs this file before the application, by `prepend.php`. The web server names the socket in the
  * FastCGI parameter PAGEWELL_CAPTURE, and the request in PAGEWELL_CAPTURE_TOKEN. Without both parameters the
  * file collects nothing. WordPress itself is not changed: it takes over filters that exist before it starts.
- * At its end the file loads the `auto_prepend_file` of php.ini, which it replaces.
+ * If a file or the socket is missing, the page is made without a report.
  *
  * `report.php` in the same directory has the format.
  *
@@ -38,8 +38,14 @@
         return;
     }
 
-    $report = require __DIR__ . '/report.php';
-    $count = require __DIR__ . '/statement-count.php';
+    // The directory disappears when Pagewell stops, perhaps between two of these lines.
+    $report = @include __DIR__ . '/report.php';
+    $rules = @include __DIR__ . '/session-rules.php';
+    $count = @include __DIR__ . '/statement-count.php';
+    if (!is_object($report) || !is_object($rules) || !is_object($count)) {
+        return;
+    }
+    $count->rules = $rules;
     $capture = (object) ['hasEnded' => false];
     // How often get_option() had been called at the last load of all options, and how many loads were its own.
     $capture->asked = $capture->loads = 0;
@@ -141,11 +147,3 @@
         register_shutdown_function($send);
     });
 })();
-
-// PHP would have loaded the file of php.ini if the pool had not named this one instead.
-if (
-    (string) get_cfg_var('auto_prepend_file') !== ''
-    && stream_resolve_include_path((string) ini_get('auto_prepend_file')) === __FILE__
-) {
-    require_once get_cfg_var('auto_prepend_file');
-}

@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+/// The place in `postinst` of the file that PHP runs.
+const PREPEND: &str = "@prepend.php@";
 /// Files that an operator may have changed, and an upgrade leaves alone.
 const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
 /// The fields of the program's package, apart from those that every package has.
@@ -143,10 +145,17 @@ fn scripts(tree: &Path) -> Result<(), String> {
     let configuration = CONFIGURATION.map(|path| format!("{path}\n")).concat();
     write(&place.join("conffiles"), configuration.as_bytes(), 0o644)?;
     for script in SCRIPTS {
-        let from = root::repository().join("contrib/debian").join(script);
-        write(&place.join(script), &read(&from)?, 0o755)?;
+        let text = text_of("contrib/debian", script)?;
+        let text = text.replace(PREPEND, text_of("php/capture", "prepend.php")?.trim_end());
+        write(&place.join(script), text.as_bytes(), 0o755)?;
     }
     Ok(())
+}
+
+/// A text file of the repository.
+fn text_of(directory: &str, name: &str) -> Result<String, String> {
+    let path = root::repository().join(directory).join(name);
+    fs::read_to_string(&path).map_err(|error| told(&path, error))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -242,6 +251,9 @@ mod tests {
         let conffiles =
             said("dpkg-deb", &["--info", &package, "conffiles"]).expect("there are some");
         assert_eq!(conffiles, CONFIGURATION.join("\n"));
+        let script = said("dpkg-deb", &["--info", &package, "postinst"]).expect("a script");
+        let prepended = text_of("php/capture", "prepend.php").expect("it is there");
+        assert!(script.contains(&format!("<<'PHP'\n{prepended}PHP\n")), "{script}");
         for script in SCRIPTS {
             let path = root::repository().join("contrib/debian").join(script);
             said("sh", &["-n", &path.display().to_string()]).expect("a script");

@@ -78,6 +78,7 @@ impl Machine {
         let script = script
             .replace("/run/systemd/system", &self.place.path().display().to_string())
             .replace("/etc/pagewell/pagewell.toml", &self.at("pagewell.toml").display().to_string())
+            .replace("/var/lib/pagewell-php", &self.at("php").display().to_string())
             .replace("/usr/sbin/policy-rc.d", &self.at("bin/policy-rc.d").display().to_string())
             .replace("patience=120", "patience=2");
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.at("bin").display());
@@ -229,4 +230,27 @@ fn the_user_gets_access_to_the_socket_of_php_fpm() {
     machine.configure_after("0.1.0-1");
     let all = called(&machine);
     assert_eq!(all, format!("{create}{create}{joins}{create}"), "an upgrade leaves groups alone");
+}
+
+#[test]
+fn the_file_that_php_runs_stays_when_the_package_is_purged() {
+    let machine = Machine::new();
+    let file = machine.at("php/prepend.php");
+    machine.configure();
+    let mode = fs::metadata(&file).expect("it is written").permissions().mode();
+    assert_eq!(mode & 0o777, 0o644, "every user's PHP can read it");
+    assert_eq!(fs::read_dir(machine.at("php")).expect("a directory").count(), 1);
+    // An upgrade replaces it.
+    fs::write(&file, "of the version before").expect("written");
+    machine.configure_after("0.1.0-1");
+    assert_ne!(fs::read_to_string(&file).expect("text"), "of the version before");
+    let script = root::repository().join("contrib/debian/postrm");
+    let script = fs::read_to_string(script).expect("it is there");
+    let script = script.replace("/var/lib/pagewell-php", &machine.at("php").display().to_string());
+    let script = script.replace("/var/l", &machine.at("var-l").display().to_string());
+    for action in ["remove", "purge"] {
+        let mut command = Command::new("sh");
+        let output = command.args(["-c", &script, "postrm", action]).output().expect("it runs");
+        assert!(output.status.success() && file.exists(), "{action}: {output:?}");
+    }
 }

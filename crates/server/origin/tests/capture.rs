@@ -2,7 +2,7 @@
 //!
 //! `peers` sends whatever a program could send, `scripts` runs small scripts in Pagewell's own php-fpm, and
 //! `blog` renders pages of Debian's WordPress with its MariaDB. `relayed` has scripts whose connections to a
-//! MariaDB are relayed. Not here: the format alone (unit tests).
+//! MariaDB are relayed, `stopped` a php-fpm that runs on without Pagewell. Not here: the format alone (unit tests).
 
 #[path = "capture/blog.rs"]
 mod blog;
@@ -12,6 +12,8 @@ mod peers;
 mod relayed;
 #[path = "capture/scripts.rs"]
 mod scripts;
+#[path = "capture/stopped.rs"]
+mod stopped;
 
 use config::{Config, raw, resolve};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};

@@ -6,7 +6,8 @@
 //! |---|---|
 //! | [`Captures::begin`] draws the token of a request | here |
 //! | the FastCGI params name the socket and the token | `fastcgi` |
-//! | `php/capture/wordpress.php` or `php/client/src/Capture` collects the statements, and sends them | PHP |
+//! | `php/capture/prepend.php` runs `capture.php` for such a request | PHP |
+//! | `php/capture/wordpress.php` (`capture.php`) or `php/client/src/Capture` collects the statements, and sends them | PHP |
 //! | the socket accepts one report for each token, within its limits | `socket` |
 //! | the report is read | `format` |
 //!
@@ -34,7 +35,9 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 /// The names and contents of the files in the directory, for WordPress. PHP runs the first, which loads the others.
-const FILES: [(&str, &str); 4] = [
+/// A php-fpm that is not Pagewell's own runs a copy of the first that stays when the directory disappears.
+const FILES: [(&str, &str); 5] = [
+    ("prepend.php", include_str!("../../../../../php/capture/prepend.php")),
     ("capture.php", include_str!("../../../../../php/capture/wordpress.php")),
     ("statement-count.php", include_str!("../../../../../php/capture/statement-count.php")),
     ("session-rules.php", include_str!("../../../../../php/client/src/Capture/session-rules.php")),
@@ -191,8 +194,8 @@ pub struct Captures {
 
 impl Captures {
     /// Writes the files of the reporter into `directory`, opens the socket there, and serves it on a task that
-    /// ends when this is dropped. The files stay, because a php-fpm with the file as its `auto_prepend_file`
-    /// answers no request without it. Needs a tokio runtime.
+    /// ends when this is dropped. The files stay: PHP tolerates that they are missing, but needs no warning in
+    /// its log. Needs a tokio runtime.
     ///
     /// # Errors
     /// The system refuses a file, the socket, or random numbers, or other users can write to the directory: a
@@ -456,7 +459,7 @@ impl std::fmt::Display for NotCaptured {
         match self {
             NotCaptured::NoReport => f.write_str(
                 "PHP sent no report: check that the script loads the library (`library`), or that \
-                 auto_prepend_file is capture.php also with the .user.ini of the site (`wordpress`), and that \
+                 auto_prepend_file is prepend.php also with the .user.ini of the site (`wordpress`), and that \
                  the script was not killed",
             ),
             NotCaptured::CutOff => {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A WordPress with a database that executes nothing and counts correctly.
-const FAKE: &str = r#"<?php
+pub(super) const FAKE: &str = r#"<?php
 final class WP_Hook {
     public $callbacks;
     public function apply_filters($args) {
@@ -62,7 +62,7 @@ $wpdb->query('SHOW TABLES');
 "#;
 
 /// A directory with scripts that the workers can read.
-fn site(scripts: &[(&str, &str)]) -> PrivateDir {
+pub(super) fn site(scripts: &[(&str, &str)]) -> PrivateDir {
     let dir = PrivateDir::temporary("capture").expect("a directory");
     for (name, content) in scripts {
         let path = dir.path().join(name);
@@ -259,9 +259,14 @@ async fn the_capture_file_comes_back_when_it_was_removed() {
     let site = PhpSite::start(dir.path(), "", CaptureUse::On).await;
     let file = site.captures().file().expect("a capture file");
     let private = file.parent().expect("a directory");
-    for name in
-        ["capture.php", "capture.sock", "statement-count.php", "session-rules.php", "report.php"]
-    {
+    for name in [
+        "prepend.php",
+        "capture.php",
+        "capture.sock",
+        "statement-count.php",
+        "session-rules.php",
+        "report.php",
+    ] {
         fs::remove_file(private.join(name)).expect("can be removed");
         wait_for_report(&site).await;
     }
