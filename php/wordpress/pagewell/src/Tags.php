@@ -32,6 +32,8 @@
  *     menu:2 · menus       a menu; which menus there are
  *     setting:NAME         an option on which few pages depend (Options)
  *     settings:comments    all of its kind; only for purges by hand and database rows
+ *     table:NAME           the rows of a table that is not WordPress's own (Tables)
+ *     transient:NAME       what a plugin keeps under this name for a time (Transients)
  *     nowhere              which URLs have no page
  *     route:har · routes   what rewrite rules make of URLs with this beginning; of any (Routes)
  *     robots sitemaps rest all responses of this kind; only for purges by hand

@@ -181,6 +181,7 @@ final class Offer
         if (Page::hasList()) {
             self::endBeforeSchedule();
         }
+        Moments::limit(Page::posts());
         Page::freshFor((int) apply_filters('pagewell_lifetime', Page::lifetimeSeconds()));
     }
 

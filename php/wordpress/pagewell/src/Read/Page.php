@@ -107,6 +107,14 @@ final class Page
         self::uses("$what:$id");
     }
 
+    /** @return list<int> the posts that are named individually, of this blog */
+    public static function posts(): array
+    {
+        $blog = is_multisite() ? get_current_blog_id() . '/' : '';
+        $named = array_filter(self::$named, static fn (string $what): bool => str_starts_with($what, $blog), ARRAY_FILTER_USE_KEY);
+        return array_keys(array_replace([], ...array_values($named)));
+    }
+
     /** Limits the TTL; the shortest of several times counts. */
     public static function freshFor(int $seconds): void
     {

@@ -16,6 +16,7 @@ namespace Pagewell\WordPress\Read;
 use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\SitemapPages;
+use Pagewell\WordPress\Tables;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Write\Options;
 
@@ -51,6 +52,8 @@ final class Sources
         'wp_get_attachment_metadata' => [2, [self::class, 'postSecond']],
         'upload_dir' => [1, [self::class, 'uploads']],
         'url_to_postid' => [1, [self::class, 'urls']],
+        'query' => [1, [self::class, 'tables']],
+        'pre_option' => [2, [Transients::class, 'read']],
         'is_sticky' => [2, [Queries::class, 'isSticky']],
         'pre_option_sticky_posts' => [1, [Queries::class, 'stickies']],
         'get_next_post_where' => [5, [self::class, 'neighbour']],
@@ -95,6 +98,13 @@ final class Sources
         }
         add_action('wp_loaded', Observer::of('wp_loaded', TermSources::listenToTrees(...)), PHP_INT_MAX);
         add_action('pagewell_uses', Observer::of('pagewell_uses', Page::uses(...)), 10, 100);
+    }
+
+    /** A statement is about to run; most are for WordPress's own tables. */
+    public static function tables(mixed $query): mixed
+    {
+        is_string($query) && Page::uses(...Tables::read($query));
+        return $query;
     }
 
     /** A post in a loop is shown with its author, but in a list of titles. */

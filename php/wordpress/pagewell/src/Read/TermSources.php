@@ -94,6 +94,13 @@ final class TermSources
         return $query;
     }
 
+    /** A taxonomy that has neither pages nor a screen marks posts, as those that a shop hides: no page shows how many. */
+    private static function hasShownNumbers(string $taxonomy): bool
+    {
+        $found = get_taxonomy($taxonomy);
+        return $found === false || $found->public || $found->show_ui || $found->publicly_queryable;
+    }
+
     /** @param array<mixed> $taxonomies */
     private static function listOf(array $taxonomies, bool $isOfFilled): void
     {
@@ -101,7 +108,7 @@ final class TermSources
             if (isset(self::$trees[$taxonomy]) && (Frames::after('WP_Term_Query::get_terms', 'WP_Term_Query::query', 'get_terms', '_get_term_hierarchy') !== [] || Frames::after('get_terms', '_get_term_hierarchy') !== [])) {
                 continue;
             }
-            Page::uses($isOfFilled ? "filled:$taxonomy" : "terms:$taxonomy", ...(Frames::hasNumbers() ? ["counts:$taxonomy"] : []));
+            Page::uses($isOfFilled ? "filled:$taxonomy" : "terms:$taxonomy", ...(Frames::hasNumbers() && self::hasShownNumbers($taxonomy) ? ["counts:$taxonomy"] : []));
         }
     }
 }

@@ -23,7 +23,9 @@ namespace Pagewell\WordPress\Tell;
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\SitemapPages;
+use Pagewell\WordPress\Tables;
 use Pagewell\WordPress\Write\Strays;
+use Pagewell\WordPress\Write\WrittenPosts;
 
 /**
  * Stores names, and sends those that are old enough.
@@ -76,11 +78,14 @@ final class Queue
 
     private static bool $isTurning = false;
 
+    private static bool $isAdding = false;
+
     /** Registers the hooks where something may be written; only a long-running process sends names while it runs. */
     public static function listen(): void
     {
         if (self::isLong() || Front::isUnsafe() || is_admin()) {
             self::$isInTransaction = false;
+            WrittenPosts::begin();
             add_filter('query', Observer::of('query', self::queried(...)), PHP_INT_MAX);
         }
         if (self::isLong()) {
@@ -181,8 +186,25 @@ final class Queue
         if (is_string($query) && preg_match('/^\s*(?:(START\s+TRANSACTION|BEGIN|SET\s+autocommit\s*=\s*0)|COMMIT|ROLLBACK(?!\s+TO)|SET\s+autocommit\s*=\s*1)\b/i', $query, $found) === 1) {
             self::$isInTransaction = isset($found[1]);
         }
+        if (is_string($query)) {
+            WrittenPosts::see($query);
+            self::written(Tables::written($query));
+        }
         self::turn();
         return $query;
+    }
+
+    /** @param list<string> $tables that a statement is about to write; a change may read the journal, by a further statement */
+    private static function written(array $tables): void
+    {
+        if ($tables !== [] && !self::$isTurning && !self::$isAdding) {
+            self::$isAdding = true;
+            try {
+                Changes::add(...$tables);
+            } finally {
+                self::$isAdding = false;
+            }
+        }
     }
 
     /**

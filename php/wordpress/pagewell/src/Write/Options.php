@@ -18,6 +18,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Read\Transients;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
@@ -81,6 +82,13 @@ final class Options
     public static function deleted(string $option): void
     {
         self::written($option, in_array($option, ['sticky_posts', 'rewrite_rules'], true) ? get_option($option, null) : null, null);
+    }
+
+    /** A result that a plugin has kept is outdated (Transients). */
+    public static function transientDeleted(string $transient): void
+    {
+        $name = Transients::name($transient);
+        $name === null || Changes::add($name);
     }
 
     private static function written(string $option, mixed $before, mixed $after): void

@@ -48,6 +48,10 @@ final class Settings
         if (preg_match(self::NEVER, $option) === 1 || in_array($option, (array) apply_filters('pagewell_ignored_options', []), true)) {
             return false;
         }
+        // WordPress keeps the hierarchy of the terms of a taxonomy there.
+        if (str_ends_with($option, '_children') && taxonomy_exists(substr($option, 0, -strlen('_children')))) {
+            return false;
+        }
         return isset(get_registered_settings()[$option]) || (preg_match(self::NOTES, $option) !== 1 && self::isBySomebody());
     }
 

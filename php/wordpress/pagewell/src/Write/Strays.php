@@ -8,8 +8,9 @@ declare(strict_types=1);
  * (clean_post_cache), as before each of WordPress's own changes.
  *
  * If no other hook has reported a change of the post by the end of the request, it counts as
- * changed in every way. Both states count: the cached one, if there was one, and the current one. A
- * long-running process reports it while it runs.
+ * changed in every way. Both states count: the cached one, if there was one, and the current one. If
+ * no statement has written the row of the post, or it is known as it was before (WrittenPosts), the
+ * difference counts, and the meta: the stock of a product. A long-running process reports it while it runs.
  */
 
 namespace Pagewell\WordPress\Write;
@@ -80,8 +81,14 @@ final class Strays
             [$blog, $id] = explode('/', (string) $place);
             $elsewhere = is_multisite() && (int) $blog !== get_current_blog_id();
             $elsewhere && switch_to_blog((int) $blog);
-            PostEvents::appeared((int) $id);
-            PostEvents::deleted((int) $id, $before);
+            $now = get_post((int) $id);
+            $written = WrittenPosts::before((int) $id);
+            if ($now === null || $written === false || ($written === null && get_object_vars($now) != get_object_vars($before))) {
+                PostEvents::appeared((int) $id);
+                PostEvents::deleted((int) $id, $before);
+            } else {
+                PostEvents::updated((int) $id, $now, $written ?? $before);
+            }
             $elsewhere && restore_current_blog();
         }
     }

@@ -1,0 +1,64 @@
+<?php
+
+/**
+ * Tables that are not WordPress's own: no hook tells of their rows, but each statement passes the filter `query`.
+ *
+ *     a page that reads wp_woocommerce_tax_rates   table:woocommerce_tax_rates
+ *     a write to it, in a request that may write   the same name has changed
+ *
+ * A page view that writes such a table changes nothing: it counts, or fills a cache. Tables of visits, sessions, logs
+ * and queues have no names, nor have copies of posts (lookup): their rows are written all the time, and no page that
+ * is the same for everybody shows them.
+ */
+
+declare(strict_types=1);
+
+namespace Pagewell\WordPress;
+
+/**
+ * Finds the tables of a statement; has no state but the prefix of the tables.
+ *
+ * @internal
+ */
+final class Tables
+{
+    private const READS = '/^\s*\(*\s*(SELECT|SHOW|DESC|DESCRIBE|EXPLAIN|SET|START|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|USE|WITH)\b/i';
+
+    private const SILENT = '/(^|_)(sessions?|logs?|carts?|stat(istic)?s?|visits?|visitors?|hits?|views?|queues?|locks?|caches?|lookup|reserved_stock|webhooks?|actionscheduler|actions|claims|search|index(able|ables)?|wf\w*|rate_limits?)(_|$)/i';
+
+    /** A text in a statement, which may look like the name of a table. */
+    private const TEXT = '/\'(?:[^\'\\\\]++|\\\\.|\'\')*+\'|"(?:[^"\\\\]++|\\\\.|"")*+"/s';
+
+    /** Maximum length of a statement that is looked at, in bytes. */
+    private const BYTES_MAX = 20_000;
+
+    private function __construct()
+    {
+    }
+
+    /** @return list<string> names for the tables of a statement that only reads */
+    public static function read(string $query): array
+    {
+        return preg_match(self::READS, $query) === 1 ? self::names($query) : [];
+    }
+
+    /** @return list<string> names for the tables of any other statement */
+    public static function written(string $query): array
+    {
+        return preg_match(self::READS, $query) === 1 ? [] : self::names($query);
+    }
+
+    /** @return list<string> */
+    private static function names(string $query): array
+    {
+        $wpdb = $GLOBALS['wpdb'];
+        $prefix = (string) $wpdb->prefix;
+        $code = (string) preg_replace(self::TEXT, '?', substr($query, 0, self::BYTES_MAX));
+        if (preg_match_all('/(?<![\w$])' . preg_quote($prefix, '/') . '(\w+)/', $code, $found) < 1) {
+            return [];
+        }
+        $own = array_flip($wpdb->tables('all', false));
+        $others = array_filter(array_unique($found[1]), static fn (string $table): bool => !isset($own[$table]) && preg_match(self::SILENT, $table) !== 1);
+        return array_values(array_map(static fn (string $table): string => "table:$table", $others));
+    }
+}
