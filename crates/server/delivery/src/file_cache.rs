@@ -1,7 +1,7 @@
 //! The cached files of the document root, and their compressed forms. It does not answer requests:
 //! `static_files` does.
 //!
-//! A file in memory is compared with the disk (modification time, length, inode) if the last comparison
+//! A file in memory is compared with the disk (time of the last change, length, inode) if the last comparison
 //! is more than a second old. A file that was requested by its own path is remembered by that path for
 //! a second; during that time the hit path sends it without accessing the file system
 //! ([`FileCache::found`]). The memory is limited: if it is full, files that were not requested since the
@@ -41,23 +41,29 @@ const OVERHEAD_BYTES: usize = 4 << 10;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) modified_ns: i128,
+    /// The time of the last change of content or metadata (`ctime`). Programs cannot set it.
+    changed_ns: i128,
     pub(crate) length: u64,
     inode: u64,
 }
 
 impl Version {
     pub(crate) fn of(found: &Metadata) -> Version {
+        let nanoseconds =
+            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Version {
-            modified_ns: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
+            modified_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
+            changed_ns: nanoseconds(found.ctime(), found.ctime_nsec()),
             length: found.len(),
             inode: found.ino(),
         }
     }
 
-    /// A strong validator: every way to replace a file changes the modification time in nanoseconds,
-    /// the length or the inode.
+    /// A strong validator: every way to replace a file changes the time of the last change in
+    /// nanoseconds. The modification time does not suffice: deployments set it, often to the same time
+    /// for every file, and a new file can get the inode of the old one.
     pub(crate) fn etag(self) -> String {
-        format!("\"{:x}-{:x}-{:x}\"", self.modified_ns, self.length, self.inode)
+        format!("\"{:x}-{:x}-{:x}\"", self.changed_ns, self.length, self.inode)
     }
 }
 

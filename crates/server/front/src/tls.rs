@@ -76,7 +76,8 @@ impl Tls {
     pub fn look(&self) -> FileStamps {
         let looks = |path: &Path| {
             let found = std::fs::metadata(path).ok()?;
-            Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+            // The time of the last change: programs can set the modification time.
+            Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
         };
         self.pairs.iter().flat_map(|pair| [looks(&pair.certificate), looks(&pair.key)]).collect()
     }
