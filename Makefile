@@ -48,6 +48,7 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	$(TASK)/xtask demo --check --dev
 	$(TASK)/torture --short
 	$(TASK)/soak --short
+	$(TASK)/soak --sources --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -61,6 +62,7 @@ fuzz: ## damaged input for every reader: SECONDS for each, then CASES of each pr
 soak: ## what honest visitors see while everything around them breaks, for SECONDS (an hour)
 	@scripts/setup test
 	$(CARGO) build --release -p pagewell -p soak
+	$(CARGO) run --quiet --release -p soak -- --sources
 	$(CARGO) run --quiet --release -p soak -- --seconds $(SECONDS)
 
 bench: ## every figure of the manual, beside other servers (BENCH="o1 tls" for some of them)

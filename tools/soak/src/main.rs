@@ -5,7 +5,8 @@
 //! ([`phases`]): processes killed, a full disk, no descriptors, no memory, an origin that lies
 //! ([`bad_origin`]), more than 24 kinds of hostile client at once ([`hostile`]). No answer may be
 //! outdated, somebody else's or cut short without saying so, in any of them; where a fault does not
-//! touch what honest visitors need, none of them may fail either. Loopback only; ends by itself; ends
+//! touch what honest visitors need, none of them may fail either. `--sources` is another run: faults of
+//! the databases that are followed, and of a cluster's stream ([`sources`]). Loopback only; ends by itself; ends
 //! only what it has started.
 
 mod bad_origin;
@@ -15,6 +16,7 @@ mod hostile;
 mod phases;
 mod report;
 mod site;
+mod sources;
 mod stand;
 mod tally;
 
@@ -24,6 +26,7 @@ use harness::{Chance, Deadline};
 use honest::Truth;
 use phases::Fault;
 use site::Site;
+use sources::SourceFault;
 use stand::Stand;
 use std::fs;
 use std::net::SocketAddr;
@@ -63,6 +66,12 @@ pub struct Amount {
     /// These faults alone
     #[arg(long, value_enum)]
     only: Vec<Fault>,
+    /// The matrix of faults of databases and of a cluster's stream alone, once
+    #[arg(long, conflicts_with = "only")]
+    sources: bool,
+    /// These rows of the matrix alone
+    #[arg(long, value_enum, requires = "sources")]
+    row: Vec<SourceFault>,
     /// The seed of all draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -138,6 +147,9 @@ fn main() -> ExitCode {
 pub fn run(amount: &Amount) -> Result<(), String> {
     let profile = if amount.short { Profile::Dev } else { Profile::Release };
     let binary = root::pagewell(profile)?;
+    if amount.sources {
+        return sources::run(&binary, amount.short, &amount.row);
+    }
     let mut site = Site::start()?;
     let mut stand = Stand::start(&binary, &site)?;
     let run = Run::new(site.ports.visitors.address(), amount.seed);
