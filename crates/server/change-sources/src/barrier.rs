@@ -88,16 +88,20 @@ async fn one(site: Arc<SiteState>, feed: Arc<Feed>) -> Propagation {
 impl Feed {
     /// Waits until all commits of the database so far are applied, and records how long that took.
     /// `None`: the query failed.
-    pub(super) async fn reach(&self, site: &SiteState) -> Option<()> {
+    async fn reach(&self, site: &SiteState) -> Option<()> {
         let asked = Instant::now();
         let committed = self.committed().await?;
-        let mut applied = self.applied.subscribe();
-        let reached = applied.wait_for(|applied| {
-            applied.as_ref().is_some_and(|applied| applied.has_all(&committed))
-        });
-        reached.await.ok()?;
+        self.reached(&committed).await?;
         count_lag(site, self, asked.elapsed());
         Some(())
+    }
+
+    /// Waits until a position is applied; `None`: the database is not followed any more.
+    pub(super) async fn reached(&self, position: &Position) -> Option<()> {
+        let mut applied = self.applied.subscribe();
+        let reached = applied
+            .wait_for(|applied| applied.as_ref().is_some_and(|applied| applied.has_all(position)));
+        reached.await.ok().map(drop)
     }
 
     /// Queries the committed position of the database; `None` if the query failed.

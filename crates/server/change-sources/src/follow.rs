@@ -147,7 +147,7 @@ impl Follower {
     }
 
     async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
-        let SourceConnection { stream, committed, mark, server, fits, warnings } = connected;
+        let SourceConnection { stream, asked, committed, mark, server, fits, warnings } = connected;
         let mut stream = StreamAhead::new(stream);
         let feed = self.feed.clone();
         self.begin(&mut stream, &server).await;
@@ -178,7 +178,7 @@ impl Follower {
                 Ok(read) => read,
                 Err(broken) => return broken,
             };
-            self.define(&mut stream).await;
+            self.note(&mut stream).await;
             if feed.is_doubted() {
                 return taken_back();
             }
@@ -203,11 +203,11 @@ impl Follower {
                     feed.progress().advance(reached);
                 }
                 feed.applied.send_replace(Some(applied.clone()));
-                self.followed(&applied, log, mark.clone()).await;
+                self.followed(&applied, log, (mark.clone(), asked)).await;
             } else if !is_behind && has_moved {
                 feed.applied.send_replace(Some(applied.clone()));
             }
-            if let Some(opened) = feed.gate.open_at(&applied) {
+            if !is_behind && let Some(opened) = feed.gate.open_at(&applied) {
                 tracing::info!(event = "database-caught-up", database = feed.config.name);
                 // Every change committed while the gate was closed is opened by now, and is queued
                 // before the gate.
@@ -216,8 +216,14 @@ impl Follower {
         }
     }
 
-    /// Marks the database as followed, and opens the gate if it was closed.
-    async fn followed(&mut self, applied: &Position, log: Log, mark: Option<VisibilityMarker>) {
+    /// Marks the database as followed, and opens the gate if it was closed. The mark and the time are
+    /// those of the committed position when the connection was opened.
+    async fn followed(
+        &mut self,
+        applied: &Position,
+        log: Log,
+        (mark, asked): (Option<VisibilityMarker>, Instant),
+    ) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
         if log == Log::Another {
@@ -225,7 +231,7 @@ impl Follower {
             // The send fails only if the server stops.
             let _ = self.entries.send(Entry::Elsewhere).await;
         }
-        if let Some(opened) = self.feed.gate.open() {
+        if let Some(opened) = self.feed.gate.open(asked) {
             self.let_in(opened, mark).await;
         }
     }
@@ -236,6 +242,12 @@ impl Follower {
         let (what, since) = (Opening::Gate, Instant::now());
         let waiting = Waiting { opened, look: None, statements: None, mark, what, since };
         let _ = self.entries.send(Entry::Change(Box::new(waiting))).await;
+    }
+
+    /// Records what a read has shown beside changes: contact, and new definitions.
+    async fn note(&mut self, stream: &mut StreamAhead) {
+        stream.contact().into_iter().for_each(|sent| self.feed.gate.set_contact(sent));
+        self.define(stream).await;
     }
 
     async fn apply(&mut self, transaction: Transaction, stream: &mut StreamAhead) {

@@ -1,31 +1,77 @@
-//! Stops storing pages while a database is not followed yet, or has been interrupted for too long.
+//! Stops storing pages while it is not proven that the changes of a source are applied.
 //!
-//! Each database of a site has its own gate. A page is stored only when all gates are open.
+//! Each database of a site, and the stream of its cluster, has its own gate. A page is stored only when all
+//! gates are open. A closed gate is an open change of every page: lookups find nothing, and renders are not
+//! stored. A hit pays nothing for this check.
 //!
-//! A closed gate is an open change of every page: lookups find nothing, and renders are not stored.
-//! A hit pays nothing for this check. The gate opens when the database is followed again and
-//! everything committed until then is applied. The change then settles like any other. Lag closes
-//! the gate as well: a query every second (`barrier`) measures how long a committed position takes
-//! to be applied. The gate opens when everything is applied that was committed when it closed.
+//! A **proof** is the time at which a query of the committed position was sent, once everything up to that
+//! position is applied. [`watch`] asks for one every second. When the last proof is older than `lag_max`, the
+//! gate closes, whatever the fault is. So no page is older than `lag_max`. [`Gate`] has the interleavings.
 //!
 //! Lock: `closed`, held while a change is opened or taken out, never across an `await`.
 
 use super::Feed;
 use super::barrier::count_lag;
 use super::source::Position;
-use config::OnLag;
+use super::valkey::{PeerReports, UnpublishedChanges};
+use config::{Database, OnLag};
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::history::ChangeSource;
 use site_state::history::shown::cut;
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often a followed database is queried for its position.
+/// How often a followed source is queried for its position; more often where `lag_max` is short.
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// The pause after a query that failed.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// The shortest `lag_max` for a source that is followed: a proof takes a query.
+const LAG_LEAST: Duration = Duration::from_secs(1);
 
-/// The gate of one database of a site.
+/// Returns how often the position of this source is queried, and how often a node of a cluster
+/// reports its own.
+#[must_use]
+pub fn ask_every(config: &Database) -> Duration {
+    match config.on_lag {
+        OnLag::BypassAfter(lag_max) => (lag_max.max(LAG_LEAST) / 4).min(ASK_EVERY),
+        OnLag::Serve => ASK_EVERY,
+    }
+}
+
+/// Returns how long pages are served after the last proof while the source is followed; `None`:
+/// without a limit.
+#[must_use]
+pub fn proof_max(config: &Database) -> Option<Duration> {
+    match config.on_lag {
+        OnLag::BypassAfter(lag_max) => Some(lag_max.max(LAG_LEAST)),
+        OnLag::Serve => None,
+    }
+}
+
+/// The gate of one source of a site.
+///
+/// | the gate is closed | it opens when |
+/// |---|---|
+/// | until the source is followed, and after a gap | everything committed before connecting is applied |
+/// | because the last proof is too old | the same, or a position is applied that was queried since |
+///
+/// A proof of a cluster's stream needs more: the connection that reads the stream has answered (the other
+/// nodes wait for this node from that time on), and no other node has announced that it cannot publish its
+/// changes (`valkey/unpublished.rs`).
+///
+/// Checked interleavings:
+/// - The deadline passes → a new proof → the gate would close. The deadline is checked again, and the gate
+///   closes only if there is no other proof since.
+/// - The deadline passes → the gate closes → the follower connects. It records its proof before it opens the
+///   gate, so the gate stays open.
+/// - The gate is closed by the deadline → a gap. `close` forgets the position that would have opened it, so it
+///   opens only when the source is followed again.
+/// - A query is answered → the gate closes → the position is applied. That query is older than the closing, so
+///   it does not open the gate; the next one does.
 #[derive(Default)]
 pub struct Gate {
     closed: Mutex<ClosedGate>,
@@ -37,29 +83,47 @@ pub struct Gate {
 struct ClosedGate {
     /// The open change of every page while the gate is closed.
     by: Option<OpenChange>,
-    /// The position that must be applied before the gate opens, if the stream has lagged behind.
-    until: Option<Position>,
+    /// Whether it is closed only because the last proof is too old.
+    is_overdue: bool,
+    /// The position that opens a gate that is overdue, and when it was queried.
+    until: Option<(Position, Instant)>,
+    /// The last proof.
+    proven: Option<Instant>,
+    /// When the reader of a cluster's stream last had an answer; `None` for databases.
+    contact: Option<Instant>,
 }
 
 impl Gate {
-    /// Purges every page, and prevents storing; does nothing if the gate is closed. `name` is the
-    /// database's.
+    /// Purges every page, and prevents storing until the source is followed. `name` is the source's.
     pub fn close(&self, site: &SiteState, name: &str) {
-        self.close_unless(site, name, || false);
+        let mut closed = self.lock();
+        (closed.is_overdue, closed.until) = (false, None);
+        self.is_behind.store(false, Ordering::Release);
+        if closed.by.is_none() {
+            closed.by = Some(opened(site, name));
+        }
     }
 
-    /// The same unless `followed` returns true. It is called under the lock, because a follower
-    /// announces itself before it checks the gate.
-    fn close_unless(&self, site: &SiteState, name: &str, followed: impl Fn() -> bool) -> Attempt {
+    /// The same if it is open and `is_overdue` returns true, until a later position is applied.
+    /// `is_overdue` is called again here, because there may be another proof. Returns whether the
+    /// gate is closed by this call.
+    fn close_if(&self, site: &SiteState, name: &str, is_overdue: impl Fn() -> bool) -> bool {
+        // A proof is recorded before the gate is opened. So if the gate is found open, its proof is seen.
         let mut closed = self.lock();
-        if closed.by.is_some() || followed() {
-            return Attempt::NotNow;
+        if closed.by.is_some() {
+            return false;
         }
-        closed.by = Some(
-            site.changes()
-                .open(&[ChangeTarget::Everything], ChangeSource::Gap { database: cut(name) }),
-        );
-        Attempt::Closed
+        let proven = closed.proven;
+        drop(closed);
+        if !is_overdue() {
+            return false;
+        }
+        closed = self.lock();
+        if closed.by.is_some() || closed.proven != proven {
+            return false;
+        }
+        (closed.by, closed.is_overdue) = (Some(opened(site, name)), true);
+        true
     }
 
     /// Returns whether the gate is closed.
@@ -67,19 +131,20 @@ impl Gate {
         self.lock().by.is_some()
     }
 
-    /// Opens the gate. Returns its open change, which the caller must settle; `None` if it was
-    /// open.
-    pub fn open(&self) -> Option<OpenChange> {
-        self.open_with(&mut self.lock())
+    /// Opens the gate because the source is followed: everything committed before `asked` is applied.
+    /// Returns its open change, which the caller must settle; `None` if it was open.
+    pub fn open(&self, asked: Instant) -> Option<OpenChange> {
+        self.open_with(&mut self.lock(), asked)
     }
 
-    fn open_with(&self, closed: &mut ClosedGate) -> Option<OpenChange> {
-        closed.until = None;
+    fn open_with(&self, closed: &mut ClosedGate, asked: Instant) -> Option<OpenChange> {
+        closed.prove(asked);
+        (closed.is_overdue, closed.until) = (false, None);
         self.is_behind.store(false, Ordering::Release);
         closed.by.take()
     }
 
-    /// Opens the gate if the stream had lagged behind and `applied` shows that it has caught up.
+    /// Opens the gate if it was overdue, and `applied` shows that the source has caught up.
     pub fn open_at(&self, applied: &Position) -> Option<OpenChange> {
         if !self.is_behind.load(Ordering::Acquire) {
             return None;
@@ -87,16 +152,33 @@ impl Gate {
         // Check and opening share one lock. Otherwise a close in between, for another reason, would
         // be lost.
         let mut closed = self.lock();
-        let is_reached = closed.until.as_ref().is_some_and(|until| applied.has_all(until));
-        if is_reached { self.open_with(&mut closed) } else { None }
+        let reached = closed.until.as_ref().filter(|(until, _)| applied.has_all(until));
+        let asked = reached.map(|(_, asked)| *asked)?;
+        self.open_with(&mut closed, asked)
     }
 
-    fn open_when(&self, until: Position) {
+    /// Sets the position that opens the gate, if it is closed because the last proof is too old.
+    fn open_when(&self, until: &Position, asked: Instant) {
         let mut closed = self.lock();
-        if closed.by.is_some() {
-            closed.until = Some(until);
+        if closed.by.is_some() && closed.is_overdue {
+            closed.until = Some((until.clone(), asked));
             self.is_behind.store(true, Ordering::Release);
         }
+    }
+
+    /// Records a proof: everything that was committed before `asked` is applied.
+    fn prove(&self, asked: Instant) {
+        self.lock().prove(asked);
+    }
+
+    /// Records when the command was sent to which the reader of a cluster's stream had an answer.
+    pub fn set_contact(&self, sent: Instant) {
+        self.lock().contact = Some(sent);
+    }
+
+    /// Returns the time of the last proof.
+    pub fn proven(&self) -> Option<Instant> {
+        self.lock().proven
     }
 
     fn lock(&self) -> MutexGuard<'_, ClosedGate> {
@@ -104,60 +186,248 @@ impl Gate {
     }
 }
 
-/// The result of an attempt to close the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    /// It was open and is now closed.
-    Closed,
-    /// It was closed already, or must stay open.
-    NotNow,
-}
-
-/// Closes the gate whenever the database was not followed for as long as the site allows.
-pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
-    let OnLag::BypassAfter(lag_max) = feed.config.on_lag else { return };
-    let mut applied = feed.applied.subscribe();
-    loop {
-        // The sender is a field of the site, which this task holds.
-        let _ = applied.wait_for(Option::is_none).await;
-        let followed = tokio::time::timeout(lag_max, applied.wait_for(Option::is_some));
-        if followed.await.is_ok() {
-            continue;
-        }
-        if feed.gate.close_unless(&site, feed.name(), || feed.applied.borrow().is_some())
-            == Attempt::Closed
-        {
-            let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
-            tracing::error!(event = "database-away", database, lag_max_ms);
-        }
-        let _ = applied.wait_for(Option::is_some).await;
+impl ClosedGate {
+    fn prove(&mut self, asked: Instant) {
+        let asked = self.contact.map_or(asked, |contact| contact.min(asked));
+        self.proven = self.proven.max(Some(asked));
     }
 }
 
-/// Measures the lag of a followed database, and closes the gate if it exceeds the site's limit, or
-/// one second if the limit is lower.
-pub async fn measure(site: Arc<SiteState>, feed: Arc<Feed>) {
-    let lag_max = match feed.config.on_lag {
-        OnLag::BypassAfter(lag_max) => lag_max.max(ASK_EVERY),
-        OnLag::Serve => Duration::MAX,
-    };
+fn opened(site: &SiteState, name: &str) -> OpenChange {
+    site.changes().open(&[ChangeTarget::Everything], ChangeSource::Gap { database: cut(name) })
+}
+
+/// The result of asking for a proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProofAttempt {
+    /// Everything committed until then is applied.
+    Proven,
+    /// The source has not answered, or another node cannot publish its changes.
+    Unproven,
+    /// The last proof is too old, and there was no answer yet.
+    Overdue,
+}
+
+/// Asks for a proof every second, and closes the gate when the last one is too old.
+pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
+    let every = ask_every(&feed.config);
+    let mut peers = PeerReports::new(&feed.config);
     loop {
-        tokio::time::sleep(ASK_EVERY).await;
-        if tokio::time::timeout(lag_max, feed.reach(&site)).await.is_ok() || !feed.is_followed() {
-            continue;
-        }
-        // The lag exceeds the limit. Its exact value is not measured.
-        count_lag(&site, &feed, lag_max + Duration::from_micros(1));
-        if feed.gate.close_unless(&site, feed.name(), || false) == Attempt::Closed {
-            let (database, lag_max_ms) = (&feed.config.name, lag_max.as_millis() as u64);
-            tracing::error!(event = "database-behind", database, lag_max_ms);
-        }
-        let until = loop {
-            match feed.committed().await {
-                Some(position) => break position,
-                None => tokio::time::sleep(ASK_EVERY).await,
+        let asked = Instant::now();
+        let result = tokio::select! {
+            result = feed.ask_proof(&site, asked, &mut peers) => result,
+            () = feed.overdue() => ProofAttempt::Overdue,
+        };
+        let again = match result {
+            ProofAttempt::Proven => asked + every,
+            ProofAttempt::Unproven => Instant::now() + ASK_AGAIN_AFTER,
+            ProofAttempt::Overdue => {
+                feed.close_if_overdue(&site);
+                continue;
             }
         };
-        feed.gate.open_when(until);
+        tokio::select! {
+            () = sleep_until(again) => {}
+            () = feed.overdue() => feed.close_if_overdue(&site),
+        }
+    }
+}
+
+impl Feed {
+    /// Asks for a proof.
+    async fn ask_proof(
+        &self,
+        site: &SiteState,
+        asked: Instant,
+        peers: &mut Option<PeerReports>,
+    ) -> ProofAttempt {
+        // Before the position is queried: a node withdraws its announcement after it has published.
+        if let Some(peers) = peers {
+            match peers.look(self, asked).await {
+                Some(UnpublishedChanges::Nothing) => {}
+                Some(UnpublishedChanges::Lost) => {
+                    self.gate.close_if(site, self.name(), || true);
+                }
+                Some(UnpublishedChanges::Pending) | None => return ProofAttempt::Unproven,
+            }
+        }
+        let Some(committed) = self.committed().await else { return ProofAttempt::Unproven };
+        self.gate.open_when(&committed, asked);
+        if self.reached(&committed).await.is_none() {
+            return ProofAttempt::Unproven;
+        }
+        count_lag(site, self, asked.elapsed());
+        self.gate.prove(asked);
+        ProofAttempt::Proven
+    }
+
+    /// Waits until the last proof is too old while the gate is open.
+    async fn overdue(&self) {
+        let mut applied = self.applied.subscribe();
+        let every = ask_every(&self.config);
+        loop {
+            if self.gate.is_closed() {
+                sleep(every).await;
+                continue;
+            }
+            let Some(left) = self.proof_left() else { return pending().await };
+            if left.is_zero() {
+                return;
+            }
+            tokio::select! {
+                () = sleep(left) => {}
+                // A broken connection brings the time forward only where `lag_max` is very short.
+                _ = applied.changed(), if self.is_shortened() => {}
+            }
+        }
+    }
+
+    /// Returns for how long pages may still be served without another proof; `None`: without a limit.
+    fn proof_left(&self) -> Option<Duration> {
+        let proof_max = match self.config.on_lag {
+            OnLag::BypassAfter(lag_max) if !self.is_followed() => lag_max,
+            _ => proof_max(&self.config)?,
+        };
+        Some(self.gate.proven().map_or(Duration::ZERO, |at| proof_max.saturating_sub(at.elapsed())))
+    }
+
+    /// Whether `lag_max` is shorter than a proof takes.
+    fn is_shortened(&self) -> bool {
+        matches!(self.config.on_lag, OnLag::BypassAfter(lag_max) if lag_max < LAG_LEAST)
+    }
+
+    fn close_if_overdue(&self, site: &SiteState) {
+        let is_overdue = || self.proof_left().is_some_and(|left| left.is_zero());
+        if !self.gate.close_if(site, self.name(), is_overdue) {
+            return;
+        }
+        // The proof does not come in time; the exact lag is not known.
+        count_lag(site, self, self.proof_age().unwrap_or_default());
+        let database = &self.config.name;
+        let lag_max_ms = proof_max(&self.config).unwrap_or_default().as_millis() as u64;
+        if self.is_followed() {
+            tracing::error!(event = "database-behind", database, lag_max_ms);
+        } else {
+            tracing::error!(event = "database-away", database, lag_max_ms);
+        }
+    }
+
+    /// Returns the age of the last proof: everything committed before it is applied. `None` before
+    /// the first.
+    #[must_use]
+    pub fn proof_age(&self) -> Option<Duration> {
+        self.gate.proven().map(|at| at.elapsed())
+    }
+
+    /// Returns the lag now: as measured last, or the age of the last proof while the next one is
+    /// overdue. `None` before the first measurement.
+    #[must_use]
+    pub fn lag_now(&self) -> Option<Duration> {
+        let measured = self.lag().map(|lag| lag.lag);
+        let usual = ask_every(&self.config) * 2;
+        measured.max(self.proof_age().filter(|age| *age > usual))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ChangeSources;
+    use ::valkey::{Id, Place};
+    use site_state::clock::Clock;
+
+    /// A site with a cluster's stream that nothing follows, and its gate closed as at a start.
+    fn stand(more: &str) -> (Arc<SiteState>, Arc<Feed>) {
+        let text = "site.origin = \"http://127.0.0.1:1\"\ncluster.url = \"redis://localhost\"\n";
+        let file = toml::from_str(&format!("{text}{more}")).expect("a configuration");
+        let config = Arc::new(config::resolve(&file).expect("it can be used"));
+        let feed = ChangeSources::new(&config).feeds[0].clone();
+        let site = SiteState::new(config, Clock::start(), None, true);
+        feed.gate.close(&site, "a");
+        feed.applied.send_replace(Some(at(1)));
+        (site, feed)
+    }
+
+    fn at(ms: u64) -> Position {
+        Position::Stream(Place { id: Id { ms, number: 0 }, ..Place::default() })
+    }
+
+    fn ago(ms: u64) -> Instant {
+        Instant::now().checked_sub(Duration::from_millis(ms)).expect("the machine is up for longer")
+    }
+
+    /// Whether the gate closes by itself, after it was opened with a proof of this age.
+    fn closes(more: &str, proven_ms: u64, contact_ms: Option<u64>, is_followed: bool) -> bool {
+        let (site, feed) = stand(more);
+        contact_ms.into_iter().for_each(|ms| feed.gate.set_contact(ago(ms)));
+        let opened = feed.gate.open(ago(proven_ms)).expect("it was closed");
+        site.changes().settle(opened);
+        if !is_followed {
+            feed.applied.send_replace(None);
+        }
+        feed.close_if_overdue(&site);
+        feed.gate.is_closed()
+    }
+
+    #[test]
+    fn the_deadline_counts_from_the_last_proof() {
+        assert!(!closes("", 9_000, None, true) && closes("", 10_000, None, true));
+        // It is the same after the connection has broken, however early that was noticed.
+        assert!(!closes("", 9_000, None, false) && closes("", 10_000, None, false));
+        assert!(!closes("cluster.on_lag = \"serve\"", 60_000, None, false));
+        // A very short limit counts from when the break is noticed.
+        let short = "cluster.lag_max = \"10ms\"";
+        assert!(!closes(short, 500, None, true) && closes(short, 1_000, None, true));
+        assert!(closes(short, 500, None, false));
+    }
+
+    #[test]
+    fn a_proof_is_no_newer_than_the_contact_of_the_node() {
+        assert!(closes("", 0, Some(10_000), true));
+        assert!(!closes("", 0, Some(9_000), true) && closes("", 10_000, Some(0), true));
+    }
+
+    #[test]
+    fn an_overdue_gate_opens_at_a_position_that_was_queried_since() {
+        let (site, feed) = stand("");
+        feed.gate.open_when(&at(3), Instant::now());
+        assert!(feed.gate.open_at(&at(9)).is_none(), "it waits until the source is followed");
+        drop(feed.gate.open(ago(10_000)).expect("it was closed"));
+        feed.close_if_overdue(&site);
+        assert!(
+            feed.gate.is_closed() && feed.gate.open_at(&at(9)).is_none(),
+            "nothing was queried"
+        );
+        feed.gate.open_when(&at(3), ago(1_000));
+        assert!(feed.gate.open_at(&at(2)).is_none());
+        assert!(feed.gate.open_at(&at(3)).is_some() && !feed.gate.is_closed());
+        assert!(feed.proof_age().is_some_and(|age| age < Duration::from_secs(9)), "it is a proof");
+        feed.close_if_overdue(&site);
+        assert!(!feed.gate.is_closed());
+    }
+
+    #[test]
+    fn after_a_gap_no_position_opens_the_gate() {
+        let (site, feed) = stand("");
+        drop(feed.gate.open(ago(10_000)).expect("it was closed"));
+        feed.close_if_overdue(&site);
+        feed.gate.open_when(&at(3), Instant::now());
+        feed.gate.close(&site, "a");
+        feed.gate.open_when(&at(3), Instant::now());
+        assert!(feed.gate.open_at(&at(9)).is_none() && feed.gate.is_closed());
+        assert!(feed.gate.open(Instant::now()).is_some());
+    }
+
+    #[test]
+    fn the_lag_grows_while_a_proof_is_overdue() {
+        let (_site, feed) = stand("");
+        assert_eq!(feed.lag_now(), None);
+        feed.lag_us.store(800, Ordering::Relaxed);
+        feed.gate.prove(ago(1_000));
+        assert_eq!(feed.lag_now(), Some(Duration::from_micros(800)));
+        let (_site, feed) = stand("");
+        feed.lag_us.store(800, Ordering::Relaxed);
+        feed.gate.prove(ago(5_000));
+        assert!(feed.lag_now().is_some_and(|lag| lag >= Duration::from_secs(5)));
     }
 }

@@ -98,6 +98,13 @@ impl ChangeSources {
         self.peers.clone().map(|peers| peers as Arc<dyn Cluster>)
     }
 
+    /// The longest lag of the databases now, in microseconds; 0 before the first measurement.
+    #[must_use]
+    pub fn lag_us(&self) -> u64 {
+        let lags = self.feeds.iter().filter_map(|feed| feed.lag_now());
+        lags.max().unwrap_or_default().as_micros() as u64
+    }
+
     /// The number of changes that have not been sent to the other nodes yet.
     #[must_use]
     pub fn pending_publications(&self) -> u64 {
@@ -373,7 +380,6 @@ async fn start_one(
     spawn(Box::pin(settle::run(site.clone(), feed.clone(), waiting)));
     spawn(Box::pin(barrier::run(site.clone(), feed.clone(), questions)));
     spawn(Box::pin(gate::watch(site.clone(), feed.clone())));
-    spawn(Box::pin(gate::measure(site.clone(), feed.clone())));
     spawn(Box::pin(follower.run(first.ok().and_then(Result::ok))));
     Ok(())
 }

@@ -29,6 +29,7 @@ use site_state::footprints::NearestRows;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 pub use mariadb::PartnerQuery;
 
@@ -412,6 +413,8 @@ pub type Warning = (&'static str, String);
 pub struct SourceConnection {
     /// The change stream, not started yet.
     pub stream: Stream,
+    /// When the committed position was queried. A cluster's stream: when this node has reported itself.
+    pub asked: Instant,
     /// The server's identifier as it reports it, without a space.
     pub server: Arc<str>,
     /// The position that the server had committed before its schema was read.

@@ -67,6 +67,15 @@ impl StreamAhead {
         self.stream.next(forget).await
     }
 
+    /// Returns when the command was sent by which this node has last reported itself to the other nodes of
+    /// the cluster, with success; `None` for databases.
+    pub fn contact(&self) -> Option<Instant> {
+        match &self.stream {
+            Stream::MariaDb(_) | Stream::Postgres(_) => None,
+            Stream::Valkey(stream) => Some(stream.contact()),
+        }
+    }
+
     /// Returns the tables of the database, see [`Stream::take_definitions`].
     #[must_use]
     pub fn take_definitions(&mut self) -> Option<SqlSchema> {

@@ -432,6 +432,13 @@ pub fn error(
     response
 }
 
+/// The response to a write whose changes could not be published to the cluster.
+pub fn unpublished() -> Response<ResponseBody> {
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, "cluster-unpublished", None);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    response
+}
+
 fn explained(code: StatusCode) -> &'static str {
     match code.as_u16() {
         301 | 308 => "This page is at another address.",

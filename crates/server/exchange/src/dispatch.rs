@@ -65,6 +65,9 @@ pub async fn dispatch(
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
+        _ if site.cluster.as_ref().is_some_and(|cluster| cluster.refuses_writes()) => {
+            serve::unpublished()
+        }
         _ => pass(site, request, target, client, ForwardReason::Method).await,
     }
 }

@@ -32,4 +32,8 @@ pub trait Cluster: Send + Sync {
 
     /// Records in the journal that a change is not sent yet, if there is one.
     fn mark(&self, journal: Option<&Snapshots>);
+
+    /// Returns whether writes have to be refused, because their changes could not be published
+    /// (`cluster.unpublished = "refuse"`).
+    fn refuses_writes(&self) -> bool;
 }

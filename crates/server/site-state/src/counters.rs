@@ -79,7 +79,7 @@ counters! {
     database_transactions: "Transactions read from the database's change stream.",
     database_changes: "Transactions with rows that pages may depend on: invalidations from the database.",
     database_apply_us: "Microseconds from the arrival of the last such transaction until its pages were purged.",
-    database_lag_us: "Lag in microseconds: from the last query of the database's committed position until everything up to it was applied. Queried once a second and for each write.",
+    database_lag_us: "Lag in microseconds: from the last query of the database's committed position until everything up to it was applied. Queried once a second and for each write. While an answer is overdue: the age of the last proof that everything is applied.",
     database_lag_max_us: "The longest lag since the start, in microseconds.",
     database_gaps: "Times that database changes may have been missed, so that every page was purged.",
     database_late: "Writes answered before their database changes were known to be applied.",

@@ -57,6 +57,7 @@ pub async fn connect(
         refuse_hidden_quotes(&mut connection).await?;
         refuse_uncommitted_reads(&mut connection).await?;
     }
+    let asked = Instant::now();
     let committed = naming.committed(&mut connection).await?;
     let name = &config.server.account.database;
     let definitions = schema::read(&mut connection, name, detail).await?;
@@ -78,7 +79,8 @@ pub async fn connect(
     };
     let stream = source::Stream::MariaDb(Box::new(stream));
     let mark = naming::mark_of_all(&committed);
-    Ok(SourceConnection { stream, server: server.into(), committed, mark, fits, warnings })
+    let server = server.into();
+    Ok(SourceConnection { stream, asked, server, committed, mark, fits, warnings })
 }
 
 /// Returns the server's identifier, and warnings about its settings.

@@ -67,6 +67,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     };
     let slot = setup::slot(&mut spare, what, aim).await?;
     warnings.extend(slot.warnings);
+    let asked = Instant::now();
     let committed = super::committed(&mut spare).await?;
     // This query must come after the one for the committed position: every transaction in the log
     // up to there has begun by now.
@@ -96,7 +97,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
         beat,
     };
     let stream = source::Stream::Postgres(Box::new(stream));
-    Ok(SourceConnection { stream, server, committed, mark, fits, warnings })
+    Ok(SourceConnection { stream, asked, server, committed, mark, fits, warnings })
 }
 
 /// Reads the catalogue, and checks the rules against it.

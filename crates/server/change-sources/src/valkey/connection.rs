@@ -1,6 +1,6 @@
 //! A connection to Valkey or Redis (RESP): login, commands, replies.
 //!
-//! Every wait has a timeout. A connection that has failed is closed and not reused. The password is
+//! Every wait has a timeout; the replies to commands that are sent together have one in common. A connection that has failed is closed and not reused. The password is
 //! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
 //! transport (`link`).
 
@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use config::{DatabaseServer, Place};
 use std::io;
 use std::time::Duration;
+use tokio::time::Instant;
 use valkey::{Place as Reached, Replies, Reply, authenticate, command, extent, fields, select};
 
 /// The timeout for connecting, and for the reply to a command.
@@ -26,6 +27,8 @@ pub struct Connection {
     link: Link,
     replies: Replies,
     input: BytesMut,
+    /// When all replies to the commands that were sent last must have arrived.
+    answer_by: Instant,
 }
 
 impl Connection {
@@ -43,7 +46,7 @@ impl Connection {
             link = link.over_tls(server).await?;
         }
         let (replies, input) = (Replies::new(REPLY_BYTES), BytesMut::new());
-        let mut connection = Connection { link, replies, input };
+        let mut connection = Connection { link, replies, input, answer_by: Instant::now() };
         let account = &server.account;
         if !account.password.is_empty() {
             connection.ask(&authenticate(&account.user, &account.password)).await?;
@@ -60,7 +63,7 @@ impl Connection {
     /// The connection failed, or the server replied with an error.
     pub async fn ask(&mut self, command: &[u8]) -> Result<Reply, ConnectionError> {
         self.send(command).await?;
-        good(self.receive(Duration::ZERO).await?)
+        good(self.receive().await?)
     }
 
     /// Queries the server's description (`INFO`).
@@ -82,7 +85,7 @@ impl Connection {
     /// # Errors
     /// As for [`ask`](Self::ask), or the reply has another type.
     pub async fn fields(&mut self) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ConnectionError> {
-        let read = fields(good(self.receive(Duration::ZERO).await?)?);
+        let read = fields(good(self.receive().await?)?);
         let why = "a hash was asked for, and something else was answered";
         read.ok_or_else(|| ConnectionError::Said("bad-reply", why.into()))
     }
@@ -92,7 +95,7 @@ impl Connection {
     /// # Errors
     /// As for [`ask`](Self::ask), or the key is not a stream.
     pub async fn extent(&mut self, key: &str) -> Result<Reached, ConnectionError> {
-        let reply = self.receive(Duration::ZERO).await?;
+        let reply = self.receive().await?;
         if let Some(place) = extent(&reply) {
             return Ok(place);
         }
@@ -106,15 +109,29 @@ impl Connection {
     /// # Errors
     /// The connection failed.
     pub async fn send(&mut self, commands: &[u8]) -> Result<(), ConnectionError> {
+        self.send_waiting(commands, Duration::ZERO).await
+    }
+
+    /// The same for commands on which the server waits for as long as `wait`.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn send_waiting(
+        &mut self,
+        commands: &[u8],
+        wait: Duration,
+    ) -> Result<(), ConnectionError> {
+        self.answer_by = Instant::now() + ANSWER_WITHIN + wait;
         within(ANSWER_WITHIN, async { Ok(self.link.write(commands).await?) }).await
     }
 
-    /// Reads the next reply. The timeout is extended by `longer`.
+    /// Reads the next reply to the commands that were sent last.
     ///
     /// # Errors
     /// The connection failed, or the bytes are not a reply.
-    pub async fn receive(&mut self, longer: Duration) -> Result<Reply, ConnectionError> {
-        within(ANSWER_WITHIN + longer, self.reply()).await
+    pub async fn receive(&mut self) -> Result<Reply, ConnectionError> {
+        let left = self.answer_by.saturating_duration_since(Instant::now());
+        within(left, self.reply()).await
     }
 
     async fn reply(&mut self) -> Result<Reply, ConnectionError> {

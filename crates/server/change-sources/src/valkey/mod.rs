@@ -8,6 +8,7 @@
 //! | `entry_format` | converts a change to the fields of an entry, and back |
 //! | `nodes` | the other nodes of the cluster, for operators |
 //! | `peer_positions` | the positions up to which each node has applied the stream |
+//! | `unpublished` | which nodes cannot publish their changes |
 //! | `peers` | publishes this node's changes, and tracks when all nodes have applied them |
 //!
 //! An entry is added after the data behind it was committed, so there is nothing to settle. Not
@@ -19,9 +20,11 @@ mod nodes;
 mod peer_positions;
 mod peers;
 mod stream;
+mod unpublished;
 
 pub use entry_format::PeerInvalidation;
 pub use entry_format::own as own_name;
 pub use nodes::{ClusterNode, HostName, NodeState};
 pub use peers::Peers;
 pub use stream::{Session, Stream, connect};
+pub use unpublished::{PeerReports, UnpublishedChanges};

@@ -15,6 +15,7 @@
 
 use super::entry_format::own;
 use super::nodes::{ClusterNode, HostName, NodeState};
+use crate::gate::ask_every;
 use config::{Database, OnLag};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,9 +27,8 @@ use valkey::{Id, all_fields, remove_field_if, set_field};
 /// The longest time a node takes to notice that the stream is unreachable and to stop using its
 /// pages.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
-/// How often a node updates its field.
-const BEAT: Duration = Duration::from_secs(1);
-/// After this time without an update a node is removed, or after the time it may answer, if longer.
+/// After this time without an update a node is not listed any more, or after the time it may answer,
+/// if longer.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(3_600);
 /// The most nodes that are removed at once.
 const FORGOTTEN_AT_ONCE: usize = 64;
@@ -53,6 +53,8 @@ static BEATS: AtomicU64 = AtomicU64::new(1);
 pub struct OwnField {
     hash: String,
     silent_ms: u128,
+    /// How often the field is updated.
+    beat: Duration,
     run: Arc<str>,
     said: Option<(Id, Instant)>,
 }
@@ -60,12 +62,14 @@ pub struct OwnField {
 impl OwnField {
     /// Creates the state for a stream of a server with this `run_id`.
     pub fn new(key: &str, config: &Database, run: &Arc<str>) -> OwnField {
-        OwnField { hash: hash(key), silent_ms: silent_ms(config), run: run.clone(), said: None }
+        let (silent_ms, beat) = (silent_ms(config), ask_every(config));
+        OwnField { hash: hash(key), silent_ms, beat, run: run.clone(), said: None }
     }
 
     /// Returns the command that writes the applied position, if it has changed or an update is due.
     pub fn say(&mut self, applied: Id) -> Option<Vec<u8>> {
-        let is_known = self.said.is_some_and(|(said, at)| said == applied && at.elapsed() < BEAT);
+        let is_known =
+            self.said.is_some_and(|(said, at)| said == applied && at.elapsed() < self.beat);
         if is_known {
             return None;
         }
@@ -160,6 +164,9 @@ fn saying(text: &str) -> Option<Saying> {
 ///   follower has moved, its own field in the former server stays the same, so it connects again.
 /// - A node stops → one publisher has seen its announcement, another has not. The field stays as
 ///   long as any publisher could wait for the node.
+/// - A node crashes → a publisher has seen its field unchanged for longer than the node may answer, and
+///   removes the field → another has seen the last change later, and waits on. A process that starts
+///   now does not wait, which is right: the node does not answer any more.
 #[derive(Default)]
 pub struct PeerPositions {
     seen: HashMap<String, PeerState>,
@@ -176,12 +183,14 @@ struct PeerState {
     since: Instant,
     /// A position that the node reports, but that is not of this stream.
     void: Option<Id>,
+    /// Whether [`PeerPositions::take_lost`] has returned it.
+    is_lost: bool,
 }
 
 impl PeerState {
     fn new(text: String, now: Instant) -> PeerState {
         let saying = saying(&text).unwrap_or(UNREADABLE);
-        PeerState { text, saying, since: now, void: None }
+        PeerState { text, saying, since: now, void: None, is_lost: false }
     }
 
     /// Compares the node's position with the end of the stream, which was read a moment later.
@@ -198,7 +207,13 @@ impl PeerState {
         self.saying.read != PeerPosition::Gone && !self.is_silent_for(self.saying.silent_max, now)
     }
 
-    /// Returns whether no publisher waits for the node any more.
+    /// Returns whether no publisher has to wait for the node any more, so that its field can be
+    /// removed. Otherwise each later process would wait for it again.
+    fn is_over(&self, now: Instant) -> bool {
+        self.is_silent_for(self.saying.silent_max, now)
+    }
+
+    /// Returns whether the node is not listed any more.
     fn is_forgotten(&self, now: Instant) -> bool {
         let silent_max = self.saying.silent_max;
         let least =
@@ -249,7 +264,7 @@ impl PeerPositions {
                 }
             };
             last.into_iter().for_each(|last| one.compare(last));
-            if one.is_forgotten(now) && forgotten.len() < FORGOTTEN_AT_ONCE {
+            if one.is_over(now) && forgotten.len() < FORGOTTEN_AT_ONCE {
                 forgotten.push(remove_field_if(&hash(key), &name, &one.text));
             }
             seen.insert(name, one);
@@ -263,6 +278,17 @@ impl PeerPositions {
         }
         self.seen = seen;
         forgotten
+    }
+
+    /// Returns whether a node has become silent without an announcement since the last call. It may
+    /// have taken writes that it could not publish.
+    pub fn take_lost(&mut self, now: Instant) -> bool {
+        let mut is_any = false;
+        for one in self.seen.values_mut() {
+            let is_lost = one.saying.read != PeerPosition::Gone && !one.may_answer(now);
+            is_any |= is_lost && !std::mem::replace(&mut one.is_lost, is_lost);
+        }
+        is_any
     }
 
     /// Forgets the field of this node, which another server may have.
@@ -353,16 +379,17 @@ mod tests {
         assert_eq!(look(&[], 0), (None, 0));
         assert_eq!(look(&[(own(), "1-0 1 20000 r")], 0), (None, 0));
         assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "7-0 1 20000 r")], 0), (id(5), 0));
-        // One node moves, the other is silent: first for as long as it may answer, then for longer.
+        // One node moves, the other is silent: first for as long as it may answer, then for longer. Then its
+        // field is removed, so that no later process waits for it.
         assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 2 20000 r")], 20), (id(5), 0));
-        assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 3 20000 r x")], 21), (id(9), 0));
+        assert_eq!(look(&[("a", "5-0 1 20000 r"), ("b", "9-0 3 20000 r x")], 21), (id(9), 1));
         // The silent node is back.
         assert_eq!(look(&[("a", "5-0 2 20000 r"), ("b", "9-0 4 20000 r")], 22), (id(5), 0));
         // An unreadable field is waited for, but not for ever.
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 23), (id(0), 0));
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 43), (id(0), 0));
         assert_eq!(look(&[("a", "x"), ("b", "gone 20000")], 44), (id(0), 1));
-        assert_eq!(look(&[("a", "x")], 84), (None, 0));
+        assert_eq!(look(&[("a", "x")], 84), (None, 1));
         assert_eq!(look(&[("a", "x")], 3_700), (None, 1));
         // The node disappeared with the hash.
         assert_eq!(look(&[("c", "4-0 1 20000 r"), ("d", "6-0 1 20000 r")], 3_701), (id(4), 0));

@@ -15,8 +15,10 @@ use super::entry_format;
 use super::nodes::{ClusterNode, NodeList};
 use super::peer_positions::{self, PeerPositions};
 use super::stream::shared;
+use super::unpublished;
 use crate::fault::ConnectionError;
-use config::{Database, SharedStream};
+use crate::gate::{ask_every, proof_max};
+use config::{Database, SharedStream, UnpublishedWrites};
 use page_store::{ChangeTarget, Strength};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
@@ -49,8 +51,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The pause between two attempts to reach the server: the first, and the longest.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
-/// The timeout for announcing that this node stops.
+/// The timeout for announcing that this node stops, and that it cannot publish.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
+const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
+/// How long a server may be silent, and a change may wait, if `on_lag` sets no limit.
+const CONTACT_MAX: Duration = Duration::from_secs(10);
 
 /// The other nodes of the cluster, reached through a stream.
 pub struct Peers {
@@ -74,6 +79,10 @@ struct Queue {
     last: u64,
     /// The time at which the oldest change was queued that not all nodes have applied.
     waits_since: Option<Instant>,
+    /// The time at which the oldest change was queued that is not in the stream.
+    unpublished_since: Option<Instant>,
+    /// When the positions of the nodes were last read, with success.
+    contact: Option<Instant>,
     /// Whether the mark for pending changes is on disk.
     is_marked: bool,
 }
@@ -104,6 +113,9 @@ struct Teller {
     is_another_stream: bool,
     readers: PeerPositions,
     is_away: bool,
+    /// How often this node has announced that it cannot publish; 0: it has not, or not since all was
+    /// published.
+    announced: u64,
     /// The server run (`run_id`) that the last connection had.
     run: String,
     /// The last change that was published to this run.
@@ -200,6 +212,10 @@ impl Cluster for Peers {
     fn mark(&self, journal: Option<&Snapshots>) {
         self.write_down(journal);
     }
+
+    fn refuses_writes(&self) -> bool {
+        self.stream.unpublished == UnpublishedWrites::Refuse && !self.can_publish()
+    }
 }
 
 impl Peers {
@@ -226,6 +242,7 @@ impl Peers {
         queue.bytes += added.bytes();
         let (number, since) = (queue.last, Instant::now());
         queue.waits_since.get_or_insert(since);
+        queue.unpublished_since.get_or_insert(since);
         queue.waiting.push_back(Waiting { number, added, since });
         drop(queue);
         self.put.notify_one();
@@ -294,6 +311,23 @@ impl Peers {
         self.queue().last.saturating_sub(self.published.load(Ordering::Acquire))
     }
 
+    /// Returns whether this node could publish a change now, as far as it knows: no change waits for
+    /// longer than a write does, and the server has answered within `lag_max`.
+    fn can_publish(&self) -> bool {
+        let queue = self.queue();
+        let is_recent = |at: Instant, bound: Duration| at.elapsed() <= bound;
+        let contact_max = proof_max(&self.config).unwrap_or(CONTACT_MAX);
+        queue.unpublished_since.is_none_or(|since| is_recent(since, self.config.barrier))
+            && queue.contact.is_some_and(|at| is_recent(at, contact_max))
+    }
+
+    /// Returns whether this node has had changes for longer than `lag_max` that it cannot publish.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        let bound = proof_max(&self.config).unwrap_or(CONTACT_MAX);
+        self.queue().unpublished_since.is_some_and(|since| since.elapsed() > bound)
+    }
+
     /// Returns the other nodes of the cluster, as last seen, at most some seconds ago.
     #[must_use]
     pub fn nodes(&self) -> Vec<ClusterNode> {
@@ -330,7 +364,7 @@ impl Peers {
         loop {
             self.take(&mut teller.batch);
             if teller.batch.is_empty() && teller.sent.is_empty() {
-                let put = tokio::time::timeout(LOOK_EVERY, self.put.notified()).await;
+                let put = tokio::time::timeout(self.look_every(), self.put.notified()).await;
                 (pause, looks) = (PAUSE, 0);
                 if put.is_ok() {
                     continue;
@@ -351,6 +385,9 @@ impl Peers {
                     // The server may have closed the connection because it was idle.
                     if !was_kept {
                         self.say_away(&mut teller, &failed);
+                        if self.pending() > 0 {
+                            self.announce(&mut teller).await;
+                        }
                         pause = (pause * 2).clamp(AGAIN, AGAIN_MAX);
                         tokio::time::sleep(pause).await;
                     }
@@ -365,7 +402,7 @@ impl Peers {
         teller: &mut Teller,
         site: &SiteState,
     ) -> Result<StepProgress, ConnectionError> {
-        let SharedStream { key, keep } = &self.stream;
+        let SharedStream { key, keep, .. } = &self.stream;
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
             teller.begin_run(&server.run);
@@ -386,10 +423,11 @@ impl Peers {
         connection.send(&commands).await?;
         let (highest, mut before) = (sent.back().map(|one| one.id), None);
         if !batch.is_empty() {
-            before = Some((connection.fields().await, connection.extent(key).await));
+            before =
+                Some((connection.fields().await, Instant::now(), connection.extent(key).await));
         }
         while !batch.is_empty() {
-            let id = id(good(connection.receive(Duration::ZERO).await?)?)?;
+            let id = id(good(connection.receive().await?)?)?;
             // This entry is published, even if a later one fails.
             let Some(Waiting { number, since, .. }) = batch.pop_front() else { break };
             self.published.fetch_max(number, Ordering::AcqRel);
@@ -398,16 +436,17 @@ impl Peers {
             *is_another_stream |= track(sent, PublishedChange { number, id, since });
         }
         self.unmark(site.snapshots.as_deref());
-        if let Some((said, extent)) = before {
+        // The fields are dated by their arrival, because a node may have written its own until then.
+        if let Some((said, arrived, extent)) = before {
             let last = extent?.id;
-            readers.see(key, said?, Some(last), asked);
+            readers.see(key, said?, Some(last), arrived);
             *is_another_stream |= highest > Some(last);
         }
         let said = connection.fields().await?;
         if std::mem::take(&mut teller.is_away) {
             tracing::info!(event = "cluster-published");
         }
-        let forgotten = readers.see(key, said, None, asked);
+        let forgotten = readers.see(key, said, None, Instant::now());
         if std::mem::take(is_another_stream) {
             tell_all_again(sent, batch);
         }
@@ -420,7 +459,10 @@ impl Peers {
         for command in forgotten {
             connection.send(&command).await?;
             // If the account may not remove the field, the field stays.
-            connection.receive(Duration::ZERO).await?;
+            connection.receive().await?;
+        }
+        if self.is_all_published(asked) && std::mem::take(&mut teller.announced) > 0 {
+            connection.ask(&unpublished::withdraw(key)).await?;
         }
         Ok(self.take_in(&mut teller.sent, least))
     }
@@ -449,6 +491,35 @@ impl Peers {
             let count = queue.waiting.len().min(AT_ONCE);
             batch.extend(queue.waiting.drain(..count));
             queue.bytes -= batch.iter().map(|one| one.added.bytes()).sum::<usize>();
+        }
+    }
+
+    /// Records that the server has answered, and returns whether every change is in the stream.
+    fn is_all_published(&self, asked: Instant) -> bool {
+        let mut queue = self.queue();
+        queue.contact = Some(asked);
+        let is_all = self.published.load(Ordering::Acquire) == queue.last;
+        queue.unpublished_since =
+            if is_all { None } else { queue.waiting.front().map(|one| one.since) };
+        is_all
+    }
+
+    /// Announces that this node cannot publish, where the server still accepts that.
+    async fn announce(&self, teller: &mut Teller) {
+        teller.announced += 1;
+        let say = async {
+            let mut connection = Connection::open(&self.config.server).await?;
+            connection.ask(&unpublished::announce(&self.stream.key, teller.announced)).await
+        };
+        // If this fails too, the other nodes have to do without.
+        let _ = tokio::time::timeout(ANNOUNCED_WITHIN, say).await;
+    }
+
+    /// How often the nodes' positions are read while nothing is published.
+    fn look_every(&self) -> Duration {
+        match self.stream.unpublished {
+            UnpublishedWrites::Accept => LOOK_EVERY,
+            UnpublishedWrites::Refuse => ask_every(&self.config),
         }
     }
 
@@ -488,73 +559,5 @@ async fn run(peers: Arc<Peers>, site: Arc<SiteState>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Returns changes with these IDs; the first is the oldest.
-    fn sent(ids: &[Id], now: Instant) -> VecDeque<PublishedChange> {
-        let age = |at: usize| Duration::from_millis((ids.len() - at) as u64);
-        let change = |(at, id): (usize, &Id)| PublishedChange {
-            number: at as u64,
-            id: *id,
-            since: now - age(at),
-        };
-        ids.iter().enumerate().map(change).collect()
-    }
-
-    proptest! {
-        #[test]
-        fn the_lag_is_that_of_the_first_change_after_the_position(
-            ids in prop::collection::btree_set((0..40u64, 0..4u64), 0..40),
-            (ms, number) in (0..41u64, 0..5u64),
-        ) {
-            let ids: Vec<_> = ids.into_iter().map(|(ms, number)| Id { ms, number }).collect();
-            let (read, now) = (Id { ms, number }, Instant::now() + Duration::from_secs(1));
-            let sent = sent(&ids, now);
-            let scanned = sent.iter().find(|one| one.id > read);
-            let scanned = scanned.map_or(Duration::ZERO, |one| now - one.since);
-            prop_assert_eq!(lag(&sent, read, now), scanned);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn ids_ascend_unless_the_stream_is_another(ids in prop::collection::vec(0..9u64, 0..6)) {
-            let (mut sent, now, mut is_another) = (VecDeque::new(), Instant::now(), false);
-            for id in ids {
-                let id = Id { ms: id, number: 0 };
-                is_another |= track(&mut sent, PublishedChange { number: 1, id, since: now });
-            }
-            prop_assert_eq!(!is_another, sent.iter().is_sorted_by(|one, next| one.id < next.id));
-        }
-    }
-
-    #[test]
-    fn the_tracked_changes_are_bounded() {
-        let (mut sent, now) = (VecDeque::new(), Instant::now());
-        for n in 0..SENT_MAX as u64 + 2 {
-            let change = PublishedChange { number: n, id: Id { ms: n, number: 0 }, since: now };
-            assert!(!track(&mut sent, change));
-        }
-        let last = sent.back().map(|one| one.number);
-        assert_eq!((sent.len(), last), (SENT_MAX, Some(SENT_MAX as u64 + 1)));
-    }
-
-    /// The stream was deleted between two entries, and its IDs began again lower.
-    #[test]
-    fn what_may_be_lost_with_the_stream_is_published_again_once() {
-        let now = Instant::now() + Duration::from_secs(1);
-        let id = |ms| Id { ms, number: 0 };
-        let (mut sent, mut batch) = (sent(&[id(90), id(50)], now), VecDeque::new());
-        let since = sent[0].since;
-        tell_all_again(&mut sent, &mut batch);
-        assert!(sent.is_empty());
-        assert_eq!(
-            batch.iter().map(|one| (one.number, one.since)).collect::<Vec<_>>(),
-            [(1, since)]
-        );
-        tell_all_again(&mut sent, &mut batch);
-        assert_eq!(batch.len(), 1);
-    }
-}
+#[path = "peers_tests.rs"]
+mod tests;

@@ -7,7 +7,9 @@
 use super::connection::{Connection, good};
 use super::entry_format;
 use super::peer_positions::{self, OwnField};
+use super::unpublished::{self, NodeReports};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
+use crate::gate::ask_every;
 use crate::source::{
     self, Aim, Position, SourceConnection, StreamRead, Transaction, TransactionBody, Warning,
 };
@@ -15,12 +17,13 @@ use config::{Database, DatabaseKind, SharedStream};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use valkey::{Entry, Id, Place, Reply, add_nothing, ask_extent, read_after, read_whole, whole};
+use tokio::time::Instant;
+use valkey::{
+    Entry, Id, Place, Reply, add_nothing, all_fields, ask_extent, read_after, read_whole, whole,
+};
 
 /// The most entries that one read requests.
 const ENTRIES: usize = 32;
-/// How long the server waits for the next entry, in milliseconds.
-const WAIT_MS: u64 = 1_000;
 
 /// A connection for queries about a stream.
 pub struct Session {
@@ -49,7 +52,7 @@ impl Session {
     /// Tests whether the account may add entries, and whether the server accepts them.
     async fn try_to_add(&mut self) -> Result<(), ConnectionError> {
         self.connection.send(&add_nothing(&self.key)).await?;
-        match self.connection.receive(Duration::ZERO).await? {
+        match self.connection.receive().await? {
             // The server checks the ID after everything else.
             Reply::Error(text) if text.contains("greater than 0-0") => Ok(()),
             other => good(other).map(drop),
@@ -60,9 +63,21 @@ impl Session {
     async fn try_to_say(&mut self) -> Result<(), ConnectionError> {
         self.connection.send(&peer_positions::try_all(&self.key)).await?;
         for _ in 0..3 {
-            good(self.connection.receive(Duration::ZERO).await?)?;
+            good(self.connection.receive().await?)?;
         }
         Ok(())
+    }
+
+    /// Reads what the nodes report about themselves.
+    ///
+    /// # Errors
+    /// The query failed.
+    pub async fn reports(&mut self) -> Result<NodeReports, ConnectionError> {
+        let hashes = [unpublished::hash(&self.key), peer_positions::hash(&self.key)];
+        self.connection.send(&hashes.map(|hash| all_fields(&hash)).concat()).await?;
+        let (unpublished, positions) =
+            (self.connection.fields().await?, self.connection.fields().await?);
+        Ok(NodeReports { unpublished, positions })
     }
 
     async fn place(&mut self) -> Result<Place, ConnectionError> {
@@ -99,6 +114,10 @@ pub struct Stream {
     waiting: VecDeque<Entry>,
     /// Writes this node's position; `None` during a check.
     own: Option<OwnField>,
+    /// When the command was sent that has last reported this node, with success.
+    contact: Instant,
+    /// How long the server waits for the next entry.
+    wait: Duration,
     /// Whether the last read reached the end.
     is_at_end: bool,
 }
@@ -120,6 +139,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     }
     session.try_to_add().await?;
     let run: Arc<str> = server.run.as_str().into();
+    let asked = Instant::now();
     let mut own = matches!(aim, Aim::Follow(_)).then(|| OwnField::new(&session.key, config, &run));
     match own.as_mut().and_then(|own| own.say(Id::default())) {
         // Before the end of the stream is queried: a node that publishes after that waits for this
@@ -140,9 +160,11 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
         .into_iter()
         .collect();
     let (place, waiting) = (Place::default(), VecDeque::new());
-    let stream = Stream { session, place, waiting, own, is_at_end: false };
+    let wait = ask_every(config);
+    let stream = Stream { session, place, waiting, own, contact: asked, wait, is_at_end: false };
     Ok(SourceConnection {
         stream: source::Stream::Valkey(Box::new(stream)),
+        asked,
         server: run,
         committed,
         mark: None,
@@ -157,6 +179,11 @@ impl Stream {
         if let Position::Stream(place) = from {
             self.place = Place { gone: 0, ..*place };
         }
+    }
+
+    /// Returns when the command was sent that has last reported this node, with success.
+    pub fn contact(&self) -> Instant {
+        self.contact
     }
 
     /// Returns the next entry, if one arrives within a second. The first call does not wait.
@@ -198,22 +225,25 @@ impl Stream {
         // Returned entries are applied. Their position is written before the next read; see
         // `peer_positions`.
         let said = self.own.as_mut().and_then(|own| own.say(self.place.id));
-        let is_said = said.is_some();
+        let (is_said, sent) = (said.is_some(), Instant::now());
         let mut commands = said.unwrap_or_default();
+        let mut wait = Duration::ZERO;
         if self.is_at_end {
+            wait = self.wait;
             // This read only waits. Its entry is read again below, together with the end of the
             // stream.
-            commands.append(&mut read_after(key, self.place.id, 1, Some(WAIT_MS)));
+            commands.append(&mut read_after(key, self.place.id, 1, Some(wait.as_millis() as u64)));
         }
         commands.append(&mut read_whole(key, self.place.id, ENTRIES));
-        connection.send(&commands).await?;
+        connection.send_waiting(&commands, wait).await?;
         if is_said {
-            good(connection.receive(Duration::ZERO).await?)?;
+            good(connection.receive().await?)?;
+            self.contact = sent;
         }
         if self.is_at_end {
-            good(connection.receive(Duration::from_millis(WAIT_MS)).await?)?;
+            good(connection.receive().await?)?;
         }
-        let read = whole(good(connection.receive(Duration::ZERO).await?)?);
+        let read = whole(good(connection.receive().await?)?);
         read.ok_or_else(|| {
             ConnectionError::Said("bad-reply", "a read was answered with something else".into())
         })

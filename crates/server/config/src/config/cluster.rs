@@ -6,7 +6,7 @@ use super::database::url::{DatabaseUrl, read_stream};
 use super::database::{BARRIER, WAIT_MAX, on_lag, password, wait};
 use super::raw;
 use super::resolve::{LoadError, wrong};
-use super::{Database, DatabaseKind, DatabaseServer, SharedStream};
+use super::{Database, DatabaseKind, DatabaseServer, SharedStream, UnpublishedWrites};
 use change_feed::Rules;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,10 @@ pub(super) fn resolve(
     host: Option<&str>,
     databases: &[Arc<Database>],
 ) -> Result<Option<Arc<Database>>, LoadError> {
-    let raw::ClusterKeys { url, password_file, key, keep, on_lag: lag, lag_max, barrier } = raw;
+    let raw::ClusterKeys { url, password_file, key, keep, on_lag: lag, .. } = raw;
+    let raw::ClusterKeys { lag_max, barrier, unpublished, .. } = raw;
     let Some(url) = url else {
-        let texts = [key, lag, lag_max, barrier];
+        let texts = [key, lag, lag_max, barrier, unpublished];
         let others = texts.iter().any(|text| text.is_some()) || keep.is_some();
         return if others || password_file.is_some() {
             wrong("cluster.url", "is required, because it turns the cluster on")
@@ -58,7 +59,14 @@ pub(super) fn resolve(
     if !(1_000..=1_000_000_000).contains(&keep) {
         return wrong("cluster.keep", format!("{keep}: must be 1000 to 1000000000"));
     }
-    let kind = DatabaseKind::Valkey(SharedStream { key, keep });
+    let unpublished = match unpublished.as_deref() {
+        None | Some("accept") => UnpublishedWrites::Accept,
+        Some("refuse") => UnpublishedWrites::Refuse,
+        Some(other) => {
+            return wrong("cluster.unpublished", format!("{other:?}: must be accept or refuse"));
+        }
+    };
+    let kind = DatabaseKind::Valkey(SharedStream { key, keep, unpublished });
     Ok(Some(Arc::new(Database {
         name: CLUSTER.into(),
         server: DatabaseServer { kind, place, account, tls, by },
@@ -107,6 +115,7 @@ mod tests {
             (format!("{url}cluster.key = \"\""), "1 to 256"),
             (format!("{url}cluster.keep = 1"), "1000 to"),
             (format!("{url}cluster.on_lag = \"x\""), "cluster.on_lag"),
+            (format!("{url}cluster.unpublished = \"x\""), "accept or refuse"),
             (format!("{url}cluster.barrier = \"2m\""), "at most"),
             (format!("{url}cluster.password_file = \"/no/such\""), "/no/such"),
             (format!("{url}stream.slot = \"a\""), "unknown field"),

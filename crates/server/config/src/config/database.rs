@@ -111,6 +111,17 @@ pub struct SharedStream {
     pub key: String,
     /// The approximate number of entries that it keeps.
     pub keep: u64,
+    /// The behaviour of a node that cannot publish.
+    pub unpublished: UnpublishedWrites,
+}
+
+/// The behaviour of a node of a cluster towards writes while it cannot publish their changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnpublishedWrites {
+    /// It accepts them; their changes reach the other nodes later.
+    Accept,
+    /// It refuses them, and the other nodes purge their pages when it has become silent.
+    Refuse,
 }
 
 /// The replication settings for PostgreSQL.

@@ -50,7 +50,7 @@ pub use cluster::CLUSTER;
 pub use codings::Codings;
 pub use database::{
     Account, Database, DatabaseKind, DatabaseServer, DatabaseTls, Manage, OnLag, Place, PositionBy,
-    Replication, SharedStream, Trust, database_servers,
+    Replication, SharedStream, Trust, UnpublishedWrites, database_servers,
 };
 pub use traces::Traces;
 

@@ -148,6 +148,7 @@ pub struct ClusterKeys {
     pub on_lag: Option<String>,
     pub lag_max: Option<String>,
     pub barrier: Option<String>,
+    pub unpublished: Option<String>,
 }
 
 /// The keys of a `[[tls]]` table.

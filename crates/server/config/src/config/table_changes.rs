@@ -200,4 +200,10 @@ pub const CHANGES: &[OptionRow] = &[
         "250ms",
         "The longest time that the response to a write is held until all nodes have applied its changes. After that it is sent anyway (`changes-late`). `0s`: it is not held.",
     ),
+    row(
+        "cluster.unpublished",
+        "",
+        "accept",
+        "The behaviour of a node that gets writes while it cannot publish their invalidations to the other nodes. `accept`: they are answered, with `changes-late`, and the other nodes may show old pages until the stream is available again. `refuse`: they are answered with 503 and `Retry-After`, and a node that becomes silent makes the others purge their pages.",
+    ),
 ];

@@ -396,7 +396,7 @@ async fn call(
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/ready", &Method::GET) => {
             let reasons = ready::why_not(site, *control.stop.borrow());
-            let told = ready::reasons_json(&reasons);
+            let told = ready::answer(site, &reasons);
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
         }
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),

@@ -3,7 +3,7 @@
 //! `GET /v1/health` reports only that the process answers.
 //!
 //! A short interruption of a database does not change the answer. It becomes "not ready" when pages
-//! are no longer stored, because the allowed lag is exceeded. Not here: PHP, which may be
+//! are no longer stored, because the allowed lag is exceeded; until then `proven_ms_ago` grows. Not here: PHP, which may be
 //! unreachable while pages are served from the cache.
 
 use delivery::site::Site;
@@ -21,6 +21,9 @@ pub enum NotReady {
     SnapshotLoading,
     /// A database is not followed, so no page is stored.
     DatabaseNotFollowed,
+    /// The stream has accepted no change of this node for longer than `lag_max`, so the other nodes
+    /// of the cluster may show old pages.
+    ClusterNotPublished,
 }
 
 impl NotReady {
@@ -32,6 +35,7 @@ impl NotReady {
             NotReady::HandedOver => "handed-over",
             NotReady::SnapshotLoading => "snapshot-loading",
             NotReady::DatabaseNotFollowed => "database-not-followed",
+            NotReady::ClusterNotPublished => "cluster-not-published",
         }
     }
 }
@@ -44,6 +48,7 @@ pub(super) fn why_not(default_site: &Arc<Site>, phase: Phase) -> Vec<NotReady> {
         (NotReady::HandedOver, phase.is_leaving() && phase != Phase::Stopping),
         (NotReady::SnapshotLoading, any(is_loading)),
         (NotReady::DatabaseNotFollowed, any(is_unfollowed)),
+        (NotReady::ClusterNotPublished, any(is_stuck)),
     ];
     reasons.into_iter().filter(|(_, holds)| *holds).map(|(reason, _)| reason).collect()
 }
@@ -56,8 +61,24 @@ fn is_unfollowed(site: &Site) -> bool {
     site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
 }
 
+fn is_stuck(site: &Site) -> bool {
+    site.sources.peers.as_ref().is_some_and(|peers| peers.is_stuck())
+}
+
 /// Returns the answer as JSON.
 pub(super) fn reasons_json(reasons: &[NotReady]) -> serde_json::Value {
     let names: Vec<_> = reasons.iter().map(|reason| reason.as_str()).collect();
     serde_json::json!({ "ready": names.is_empty(), "reasons": names })
+}
+
+/// Returns the answer, with the age of the oldest proof that a source has no change which is not
+/// applied; without it if nothing is followed.
+pub(super) fn answer(default_site: &Arc<Site>, reasons: &[NotReady]) -> serde_json::Value {
+    let feeds = default_site.all_sites().flat_map(|site| &site.sources.feeds);
+    let oldest = feeds.filter_map(|feed| feed.proof_age()).max();
+    let mut answer = reasons_json(reasons);
+    if let Some(age) = oldest {
+        answer["proven_ms_ago"] = (age.as_millis() as u64).into();
+    }
+    answer
 }

@@ -1,7 +1,8 @@
 //! `GET /v1/sources`: the followed databases and the other nodes of the cluster, each with its lag and
 //! the age of these figures.
 //!
-//! Where a connection is down, the lag is null: the last one says nothing about now. Not here: the lag of
+//! Where a connection is down, the lag is null: the last one says nothing about now. While the next
+//! measurement is overdue, the lag is the age of the last proof (`change_sources`). Not here: the lag of
 //! all databases of a site in one number, which is a metric (`database_lag_us`).
 
 use change_sources::{ClusterNode, Feed, HostName, NodeState, own_name};
@@ -32,6 +33,7 @@ pub(super) fn sources(default_site: &Arc<Site>) -> Value {
 
 fn database(site: &Site, feed: &Feed) -> Value {
     let (lag, now, is_followed) = (feed.lag(), site.clock.monotonic(), feed.is_followed());
+    let lag_now = feed.lag_now().filter(|_| is_followed);
     json!({
         "site": site.config.hosts.canonical,
         "name": feed.name(),
@@ -39,9 +41,10 @@ fn database(site: &Site, feed: &Feed) -> Value {
         "server": feed.server(),
         "followed": is_followed,
         "stores_pages": !feed.keeps_pages_out(),
-        "lag_us": lag.filter(|_| is_followed).map(|lag| lag.lag.as_micros() as u64),
+        "lag_us": lag_now.map(|lag| lag.as_micros() as u64),
         "measured_ms_ago":
             lag.map(|lag| now.saturating_sub(lag.measured_at).as_millis() as u64),
+        "proven_ms_ago": feed.proof_age().map(|age| age.as_millis() as u64),
     })
 }
 

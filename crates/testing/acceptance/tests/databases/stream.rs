@@ -8,6 +8,7 @@
 mod ends;
 mod failover;
 mod nodes;
+mod unpublished;
 
 use acceptance::{Site, binary, cache_status, client, counter, is_hit, until};
 use harness::{Pagewell, Request, Response, Signal, Valkey};

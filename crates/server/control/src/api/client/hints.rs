@@ -52,7 +52,10 @@ fn nothing_matched(args: &InvalidateArgs) -> String {
     }
     let soft = if args.soft { ", or all of them were marked before" } else { "" };
     let look = look.join("; ");
-    format!("no cached page matched{soft}{}{look}", if look.is_empty() { "" } else { ": " })
+    format!(
+        "no cached page of this node matched{soft}{}{look}",
+        if look.is_empty() { "" } else { ": " }
+    )
 }
 
 #[cfg(test)]
@@ -85,7 +88,7 @@ mod tests {
         assert!(hints(&["--url", "/a"], 0).contains("`pagewell explain /a`"));
         assert!(hints(&["--prefix", "/a/"], 0).contains("--prefix /a/"));
         assert!(hints(&["--soft", "--url", "/a"], 0).contains("marked before"));
-        assert_eq!(hints(&["--tag", "-"], 0), "no cached page matched");
+        assert_eq!(hints(&["--tag", "-"], 0), "no cached page of this node matched");
         assert_eq!(hints(&["--all"], 0), "");
         assert_eq!(hints(&["--url", "/a"], 1), "");
     }
