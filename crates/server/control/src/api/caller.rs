@@ -1,9 +1,10 @@
-//! Authorises calls to the control interface. A caller must use an IP address or `localhost` as the
-//! host, and send the token if one is configured. It must not be a page of another site in a
+//! Authorises calls to the control interface. A caller must send the token if one is configured; without
+//! one it must use an IP address or `localhost` as the host. It must not be a page of another site in a
 //! browser.
 //!
 //! Three checks protect against a malicious page in an operator's browser. A `Host` with a domain
-//! name is rejected, because anyone can point a name at this address (DNS rebinding). A call that
+//! name is rejected, because anyone can point a name at this address (DNS rebinding), unless the call has
+//! the token, which such a page does not know: a container is called by the name of its service. A call that
 //! the browser marks as cross-site is rejected (`Sec-Fetch-Site`, or `Origin` in older browsers).
 //! Calls that change anything must be `application/json`, which a page of another site cannot send
 //! without a preflight request. Not here: the last check (`read_json`).
@@ -13,8 +14,11 @@ use exchange::constant_time::same;
 use http::{HeaderMap, header};
 use std::net::IpAddr;
 
-/// Rejects a `Host` with a domain name, which could belong to anyone.
-pub(super) fn check_host(headers: &HeaderMap) -> Result<(), ControlError> {
+/// Rejects a `Host` with a domain name, which could belong to anyone, in a call without the token.
+pub(super) fn check_host(headers: &HeaderMap, token: Option<&str>) -> Result<(), ControlError> {
+    if token.is_some() && check_token(headers, token).is_ok() {
+        return Ok(());
+    }
     let name = match host(headers) {
         None => return Ok(()),
         Some(host) if host.starts_with('[') => host.split(']').next().map(|h| &h[1..]),
@@ -102,7 +106,19 @@ mod tests {
             ("evil.test:8081", false),
             ("[evil", false),
         ] {
-            assert_eq!(check_host(&headers(&[("host", host)])).is_ok(), right, "{host}");
+            assert_eq!(check_host(&headers(&[("host", host)]), None).is_ok(), right, "{host}");
+            let with_token = headers(&[("host", host), ("authorization", "Bearer secret")]);
+            assert_eq!(
+                check_host(&with_token, None).is_ok(),
+                right,
+                "{host}: no token is asked for"
+            );
+            assert_eq!(
+                check_host(&with_token, Some("other")).is_ok(),
+                right,
+                "{host}: another token"
+            );
+            assert!(check_host(&with_token, Some("secret")).is_ok(), "{host}: with the token");
         }
     }
 }

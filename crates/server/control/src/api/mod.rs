@@ -126,7 +126,8 @@ impl ControlError {
     fn explain(&self) -> String {
         match self {
             ControlError::HostRefused => {
-                "call the control interface as localhost or by its address".into()
+                "call the control interface as localhost or by its address; by another name only with its token"
+                    .into()
             }
             ControlError::CrossSite => {
                 "a page of another site calls: open the dashboard here".into()
@@ -381,7 +382,8 @@ async fn call(
     request: Request<Incoming>,
     peer: Option<SocketAddr>,
 ) -> Result<Answer, ControlError> {
-    caller::check_host(request.headers())?;
+    let token = control.site.config.admin_token.as_deref();
+    caller::check_host(request.headers(), token)?;
     if let Some(file) = dashboard::file(request.uri().path()) {
         // Any site may link to this page, which contains no data.
         return match *request.method() {
@@ -391,7 +393,7 @@ async fn call(
     }
     let site = &control.site;
     caller::check_browser(request.headers())?;
-    caller::check_token(request.headers(), site.config.admin_token.as_deref())?;
+    caller::check_token(request.headers(), token)?;
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/ready", &Method::GET) => {
