@@ -11,6 +11,8 @@ LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/
 # What was built for the tests is what the tasks after them use: nothing is built a second time.
 BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 TASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)
+# A step with its name and its time.
+PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 
 # What decides whether a change lands must come out the same twice: `make test` draws its random
 # cases from one seed. `make fuzz` is where new ones are looked for.
@@ -32,23 +34,26 @@ build: ## the binary: target/release/pagewell
 	$(CARGO) build --release -p pagewell
 
 demo: ## the example site on http://127.0.0.1:8080, with a database of its own, until Ctrl-C
-	@scripts/setup demo
-	@$(CARGO) xtask demo
+	@scripts/phase "1 of 3: packages" scripts/setup demo
+	@scripts/phase "2 of 3: build" $(CARGO) build --package pagewell --package xtask $(FEATURES)
+	@echo "== 3 of 3: start" >&2
+	@$(TASK)/xtask demo
 
 test: ## everything: format, lints, unit, property and model tests, scenarios, interop, PHP
-	@scripts/setup test
+	@scripts/phase "packages" scripts/setup test
 	$(CARGO) fmt --all --check
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
-	$(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
-	PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES)
-	$(MAKE) --no-print-directory model
-	$(PHPUNIT) --configuration php/client
-	$(PHPUNIT) --configuration examples/news
+	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
+	@$(PHASE) "tests" $(CARGO) test --workspace $(FEATURES)
+	@scripts/phase "model" $(MAKE) --no-print-directory model
+	@scripts/phase "php/client" $(PHPUNIT) --configuration php/client
+	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
 	$(TASK)/xtask tidy
-	$(TASK)/xtask demo --check --dev
-	$(TASK)/torture --short
-	$(TASK)/soak --short
-	$(TASK)/soak --sources --short
+	@$(PHASE) "demo" $(BUILT)/xtask demo --check
+	@$(PHASE) "torture" $(BUILT)/torture --short
+	@$(PHASE) "soak" $(BUILT)/soak --short
+	@$(PHASE) "soak of sources" $(BUILT)/soak --sources --short
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -77,6 +82,10 @@ package: ## packages for Debian (target/package/*.deb) and the plugins for WordP
 	@scripts/setup package
 	@$(CARGO) xtask package
 
+dist: ## the files of a release in target/dist: archive for every Linux with glibc 2.31, packages, bill of materials
+	@scripts/setup dist
+	@$(CARGO) xtask dist
+
 package-test: package ## installs, upgrades and removes the packages in private Debian 12 and 13, builds the container (as root)
 	@scripts/package-test
 
@@ -101,5 +110,5 @@ setup: ## installs what the tests need, and has git check the messages of commit
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz soak bench compat package package-test fmt lint setup clean
+.PHONY: help build demo test model fuzz soak bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help

@@ -1,15 +1,15 @@
 //! `cargo xtask demo`: the example site, with a database of its own, until Ctrl-C.
 //!
-//! Builds Pagewell, starts a private MariaDB in `target/demo` (kept, so that the second time is
+//! Builds Pagewell as the tests do (unless PAGEWELL_BIN names a program), starts a private MariaDB in `target/demo` (kept, so that the second time is
 //! quick), fills it, serves `examples/news` from it, and says where to look and what to try. SIGINT
 //! and SIGTERM stop everything; so does the death of this program. `--check` runs the whole of it as
 //! a visitor would, in a process of its own, and sees that nothing is left ([`check`]).
 
 mod check;
 
-use harness::root::{self, Profile};
+use harness::root;
 use harness::{
-    Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Wait,
+    Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Stopwatch, Wait,
     suits_servers,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -46,17 +46,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// The reason why it did not run, in words for the person at the terminal.
-pub fn run(port: u16, profile: Profile) -> Result<(), String> {
+pub fn run(port: u16) -> Result<(), String> {
     let admin_port = free_admin_port(port)?;
     // From here on a signal is an orderly end, also in the middle of the start.
     let ended = signals()?;
-    let binary = root::pagewell(profile)?;
+    let binary = root::tested()?;
+    let mut phases = Phases::start();
     println!("demo: starting MariaDB and filling it with {ARTICLES} articles …");
     let log = ["--max-binlog-size=16M", "--binlog-expire-logs-seconds=3600"];
     let options = MariaDbOptions::followed(&log);
     let dir = place("database", port)?;
     let site = NewsSite::start_with(&root::repository(), dir, ARTICLES, options);
     let site = site.map_err(|error| advice(&error))?;
+    phases.ended("MariaDB has them");
     if is_told(&ended) {
         return Ok(());
     }
@@ -69,6 +71,7 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     let mut server =
         Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
     wait_until_followed(&server)?;
+    phases.ended("Pagewell serves the site and follows the database");
     println!("{}", what_to_try(&server, &site));
     let outcome = wait(&mut server, &ended);
     println!("demo: stopping …");
@@ -76,6 +79,22 @@ pub fn run(port: u16, profile: Profile) -> Result<(), String> {
     drop(site);
     println!("demo: stopped; nothing is left running");
     outcome
+}
+
+/// Prints how long each step of the start took.
+struct Phases {
+    since: Stopwatch,
+}
+
+impl Phases {
+    fn start() -> Phases {
+        Phases { since: Stopwatch::start() }
+    }
+
+    fn ended(&mut self, what: &str) {
+        println!("demo: {what} ({:.1} s)", self.since.elapsed().as_secs_f64());
+        self.since = Stopwatch::start();
+    }
 }
 
 /// The configuration: the site's database is followed, by an account that may do no more.
@@ -209,6 +228,7 @@ Open it in a browser; or, in another terminal, see how pages are kept and droppe
 The back office, to write and edit: http://{site}/office/ (password: office)
 The dashboard, to watch it:         http://{admin}/
 
+This is a quick build for a try, not for measuring: make build makes the other one.
 Ctrl-C stops everything."
     )
 }

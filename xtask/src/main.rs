@@ -5,9 +5,7 @@
 //! Tasks never change the repository, except `gen-docs` and `tidy --lower`.
 
 mod demo;
-mod docs;
-mod footprints;
-mod man;
+mod dist;
 mod package;
 mod tidy;
 
@@ -33,14 +31,6 @@ enum Task {
         /// Do what the demo tells people to try, see that it is so, and end
         #[arg(long, conflicts_with = "port")]
         check: bool,
-        /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
-        #[arg(long)]
-        dev: bool,
-    },
-    /// Recordings of applications: how exact footprints are
-    Footprints {
-        #[command(subcommand)]
-        task: FootprintTask,
     },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
@@ -51,6 +41,13 @@ enum Task {
         /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
         #[arg(long)]
         dev: bool,
+    },
+    /// Builds the files of a release in target/dist: an archive with an installer, for every glibc from 2.31 on,
+    /// Debian packages, archives of the plugins, the bill of materials
+    Dist {
+        /// Take this program instead of building one with cargo-zigbuild, and write no bill of materials
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
     },
     /// Checks the rules of the house that no compiler checks
     Tidy {
@@ -63,58 +60,13 @@ enum Task {
     },
 }
 
-#[derive(Subcommand)]
-enum FootprintTask {
-    /// Makes a recording of Debian's WordPress on a private MariaDB; takes minutes
-    Record {
-        /// With the widgets of a new WordPress; without, the sidebar is empty
-        #[arg(long)]
-        widgets: bool,
-        /// The file to write: JSON, compressed if it ends with .gz; the options of each page go to the same name
-        /// with -options before the extension
-        out: PathBuf,
-    },
-    /// Measures the CPU time that the capture of statements adds to a render of WordPress
-    Cost {
-        /// How many renders to measure in each way
-        #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(8..=100_000))]
-        renders: u32,
-    },
-    /// Compares the pages that footprints would purge with those that really changed
-    Replay {
-        /// The recording: JSON, compressed by gzip or not
-        file: PathBuf,
-        /// For each page the WordPress options that it asked for: JSON
-        #[arg(long, value_name = "FILE")]
-        options: Option<PathBuf>,
-    },
-    /// Changes Debian's WordPress behind Pagewell, and compares each page with that of WordPress itself; takes minutes
-    Verify {
-        /// With the widgets of a new WordPress; without, the sidebar is empty
-        #[arg(long)]
-        widgets: bool,
-        /// The program
-        #[arg(long, value_name = "FILE", default_value = "target/release/pagewell")]
-        pagewell: PathBuf,
-    },
-}
-
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
-        Task::Demo { check: true, dev, .. } => demo::check(profile(dev)),
-        Task::Demo { port, dev, .. } => demo::run(port, profile(dev)),
-        Task::Footprints { task: FootprintTask::Record { widgets, out } } => {
-            footprints::record(widgets, &out)
-        }
-        Task::Footprints { task: FootprintTask::Cost { renders } } => footprints::cost(renders),
-        Task::Footprints { task: FootprintTask::Replay { file, options } } => {
-            footprints::replay(&file, options.as_deref())
-        }
-        Task::Footprints { task: FootprintTask::Verify { widgets, pagewell } } => {
-            footprints::verify(widgets, &pagewell)
-        }
-        Task::GenDocs => docs::run(&root::repository()),
+        Task::Demo { check: true, .. } => demo::check(),
+        Task::Demo { port, .. } => demo::run(port),
+        Task::GenDocs => gen_docs(),
         Task::Package { dev } => package::run(profile(dev)),
+        Task::Dist { program } => dist::run(program.as_deref()),
         Task::Tidy { list: Some(name), .. } => list(&name),
         Task::Tidy { lower, .. } => tidy(lower),
     };
@@ -124,6 +76,18 @@ fn main() -> ExitCode {
             eprintln!("{message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// The tables are in the server's crates, without which this program is built.
+fn gen_docs() -> Result<(), String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = std::process::Command::new(cargo);
+    command.current_dir(root::repository()).args(["run", "--quiet", "--package", "manual"]);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("gen-docs: the pages are not complete".into()),
+        Err(error) => Err(format!("gen-docs: cargo cannot be run: {error}")),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `cargo xtask package`: packages for Debian and its relatives, built by dpkg-deb from what is in `contrib`
-//! and what the code says of itself (manual pages, completions). And the zip archives of the plugins (`plugin`).
+//! and what the program prints (completions). And the zip archives of the plugins (`plugin`).
 //!
 //! The program's package has no debug symbols; they are in a package of their own (`symbols`). Both are built in
 //! directories below `target/package`; nothing is installed, and root is not needed: the files in the packages
@@ -8,15 +8,11 @@
 
 mod deb;
 mod libraries;
-mod plugin;
+pub mod plugin;
 mod symbols;
 #[cfg(test)]
 mod upgrade;
 
-use crate::man;
-use clap::CommandFactory;
-use clap_complete::{Shell, generate_to};
-use config::options::CommandLine;
 use deb::PackageVersion;
 use harness::root::{self, Profile};
 use std::fs;
@@ -26,6 +22,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
+/// The shells, and where their completions are.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions/pagewell"),
+    ("zsh", "usr/share/zsh/vendor-completions/_pagewell"),
+    ("fish", "usr/share/fish/vendor_completions.d/pagewell.fish"),
+];
 /// The place in `postinst` of the file that PHP runs.
 const PREPEND: &str = "@prepend.php@";
 /// Files that an operator may have changed, and an upgrade leaves alone.
@@ -63,17 +65,22 @@ pub fn run(profile: Profile) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the packages; where they are.
+/// Builds the packages. Returns their paths.
 pub fn build(profile: Profile) -> Result<DebianPackages, String> {
+    build_from(&root::pagewell(profile)?, profile)
+}
+
+/// Builds the packages from a program that is built. Returns their paths; `pagewell` beside them is the program
+/// without debug symbols.
+pub fn build_from(binary: &Path, profile: Profile) -> Result<DebianPackages, String> {
     let version = PackageVersion::read()?;
-    let binary = root::pagewell(profile)?;
     let place = root::target().join("package");
     let tree = place.join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree).map_err(|error| told(&tree, error))?;
     }
     fs::create_dir_all(&place).map_err(|error| told(&place, error))?;
-    let stripped = symbols::strip(&binary, &place)?;
+    let stripped = symbols::strip(binary, &place)?;
     let symbols = stripped.package(&version, profile)?;
     files(&tree, &stripped.program)?;
     scripts(&tree)?;
@@ -104,15 +111,18 @@ fn files(tree: &Path, binary: &Path) -> Result<(), String> {
         write(&tree.join(to), &read(&from)?, mode)?;
     }
     for (to, content) in [
-        ("usr/share/man/man1/pagewell.1.gz".to_owned(), man::command().into_bytes()),
-        ("usr/share/man/man5/pagewell.toml.5.gz".to_owned(), man::file().into_bytes()),
+        ("usr/share/man/man1/pagewell.1.gz".to_owned(), read(&contrib.join("man/pagewell.1"))?),
+        (
+            "usr/share/man/man5/pagewell.toml.5.gz".to_owned(),
+            read(&contrib.join("man/pagewell.toml.5"))?,
+        ),
         (format!("{docs}/changelog.gz"), read(&root::repository().join("CHANGELOG.md"))?),
         (format!("{docs}/changelog.Debian.gz"), read(&contrib.join("debian/changelog"))?),
     ] {
         write(&tree.join(to), &gzipped(&content)?, 0o644)?;
     }
     write(&tree.join(format!("{docs}/copyright")), &copyright()?, 0o644)?;
-    completions(tree)
+    completions(tree, binary)
 }
 
 /// The licences of Pagewell and of the libraries in the program.
@@ -124,18 +134,23 @@ fn copyright() -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-fn completions(tree: &Path) -> Result<(), String> {
-    let made = tree.with_file_name("completions");
-    fs::create_dir_all(&made).map_err(|error| told(&made, error))?;
-    for (shell, to) in [
-        (Shell::Bash, "usr/share/bash-completion/completions/pagewell"),
-        (Shell::Zsh, "usr/share/zsh/vendor-completions/_pagewell"),
-        (Shell::Fish, "usr/share/fish/vendor_completions.d/pagewell.fish"),
-    ] {
-        let mut line = CommandLine::command();
-        let file = generate_to(shell, &mut line, "pagewell", &made);
-        let content = file.and_then(fs::read).map_err(|error| told(&made, error))?;
-        write(&tree.join(to), &content, 0o644)?;
+/// The time of the release, in seconds since 1970.
+pub fn time_of_release() -> Result<u64, String> {
+    Ok(PackageVersion::read()?.seconds())
+}
+
+/// The licences of the libraries in the program.
+pub fn licences_of_libraries() -> Result<Vec<u8>, String> {
+    Ok(libraries::section(&root::repository())?.into_bytes())
+}
+
+/// As the program itself prints them.
+fn completions(tree: &Path, binary: &Path) -> Result<(), String> {
+    let program = binary.display().to_string();
+    for (shell, to) in COMPLETIONS {
+        let mut content = said(&program, &["completions", shell])?;
+        content.push('\n');
+        write(&tree.join(to), content.as_bytes(), 0o644)?;
     }
     Ok(())
 }
@@ -158,11 +173,11 @@ fn text_of(directory: &str, name: &str) -> Result<String, String> {
     fs::read_to_string(&path).map_err(|error| told(&path, error))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| told(path, error))
 }
 
-fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), String> {
+pub fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), String> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| told(parent, error))?;
     }
@@ -195,7 +210,7 @@ fn gzipped(content: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Runs a program, and returns what it says.
-fn said(program: &str, args: &[&str]) -> Result<String, String> {
+pub fn said(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("package: {program}: {error}"))?;
     if output.status.success() {
@@ -205,7 +220,7 @@ fn said(program: &str, args: &[&str]) -> Result<String, String> {
     }
 }
 
-fn told(path: &Path, error: impl std::fmt::Display) -> String {
+pub fn told(path: &Path, error: impl std::fmt::Display) -> String {
     format!("package: {}: {error}", path.display())
 }
 
@@ -236,6 +251,11 @@ mod tests {
             let line = listed.lines().find(|line| line.ends_with(&format!(" {path}")));
             assert!(line.is_some_and(|line| line.starts_with(mode)), "{path} in:\n{listed}");
         }
+        let depends = said("dpkg-deb", &["--field", &package, "Depends"]).expect("a field");
+        let (major, minor) =
+            crate::dist::glibc_of(&root::target().join("package/pagewell")).expect("a version");
+        assert!(depends.contains(&format!("libc6 (>= {major}.{minor})")), "{depends}");
+        assert_eq!(depends.matches("libc6 (").count(), 1, "{depends}");
         let symbols = packages.symbols.display().to_string();
         let symbols = said("dpkg-deb", &["--contents", &symbols]).expect("a package");
         assert!(symbols.contains(" ./usr/lib/debug/.build-id/"), "{symbols}");
@@ -245,7 +265,7 @@ mod tests {
         said("dpkg-deb", &["--extract", &package, &into]).expect("it can be unpacked");
         let program = place.join("usr/bin/pagewell").display().to_string();
         let version = said(&program, &["--version"]).expect("it runs");
-        assert_eq!(version, format!("pagewell {}", env!("CARGO_PKG_VERSION")));
+        assert!(version.starts_with(concat!("pagewell ", env!("CARGO_PKG_VERSION"))), "{version}");
         let sections = said("readelf", &["--wide", "--sections", &program]).expect("a program");
         assert!(sections.contains(".gnu_debuglink") && !sections.contains(".symtab"), "{sections}");
         let conffiles =

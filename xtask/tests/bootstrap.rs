@@ -52,7 +52,7 @@ impl Machine {
             symlink(real, machine.at("bin").join(tool)).expect("can be linked");
         }
         machine.has("id", "echo 0");
-        // What is installed appears: curl is the real one.
+        // Installed programs appear; curl is the real one.
         let curl = harness::program(&["curl"]).expect("curl");
         machine.has(
             "apt-get",
@@ -167,7 +167,7 @@ fn what_cannot_be_done_is_said() {
     fs::remove_file(&sum).expect("removed");
     let (status, said) = machine.bootstrap(&["--yes", "build"]);
     assert!(status == 4 && said.contains("cannot be fetched"), "{status}: {said}");
-    // A Rust that is too old, of which rustup knows no newer one.
+    // A Rust that is too old; rustup knows no newer one.
     machine.has("cargo", "echo cargo 1.2.0");
     machine.has("rustup", "echo \"rustup $*\" >>\"$NOTES\"");
     let (status, said) = machine.bootstrap(&["--yes", "build"]);
@@ -193,7 +193,8 @@ fn the_real_rustup_installs_a_toolchain_for_the_user() {
     let dir = PrivateDir::temporary("rustup").expect("a directory");
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts");
     let server = dir.path().join("server");
-    let packed = Command::new(scripts.join("rustup-server")).arg(&server).status().expect("it runs");
+    let packed =
+        Command::new(scripts.join("rustup-server")).arg(&server).status().expect("it runs");
     assert!(packed.success());
     let mut command = Command::new("sh");
     command.arg(scripts.join("bootstrap")).args(["--yes", "help"]).env("HOME", dir.path());

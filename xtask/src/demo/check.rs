@@ -4,7 +4,6 @@
 //! it is sent the terminal's SIGINT, must end by itself with status 0, and none of the processes it
 //! had started may be left. Each expectation is one line of the outcome.
 
-use harness::root::Profile;
 use harness::{Address, Client, Deadline, Process, Response, Wait, cpu};
 use std::env;
 use std::path::Path;
@@ -21,10 +20,10 @@ const SOON: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The server that did not start, or how many expectations failed.
-pub fn check(profile: Profile) -> Result<(), String> {
+pub fn check() -> Result<(), String> {
     let place = harness::PrivateDir::temporary("check").map_err(|error| error.to_string())?;
     let log = place.path().join("demo.log");
-    let mut demo = start(profile, &log)?;
+    let mut demo = start(&log)?;
     let address = wait_for_address(&mut demo, &log)?;
     let mut tries = Tries::default();
     let mut client = Client::new(address);
@@ -41,13 +40,10 @@ pub fn check(profile: Profile) -> Result<(), String> {
     tries.outcome()
 }
 
-fn start(profile: Profile, log: &Path) -> Result<Process, String> {
+fn start(log: &Path) -> Result<Process, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
     command.args(["demo", "--port", "0"]);
-    if profile == Profile::Dev {
-        command.arg("--dev");
-    }
     Process::spawn("demo", &mut command, log).map_err(|error| error.to_string())
 }
 

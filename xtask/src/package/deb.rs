@@ -5,6 +5,7 @@
 //! compresses with one thread, because the result depends on whether there are several.
 
 use super::{said, told, write};
+use crate::dist::glibc_of;
 use harness::root::{self, Profile};
 use std::env;
 use std::fs::{self, File};
@@ -48,6 +49,11 @@ impl PackageVersion {
         Ok(PackageVersion { version, architecture, maintainer, time })
     }
 
+    /// The time in seconds since 1970.
+    pub fn seconds(&self) -> u64 {
+        self.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+    }
+
     /// Builds the package `name` from the files below `tree`. `fields` are the lines of its control file apart from
     /// those that every package has. Returns the path of the package.
     ///
@@ -72,8 +78,7 @@ impl PackageVersion {
         self.set_times(tree)?;
         let package = tree.with_file_name(format!("{name}_{version}_{architecture}.deb"));
         let mut build = Command::new("dpkg-deb");
-        let epoch = self.time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        build.env("SOURCE_DATE_EPOCH", epoch.as_secs().to_string());
+        build.env("SOURCE_DATE_EPOCH", self.seconds().to_string());
         build.args(["--root-owner-group", "--threads-max=1"]);
         // A package that is only looked at need not be small: half a minute less.
         build.args(match profile {
@@ -117,9 +122,14 @@ pub fn libraries(program: &Path, place: &Path) -> Result<String, String> {
     ask.current_dir(&source).args(["-O", "--warnings=0"]).arg(program);
     let answer = ask.output().map_err(|error| format!("package: dpkg-shlibdeps: {error}"))?;
     let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
-    text.strip_prefix("shlibs:Depends=").map(str::to_owned).ok_or_else(|| {
+    let depends = text.strip_prefix("shlibs:Depends=").ok_or_else(|| {
         format!("package: dpkg-shlibdeps: {}", String::from_utf8_lossy(&answer.stderr).trim())
-    })
+    })?;
+    // dpkg-shlibdeps knows the versions of symbols, and not that of packed relocations.
+    let (major, minor) = glibc_of(program)?;
+    let own = format!("libc6 (>= {major}.{minor})");
+    let others = depends.split(", ").filter(|one| !one.starts_with("libc6 "));
+    Ok(others.chain([own.as_str()]).collect::<Vec<_>>().join(", "))
 }
 
 /// The checksum of each file below a directory, as `dpkg --verify` reads them.

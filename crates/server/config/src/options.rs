@@ -9,7 +9,7 @@ use crate::config::{Config, load, resolve};
 use crate::log::LogLevel;
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::convert::Infallible;
 use std::path::PathBuf;
 
@@ -85,6 +85,24 @@ pub enum Command {
     NginxConfig(NginxConfigArgs),
     /// Check the machine, PHP and the site for problems under load, without changing anything
     Doctor(DoctorArgs),
+    /// Print the completions of a shell: bash, zsh, fish, elvish or powershell
+    Completions(CompletionsArgs),
+}
+
+/// The options of `pagewell completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell whose completions are printed
+    pub shell: clap_complete::Shell,
+}
+
+impl CompletionsArgs {
+    /// The script for the shell. It has the commands of the program, with the name `pagewell`.
+    pub fn script(&self) -> String {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut CommandLine::command(), "pagewell", &mut script);
+        String::from_utf8_lossy(&script).into_owned()
+    }
 }
 
 /// The options of `pagewell serve`.
@@ -92,36 +110,55 @@ pub enum Command {
 pub struct ServeArgs {
     /// The site's directory: the document root, or the directory that contains it as public, web,
     /// htdocs or pub [default: the working directory]
+    #[arg(env = "PAGEWELL_ROOT", hide_env_values = true)]
     pub dir: Option<PathBuf>,
     /// Address for visitors' requests: address:port or unix:path; may be given several times
     /// [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", env = "PAGEWELL_LISTEN", hide_env_values = true)]
     pub listen: Vec<String>,
     /// Address of the control interface: address:port or unix:path [default: 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", env = "PAGEWELL_ADMIN_LISTEN", hide_env_values = true)]
     pub admin: Option<String>,
+    /// A file with the token that the control interface requires; needed if `--admin` can be reached
+    /// from other machines
+    #[arg(long, value_name = "FILE", env = "PAGEWELL_TOKEN_FILE", hide_env_values = true)]
+    pub admin_token_file: Option<PathBuf>,
     /// The page budget, such as 256M: contents, header fields and index together
     /// [default: a quarter of the machine's memory]
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", env = "PAGEWELL_MEMORY", hide_env_values = true)]
     pub memory: Option<String>,
     /// Configuration file (TOML); flags override it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// A FastCGI server that is already running, instead of a private php-fpm:
     /// unix:/run/php/php8.2-fpm.sock or 127.0.0.1:9000
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "origin")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        conflicts_with = "origin",
+        env = "PAGEWELL_PHP",
+        hide_env_values = true
+    )]
     pub php: Option<String>,
     /// An environment variable for the scripts of the private php-fpm; may be given several times
     #[arg(long = "php-env", value_name = "NAME=VALUE", value_parser = name_and_value)]
     pub php_env: Vec<(String, String)>,
     /// An HTTP server that renders the pages, instead of PHP: http://127.0.0.1:8000
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = "PAGEWELL_ORIGIN", hide_env_values = true)]
     pub origin: Option<String>,
     /// Destination of the access log: a file, stdout, or syslog
-    #[arg(long, value_name = "WHERE")]
+    #[arg(long, value_name = "WHERE", env = "PAGEWELL_ACCESS_LOG", hide_env_values = true)]
     pub access_log: Option<String>,
     /// Log level: error, warn, info or debug
-    #[arg(long, value_name = "LEVEL", value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        env = "PAGEWELL_LOG",
+        hide_env_values = true
+    )]
     pub log: LogLevel,
     /// Restart without downtime: take over from the Pagewell whose control interface has the same
     /// address; without one, start normally
@@ -428,8 +465,12 @@ impl ServeArgs {
             self.dir.iter().map(|dir| ("site.root", format!("{:?}", dir.display().to_string())));
         // Environment variables of scripts may be secret.
         let env = self.php_env.iter().map(|_| ("php.env", "(not shown)".to_owned()));
-        let single: [Flags; 5] = [
+        let token = self.admin_token_file.iter();
+        let token =
+            token.map(|file| ("admin_token_file", format!("{:?}", file.display().to_string())));
+        let single: [Flags; 6] = [
             one("admin", &self.admin),
+            token.collect(),
             one("memory", &self.memory),
             one("php.at", &self.php),
             one("site.origin", &self.origin),
@@ -461,6 +502,9 @@ impl ServeArgs {
             file.listen = Some(OneOrMany::Many(self.listen.clone()));
         }
         set(&mut file.admin, &self.admin);
+        if self.admin_token_file.is_some() {
+            file.admin_token_file.clone_from(&self.admin_token_file);
+        }
         set(&mut file.memory, &self.memory);
         set(&mut file.access_log.to, &self.access_log);
         let php = file.site.php.as_mut().unwrap_or(&mut file.php);

@@ -4,7 +4,7 @@
 
 mod check;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use config::Config;
 use config::nginx_config;
 use config::options::{
@@ -30,6 +30,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[global_allocator]
 static HEAP: PageHeap = PageHeap;
 
+/// The version, with the commit if this was built for use (`build.rs`).
+const VERSION: &str = match option_env!("PAGEWELL_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// The tunable that enables huge pages for glibc's heap; the page heap then uses them, too.
 const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1";
 
@@ -45,7 +51,7 @@ const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
 const ANOTHER: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    let outcome = match CommandLine::parse().command {
+    let outcome = match command() {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check::check(&args),
         Command::Config(args) => check::config(&args),
@@ -71,6 +77,7 @@ fn main() -> ExitCode {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
         Command::Top(args) => once(control::top::run(&args)),
+        Command::Completions(args) => say(args.script().trim_end()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -81,6 +88,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The command of the command line. Wrong usage, `--help` and `--version` end the process.
+fn command() -> Command {
+    let line = CommandLine::command().version(VERSION).get_matches();
+    CommandLine::from_arg_matches(&line).unwrap_or_else(|error| error.exit()).command
 }
 
 /// Exit status: 0 no failure and none expected, 1 the check could not run, 3 a failure, present or

@@ -45,7 +45,8 @@ pub fn pagewell(profile: Profile) -> Result<PathBuf, String> {
 /// # Errors
 /// As above.
 pub fn tested() -> Result<PathBuf, String> {
-    build("debug", &["--features", "settable-clock"])
+    // With xtask, as `make demo` does: what is selected together has the same features of libraries.
+    build("debug", &["--package", "xtask", "--features", "pagewell/settable-clock"])
 }
 
 fn build(directory: &str, arguments: &[&str]) -> Result<PathBuf, String> {

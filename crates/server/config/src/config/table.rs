@@ -84,7 +84,7 @@ const FIRST: &[OptionRow] = &[
     ),
     row(
         "admin_token_file",
-        "",
+        "--admin-token-file",
         "none",
         "A file with the token that the control interface requires (`Authorization: Bearer …`). Required if `admin` can be reached from other machines.",
     ),

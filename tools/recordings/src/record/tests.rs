@@ -2,7 +2,7 @@
 //!
 //! The tests share one blog, one after the other, because its creation takes seconds.
 
-use super::super::replay;
+use super::super::replay::run as replay;
 use super::capture::CaptureSocket;
 use super::site::copy_capture;
 use super::*;

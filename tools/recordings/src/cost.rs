@@ -1,4 +1,4 @@
-//! `cargo xtask footprints cost`: the CPU time that the capture of statements adds to a render.
+//! `cargo recordings cost`: the CPU time that the capture of statements adds to a render.
 //!
 //! The same php-fpm renders the same pages of Debian's WordPress with and without the FastCGI parameters that
 //! ask for a report, in turns. The CPU time of php-fpm (median of the turns, so that a busy machine disturbs it

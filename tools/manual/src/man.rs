@@ -1,4 +1,4 @@
-//! The manual pages for `man`, made from the same tables as the pages in `docs/operating`: pagewell(1) from
+//! The manual pages for `man` (`contrib/man`), made from the same tables as the pages in `docs/operating`: pagewell(1) from
 //! the command line, pagewell.toml(5) from the options and limits.
 //!
 //! Plain roff of the `man` macros; what comes from the tables is escaped, so that no text is a command.
@@ -79,7 +79,7 @@ fn option(page: &mut String, key: &str, default: &str, help: &str) {
 fn head(name: &str, section: u8, title: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        ".\\\" Made by `cargo xtask package` from the code.\n\
+        ".\\\" Made by `cargo xtask gen-docs` from the code; changes here are lost.\n\
          .TH {name} {section} \"\" \"Pagewell {version}\" \"{title}\"\n.nh\n"
     )
 }

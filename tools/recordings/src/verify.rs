@@ -265,7 +265,7 @@ mod restart;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::footprints::record::ChangeAction;
+    use crate::record::ChangeAction;
     use harness::root;
 
     #[test]

@@ -1,5 +1,5 @@
-//! `cargo xtask gen-docs`: the pages of the manual that are made from tables in the code, and a chart
-//! from a table of the manual.
+//! The pages of the manual that are made from tables in the code, those for `man` among them, and a chart from a
+//! table of the manual.
 //!
 //! Options, limits, commands and counters are data in the `pagewell` crate; their pages are written
 //! from it (`tables`), never by hand. Pages that are written by hand name reasons, counters and log
@@ -13,6 +13,7 @@ mod tables;
 
 pub use tables::EXIT_STATUSES;
 
+use crate::man;
 use std::fs;
 use std::path::Path;
 
@@ -28,10 +29,12 @@ struct GeneratedPage {
 ///
 /// # Errors
 /// A page that another one is made from cannot be read.
-fn made(root: &Path) -> Result<[GeneratedPage; 5], String> {
+fn made(root: &Path) -> Result<[GeneratedPage; 7], String> {
     let figures = fs::read_to_string(root.join(chart::PAGE));
     let figures = figures.map_err(|error| format!("gen-docs: {}: {error}", chart::PAGE))?;
     Ok([
+        GeneratedPage { path: "contrib/man/pagewell.1", text: man::command() },
+        GeneratedPage { path: "contrib/man/pagewell.toml.5", text: man::file() },
         GeneratedPage { path: chart::CHART, text: chart::chart(&figures)? },
         GeneratedPage { path: "docs/operating/commands.md", text: tables::commands() },
         GeneratedPage { path: "docs/operating/counters.md", text: tables::counters() },

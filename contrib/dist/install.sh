@@ -1,0 +1,86 @@
+#!/bin/sh
+# Installs Pagewell from this directory on a Linux system with glibc 2.31 or newer. As root:
+#
+#   ./install.sh                  below /usr/local, with a unit for systemd if this system has it
+#   ./install.sh --prefix DIR     below another directory
+#   ./install.sh --uninstall      removes what it has installed; configuration, snapshots and logs stay
+#
+# DESTDIR is put before every path, for packages of other systems: then no user is created and nothing is reloaded.
+# An existing configuration is never changed, and no service is started: edit /etc/pagewell/pagewell.toml first.
+set -eu
+cd "$(dirname "$0")"
+
+prefix=/usr/local action=install root=${DESTDIR:-}
+while [ $# -gt 0 ]; do
+    case $1 in
+        --prefix) prefix=${2:?} && shift 2 ;;
+        --uninstall) action=uninstall && shift ;;
+        *) echo "usage: install.sh [--prefix DIR] [--uninstall]" >&2 && exit 2 ;;
+    esac
+done
+case $prefix in /*) ;; *) echo "install.sh: $prefix is no absolute path" >&2 && exit 2 ;; esac
+[ -n "$root" ] || [ "$(id -u)" = 0 ] || { echo "install.sh: this needs root" >&2 && exit 3; }
+
+units=/etc/systemd/system
+# Each file with its place and mode.
+files() {
+    cat <<FILES
+bin/pagewell $prefix/bin/pagewell 755
+man/pagewell.1 $prefix/share/man/man1/pagewell.1 644
+man/pagewell.toml.5 $prefix/share/man/man5/pagewell.toml.5 644
+completions/pagewell.bash $prefix/share/bash-completion/completions/pagewell 644
+completions/_pagewell $prefix/share/zsh/site-functions/_pagewell 644
+completions/pagewell.fish $prefix/share/fish/vendor_completions.d/pagewell.fish 644
+FILES
+}
+
+has_systemd() { [ -n "$root" ] || [ -d /run/systemd/system ]; }
+
+if [ $action = uninstall ]; then
+    if [ -z "$root" ] && has_systemd; then systemctl disable --now pagewell.service pagewell.socket 2>/dev/null || true; fi
+    files | while read -r _ to _; do rm -f "$root$to"; done
+    rm -f "$root$units/pagewell.service" "$root$units/pagewell.socket"
+    if [ -z "$root" ] && has_systemd; then systemctl daemon-reload; fi
+    # Not the file of auto_prepend_file: a pool of php-fpm that names it would answer no request.
+    echo "These stay: /etc/pagewell /var/lib/pagewell /var/log/pagewell /var/lib/pagewell-php, and the user pagewell."
+    exit 0
+fi
+
+files | while read -r from to mode; do
+    mkdir -p "$root${to%/*}"
+    # In one step, also while the program runs.
+    install -m "$mode" "$from" "$root$to.new"
+    mv -f "$root$to.new" "$root$to"
+done
+if [ ! -e "$root/etc/pagewell/pagewell.toml" ]; then
+    install -d -m 755 "$root/etc/pagewell"
+    install -m 644 etc/pagewell.toml "$root/etc/pagewell/pagewell.toml"
+fi
+# For automatic dependencies (docs/guide/automatic.md). It stays: PHP answers no request of a pool that misses it.
+install -d -m 755 "$root/var/lib/pagewell-php"
+install -m 644 php/prepend.php "$root/var/lib/pagewell-php/prepend.php.new"
+mv -f "$root/var/lib/pagewell-php/prepend.php.new" "$root/var/lib/pagewell-php/prepend.php"
+if has_systemd; then
+    install -d "$root$units"
+    for unit in pagewell.service pagewell.socket; do
+        sed "s|/usr/bin/pagewell|$prefix/bin/pagewell|" "systemd/$unit" >"$root$units/$unit.new"
+        chmod 644 "$root$units/$unit.new"
+        mv -f "$root$units/$unit.new" "$root$units/$unit"
+    done
+fi
+if [ -z "$root" ]; then
+    getent group pagewell >/dev/null || groupadd --system pagewell
+    getent passwd pagewell >/dev/null ||
+        useradd --system --gid pagewell --home-dir /var/lib/pagewell --no-create-home --shell /usr/sbin/nologin pagewell
+    for dir in /var/lib/pagewell /var/log/pagewell; do
+        [ -d $dir ] || install -d -o pagewell -g pagewell -m 750 $dir
+    done
+    ! has_systemd || systemctl daemon-reload
+fi
+cat <<TEXT
+Installed in $prefix. Next:
+  edit /etc/pagewell/pagewell.toml                 document root, php-fpm's socket, ports
+  usermod --append --groups GROUP pagewell         the group of php-fpm's socket (www-data, apache, nginx …)
+  pagewell check --config /etc/pagewell/pagewell.toml
+  systemctl enable --now pagewell
+TEXT

@@ -1,0 +1,266 @@
+//! `cargo xtask dist`: the files of a release in `target/dist`, from one program that runs on every glibc from
+//! [`GLIBC`] on: an archive with an installer, the Debian packages, the archives of the plugins, and the bill of
+//! materials. `scripts/sign-release` writes the sums and their signature.
+//!
+//! cargo-zigbuild links the program for the old C library; `scripts/setup dist` installs it. The archive is the
+//! same for the same files: owners are root, names are sorted, and times are that of the change log.
+
+use crate::package::{self, plugin, read, said, told, write};
+use harness::root::{self, Profile};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest release of glibc that the program needs: Debian 11 and Ubuntu 20.04 have it. `docs/install.md` says so.
+const GLIBC: (u32, u32) = (2, 31);
+
+/// Builds the files of a release, and prints their paths. `program`: a program that is built already.
+///
+/// # Errors
+/// A tool that is missing or has failed, a file that cannot be written, or a program that needs a newer glibc.
+pub fn run(program: Option<&Path>) -> Result<(), String> {
+    let place = root::target().join("dist");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).map_err(|error| told(&place, error))?;
+    let (binary, profile) = match program {
+        Some(program) => (program.to_owned(), Profile::Dev),
+        None => (compile()?, Profile::Release),
+    };
+    let needed = glibc_of(&binary)?;
+    if program.is_none() && needed > GLIBC {
+        let (found, wanted) = (shown(needed), shown(GLIBC));
+        return Err(format!("dist: the program needs glibc {found}, and {wanted} is promised"));
+    }
+    let packages = package::build_from(&binary, profile)?;
+    let mut files = vec![packages.program, packages.symbols];
+    for one in plugin::PLUGINS {
+        files.push(plugin::build(one, &root::repository(), &root::target().join("package"))?);
+    }
+    for file in &files {
+        let to = place.join(file.file_name().unwrap_or_default());
+        fs::copy(file, &to).map_err(|error| told(&to, error))?;
+    }
+    archive(&place, &root::target().join("package/pagewell"))?;
+    if program.is_none() {
+        bill_of_materials(&place)?;
+    }
+    for file in fs::read_dir(&place).map_err(|error| told(&place, error))?.flatten() {
+        println!("{}", file.path().display());
+    }
+    println!("dist: the program needs glibc {} or newer", shown(needed));
+    Ok(())
+}
+
+/// Builds the program for the old glibc. Its hits take as many instructions as those of the one that cargo links.
+fn compile() -> Result<PathBuf, String> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root::repository()).args([
+        "zigbuild",
+        "--release",
+        "--locked",
+        "-p",
+        "pagewell",
+    ]);
+    cargo.args(["--target", &format!("{target}.{}", shown(GLIBC))]);
+    // Where zig and cargo-zigbuild are, if scripts/setup has installed them.
+    let tools = root::target().join("dist-tools/bin");
+    let path = std::env::var("PATH").unwrap_or_default();
+    cargo.env("PATH", format!("{}:{path}", tools.display())).env("PAGEWELL_GLIBC", shown(GLIBC));
+    match cargo.status() {
+        Ok(status) if status.success() => Ok(root::target().join(target).join("release/pagewell")),
+        Ok(_) => Err("dist: cargo zigbuild has failed; scripts/setup dist installs it".into()),
+        Err(error) => Err(format!("dist: cargo cannot be run: {error}")),
+    }
+}
+
+/// The newest release of glibc whose symbols a program needs.
+///
+/// # Errors
+/// readelf has failed, or the program needs no glibc.
+pub fn glibc_of(program: &Path) -> Result<(u32, u32), String> {
+    let versions = said("readelf", &["--wide", "--version-info", &program.display().to_string()])?;
+    newest(&versions).ok_or_else(|| format!("dist: {}: no version of glibc", program.display()))
+}
+
+fn newest(versions: &str) -> Option<(u32, u32)> {
+    // Packed relocations: glibc 2.36 is the first that reads them.
+    let packed = versions.contains("GLIBC_ABI_DT_RELR").then_some((2, 36));
+    let named = versions.split("GLIBC_").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let mut parts = rest[..end].split('.').map(str::parse);
+        Some((parts.next()?.ok()?, parts.next()?.ok()?))
+    });
+    named.chain(packed).max()
+}
+
+fn shown((major, minor): (u32, u32)) -> String {
+    format!("{major}.{minor}")
+}
+
+/// The archive that `install.sh` installs from.
+fn archive(place: &Path, program: &Path) -> Result<PathBuf, String> {
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("pagewell-{version}-linux-{}", std::env::consts::ARCH);
+    let above = root::target().join("dist-tree");
+    let _ = fs::remove_dir_all(&above);
+    let (tree, repository) = (above.join(&name), root::repository());
+    for (from, to, mode) in [
+        ("contrib/dist/install.sh", "install.sh", 0o755),
+        ("contrib/man/pagewell.1", "man/pagewell.1", 0o644),
+        ("contrib/man/pagewell.toml.5", "man/pagewell.toml.5", 0o644),
+        ("contrib/systemd/pagewell.service", "systemd/pagewell.service", 0o644),
+        ("contrib/systemd/pagewell.socket", "systemd/pagewell.socket", 0o644),
+        ("contrib/debian/pagewell.toml", "etc/pagewell.toml", 0o644),
+        ("php/capture/prepend.php", "php/prepend.php", 0o644),
+        ("LICENSE-MIT", "LICENSE-MIT", 0o644),
+        ("LICENSE-APACHE", "LICENSE-APACHE", 0o644),
+        ("CHANGELOG.md", "CHANGELOG.md", 0o644),
+        ("docs/install.md", "INSTALL.md", 0o644),
+    ] {
+        write(&tree.join(to), &read(&repository.join(from))?, mode)?;
+    }
+    write(&tree.join("bin/pagewell"), &read(program)?, 0o755)?;
+    write(&tree.join("LICENSES-OF-LIBRARIES"), &package::licences_of_libraries()?, 0o644)?;
+    for (shell, file) in
+        [("bash", "pagewell.bash"), ("zsh", "_pagewell"), ("fish", "pagewell.fish")]
+    {
+        let script = said(&program.display().to_string(), &["completions", shell])? + "\n";
+        write(&tree.join("completions").join(file), script.as_bytes(), 0o644)?;
+    }
+    let (packed, time) = (place.join(format!("{name}.tar.gz")), package::time_of_release()?);
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=root:0", "--group=root:0", "--format=ustar"]);
+    tar.arg(format!("--mtime=@{time}")).args(["--use-compress-program", "gzip -9 -n"]);
+    tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(&above).arg(&name);
+    let made = tar.output().map_err(|error| format!("dist: tar: {error}"))?;
+    if made.status.success() {
+        Ok(packed)
+    } else {
+        Err(format!("dist: tar: {}", String::from_utf8_lossy(&made.stderr)))
+    }
+}
+
+/// The libraries in the program, in CycloneDX's format. cargo-cyclonedx writes a file beside each `Cargo.toml`.
+fn bill_of_materials(place: &Path) -> Result<(), String> {
+    const NAME: &str = "bill-of-materials.cdx";
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root::repository()).args([
+        "cyclonedx",
+        "--format",
+        "json",
+        "--spec-version",
+        "1.5",
+    ]);
+    cargo.args([
+        "--override-filename",
+        NAME,
+        "--manifest-path",
+        "crates/server/pagewell/Cargo.toml",
+    ]);
+    // Without it, the time of the build would be in the file.
+    cargo.env("SOURCE_DATE_EPOCH", package::time_of_release()?.to_string());
+    let made = cargo.output().map_err(|error| format!("dist: cargo: {error}"))?;
+    if !made.status.success() {
+        let error = String::from_utf8_lossy(&made.stderr);
+        return Err(format!("dist: cargo cyclonedx ({error}): scripts/setup dist installs it"));
+    }
+    let from = root::repository().join("crates/server/pagewell").join(format!("{NAME}.json"));
+    let to = place.join(format!("pagewell-{}.cdx.json", env!("CARGO_PKG_VERSION")));
+    fs::copy(&from, &to).map_err(|error| told(&from, error))?;
+    remove_named(&root::repository(), &format!("{NAME}.json"));
+    Ok(())
+}
+
+/// Removes files of this name below a directory, but for `target` and hidden directories.
+fn remove_named(directory: &Path, name: &str) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let (path, own) = (entry.path(), entry.file_name());
+        if own == name {
+            let _ = fs::remove_file(path);
+        } else if path.is_dir() && own != "target" && !own.to_string_lossy().starts_with('.') {
+            remove_named(&path, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use harness::PrivateDir;
+
+    #[test]
+    fn the_newest_symbol_counts_and_packed_relocations_need_2_36() {
+        assert_eq!(newest("Name: GLIBC_2.9 Name: GLIBC_2.31  Name: GLIBC_2.2.5"), Some((2, 31)));
+        assert_eq!(newest("Name: GLIBC_2.34 Name: GLIBC_ABI_DT_RELR"), Some((2, 36)));
+        assert_eq!(newest("Name: GCC_3.0"), None);
+    }
+
+    #[test]
+    fn the_manual_names_the_glibc_of_the_release() {
+        let page = fs::read_to_string(root::repository().join("docs/install.md")).expect("text");
+        assert!(page.contains(&format!("glibc {} or newer", shown(GLIBC))), "docs/install.md");
+    }
+
+    #[test]
+    fn the_archive_installs_and_its_program_runs() {
+        let place = PrivateDir::temporary("dist").expect("a directory");
+        let binary = root::pagewell(Profile::Dev).expect("it is built");
+        let packed = archive(place.path(), &binary).expect("it can be built");
+        let again = fs::read(&packed).expect("it is there");
+        archive(place.path(), &binary).expect("it can be built");
+        assert!(
+            again == fs::read(&packed).expect("it is there"),
+            "the same files, the same archive"
+        );
+        let into = place.path().display().to_string();
+        said("tar", &["-xf", &packed.display().to_string(), "-C", &into]).expect("it is unpacked");
+        let tree = packed.with_extension("").with_extension("");
+        let system = place.path().join("system");
+        let install = |arguments: &[&str]| {
+            let mut command = Command::new(tree.join("install.sh"));
+            let output = command.args(arguments).env("DESTDIR", &system).output().expect("it runs");
+            assert!(output.status.success(), "{output:?}");
+        };
+        install(&["--prefix", "/opt/pagewell"]);
+        let program = system.join("opt/pagewell/bin/pagewell").display().to_string();
+        assert!(said(&program, &["--version"]).expect("it runs").starts_with("pagewell "));
+        let unit = fs::read_to_string(system.join("etc/systemd/system/pagewell.service"));
+        assert!(unit.expect("a unit").contains("ExecStart=/opt/pagewell/bin/pagewell serve"));
+        let config = system.join("etc/pagewell/pagewell.toml");
+        fs::write(&config, "# changed\n").expect("written");
+        install(&["--prefix", "/opt/pagewell"]);
+        assert_eq!(
+            fs::read_to_string(&config).expect("text"),
+            "# changed\n",
+            "an upgrade keeps it"
+        );
+        install(&["--prefix", "/opt/pagewell", "--uninstall"]);
+        assert!(!system.join("opt/pagewell/bin/pagewell").exists() && config.exists());
+        assert!(system.join("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
+    }
+
+    #[test]
+    fn the_signature_covers_every_file() {
+        let place = PrivateDir::temporary("signed").expect("a directory");
+        let at = |name: &str| place.path().join(name).display().to_string();
+        let script = root::repository().join("scripts/sign-release");
+        fs::create_dir(place.path().join("dist")).expect("a directory");
+        fs::write(place.path().join("dist/one"), "1").expect("written");
+        let sign = |key: &str| {
+            let mut command = Command::new(&script);
+            command.arg(at("dist")).env("MINISIGN_KEY", key).env("MINISIGN_PASSWORD", "");
+            command.output().expect("it runs").status.code()
+        };
+        assert_eq!(sign(""), Some(3), "no release without a key");
+        // -W: a key without a password.
+        said("minisign", &["-G", "-W", "-p", &at("key.pub"), "-s", &at("key")]).expect("a key");
+        assert_eq!(sign(&fs::read_to_string(at("key")).expect("text")), Some(0));
+        let verify = ["-V", "-m", &at("dist/SHA256SUMS"), "-p", &at("key.pub")];
+        said("minisign", &verify).expect("it is signed");
+        let sums = fs::read_to_string(at("dist/SHA256SUMS")).expect("text");
+        assert!(sums.lines().count() == 1 && sums.ends_with("  one\n"), "{sums}");
+        fs::write(at("dist/SHA256SUMS"), sums.replace("one", "two")).expect("written");
+        assert!(said("minisign", &verify).is_err(), "a changed list is noticed");
+    }
+}
