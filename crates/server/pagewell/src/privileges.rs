@@ -1,7 +1,7 @@
 //! Drops root privileges: a process that was started as root to bind ports continues as an ordinary
 //! user. Call this after the sockets are bound and the certificates are read, and before another thread
 //! is started. Linux changes the user of one thread, and later threads inherit it
-//! (docs/decisions/0047-dropping-privileges.md).
+//! (docs/decisions/operation.md).
 //!
 //! Users and groups are looked up in /etc/passwd and /etc/group, or given as numbers. Files that
 //! Pagewell writes later (snapshots, the access log, Unix sockets) are given to the user if they

@@ -1,7 +1,7 @@
 //! Takes file descriptors that the parent process has passed (sd_listen_fds(3)): listening sockets.
 //!
 //! Taking ownership of a descriptor by its number needs `unsafe`, which this module contains and
-//! nothing else (docs/decisions/0046-passed-sockets.md).
+//! nothing else (docs/decisions/language-and-code.md).
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
