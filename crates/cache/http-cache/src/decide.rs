@@ -12,6 +12,7 @@ use crate::request::{Method, RequestFacts};
 use crate::stale;
 use crate::stored::StoredFacts;
 use crate::time::{Timestamp, milliseconds};
+use crate::variants::ImpliedFields;
 
 /// A stored response of the requested page.
 #[derive(Clone, Copy, Debug)]
@@ -166,9 +167,11 @@ fn select<'c>(
     candidates: impl Iterator<Item = Candidate<'c>>,
 ) -> Selection<'c> {
     let mut selection = Selection::Missing(ForwardReason::UriMiss);
+    let mut implied = None;
     for (index, candidate) in candidates.enumerate() {
         let nominated = candidate.stored.nominated();
-        let selected = nominated.is_empty() || nominated.is_selected_by(fields);
+        let selected = nominated
+            .is_selected(fields, || *implied.get_or_insert_with(|| ImpliedFields::of(fields)));
         selection = match selection {
             Selection::Found { index, candidate: known }
                 if !selected || recency(known.stored) >= recency(candidate.stored) =>

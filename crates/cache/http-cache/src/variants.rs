@@ -5,7 +5,7 @@
 //! normalisation that §4.1 permits: lines are combined, white space around members is removed, and case and
 //! order are ignored only if the field's grammar says so. An absent field matches only an absent one. The
 //! same holds for cookies, whose values are compared exactly. A few fields count as nominated whatever
-//! `Vary` says ([`implied`]).
+//! `Vary` says ([`ImpliedFields`]).
 
 use crate::cookie_name::CookieName;
 use crate::fields::{self, Fields, trim};
@@ -82,7 +82,7 @@ impl NominatedFields {
         if policy.accept_encoding == FieldUse::Ignore {
             names.retain(|name| *name != ACCEPT_ENCODING);
         }
-        for name in implied(request) {
+        for name in ImpliedFields::of(request).names() {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -143,8 +143,19 @@ impl NominatedFields {
 
     /// Whether a request selects the response (RFC 9111 §4.1). It allocates only if fields are nominated.
     pub fn is_selected_by(&self, request: &dyn Fields) -> bool {
+        self.is_selected(request, || ImpliedFields::of(request))
+    }
+
+    /// The same; `implied` returns [`ImpliedFields::of`] the request. A field of these that the response does
+    /// not nominate had no unusual value in the response's own request, so the two requests differ in it.
+    pub(crate) fn is_selected(
+        &self,
+        request: &dyn Fields,
+        implied: impl FnOnce() -> ImpliedFields,
+    ) -> bool {
         self.fields.iter().all(|(name, value)| normalised(name.as_str(), request) == *value)
             && self.cookies.iter().all(|(name, value)| cookie(name, request) == *value)
+            && implied().names().all(|name| self.names().any(|known| *known == name))
     }
 
     /// The bytes that identify the variant of the page: names and normalised values. They are equal for two
@@ -195,13 +206,40 @@ impl NominatedFields {
 
 /// Request fields that count as nominated even if `Vary` does not name them, because many applications use
 /// them without saying so. They are `Origin`, which is repeated in `Access-Control-Allow-Origin`, and an
-/// `Accept` that browsers do not send for a page, an image or a script.
-fn implied(request: &dyn Fields) -> impl Iterator<Item = HeaderName> {
-    let (mut has_origin, mut is_unusual) = (false, false);
-    request.values(ORIGIN.as_str(), &mut |_| has_origin = true);
-    request.values(ACCEPT.as_str(), &mut |line| is_unusual |= !is_usual_accept(line));
-    [has_origin.then_some(ORIGIN), is_unusual.then_some(ACCEPT)].into_iter().flatten()
+/// `Accept` that browsers do not send for a page, an image or a script. They count when a response is stored,
+/// and when one is selected: a request that has one of them selects only a response that nominates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImpliedFields {
+    origin: bool,
+    accept: bool,
 }
+
+impl ImpliedFields {
+    /// Those of a request. It allocates nothing, because it runs for each hit.
+    pub(crate) fn of(request: &dyn Fields) -> ImpliedFields {
+        let mut implied = ImpliedFields { origin: false, accept: false };
+        request.values(ORIGIN.as_str(), &mut |_| implied.origin = true);
+        request.values(ACCEPT.as_str(), &mut |line| {
+            implied.accept |= !BROWSERS_ACCEPT.contains(&line) && !is_usual_accept(line);
+        });
+        implied
+    }
+
+    fn names(self) -> impl Iterator<Item = HeaderName> {
+        [self.origin.then_some(ORIGIN), self.accept.then_some(ACCEPT)].into_iter().flatten()
+    }
+}
+
+/// The most frequent values of Accept, as browsers write them. [`is_usual_accept`] is true for each, and takes
+/// longer.
+const BROWSERS_ACCEPT: [&[u8]; 6] = [
+    b"*/*",
+    b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    b"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+    b"text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7",
+    b"image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
+    b"text/css,*/*;q=0.1",
+];
 
 /// Whether this line of Accept names only types that browsers accept.
 fn is_usual_accept(line: &[u8]) -> bool {

@@ -114,3 +114,26 @@ proptest! {
         prop_assert!(quoted || same("foo", &[&one], &[&other]) == (one == other));
     }
 }
+
+#[test]
+fn an_unusual_accept_and_origin_select_only_what_nominates_them() {
+    let plain = NominatedFields::of(&HeaderMap::new(), &HeaderMap::new(), &at_most(16));
+    let plain = plain.expect("selectable");
+    for line in BROWSERS_ACCEPT {
+        assert!(is_usual_accept(line));
+        let lines: &[(&[u8], &[u8])] = &[(b"accept", line)];
+        assert!(plain.is_selected_by(&lines));
+    }
+    for (name, value) in [
+        ("accept", "application/activity+json"),
+        ("accept", "text/html, application/json;q=0.9"),
+        ("origin", "https://a.test"),
+    ] {
+        let request = headers(name, &[value]);
+        assert!(!plain.is_selected_by(&request), "{name}: {value}");
+        let own = NominatedFields::of(&HeaderMap::new(), &request, &at_most(16));
+        let own = own.expect("selectable");
+        assert!(own.is_selected_by(&request) && !own.is_selected_by(&HeaderMap::new()));
+        assert!(!own.is_selected_by(&headers(name, &["another/type"])));
+    }
+}

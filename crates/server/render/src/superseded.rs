@@ -380,8 +380,7 @@ fn is_newer(page: &SharedPage, own: (Number, Timestamp), now: Timestamp) -> bool
 }
 
 fn is_selected(page: &SharedPage, fields: &dyn Fields) -> bool {
-    let nominated = page.payload().stored.nominated();
-    nominated.is_empty() || nominated.is_selected_by(fields)
+    page.payload().stored.nominated().is_selected_by(fields)
 }
 
 /// Whether a page under the key without vary cookies also answers requests that have them.
