@@ -8,6 +8,7 @@
 //! `https:` although the request arrived as `http:`.
 
 use crate::fields;
+use crate::reference::Reference;
 use crate::request::Method;
 use http::{HeaderMap, StatusCode, Uri};
 
@@ -36,7 +37,7 @@ pub fn invalidates(
     }
     for name in ["location", "content-location"] {
         let reference = fields::first(headers, name).and_then(|value| str::from_utf8(value).ok());
-        if let Some(page) = reference.and_then(|reference| resolve(reference, authority, target))
+        if let Some(page) = reference.and_then(|reference| page_of(reference, authority, target))
             && !pages.contains(&page)
         {
             pages.push(page);
@@ -52,81 +53,17 @@ fn may_have_been_executed(status: StatusCode) -> bool {
     status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
 }
 
-/// The path and query of a URI reference relative to `target` (RFC 3986 §5.2). `None` if it refers to
-/// another host or is not an http URI.
-fn resolve(reference: &str, authority: &str, target: &str) -> Option<String> {
-    let reference = reference.split('#').next().unwrap_or_default();
-    let (hierarchy, has_authority) = match scheme_of(reference) {
-        Some((scheme, rest)) => {
-            let known = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-            (rest.strip_prefix("//").filter(|_| known)?, true)
-        }
-        None => match reference.strip_prefix("//") {
-            Some(rest) => (rest, true),
-            None => (reference, false),
-        },
-    };
-    if has_authority {
-        let end = hierarchy.find(['/', '?']).unwrap_or(hierarchy.len());
-        let (host, rest) = hierarchy.split_at(end);
-        let host = host.rsplit('@').next().unwrap_or_default();
-        if !without_own_port(host).eq_ignore_ascii_case(without_own_port(authority)) {
-            return None;
-        }
-        let slash = if rest.starts_with('/') { "" } else { "/" };
-        return Some(without_dots(&format!("{slash}{rest}")));
-    }
-    let target_path = target.split('?').next().unwrap_or_default();
-    Some(match reference.chars().next() {
-        None => target.to_owned(),
-        Some('?') => format!("{target_path}{reference}"),
-        Some('/') => without_dots(reference),
-        Some(_) => {
-            let directory = target_path.rfind('/').map_or("/", |slash| &target_path[..=slash]);
-            without_dots(&format!("{directory}{reference}"))
-        }
-    })
-}
-
-/// Splits a reference into its scheme and the text after the colon (RFC 3986 §3.1), if it has a scheme.
-fn scheme_of(reference: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = reference.split_once(':')?;
-    let letters = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    (letters && scheme.chars().all(plain)).then_some((scheme, rest))
+/// The path and query of a reference to a page of the same host. `None` if it refers to another host or is not
+/// an http URI.
+fn page_of(reference: &str, authority: &str, target: &str) -> Option<String> {
+    let resolved = Reference::resolve(reference, target)?;
+    let own = without_own_port(authority);
+    let is_same = |host: &str| without_own_port(host).eq_ignore_ascii_case(own);
+    resolved.host.as_deref().is_none_or(is_same).then_some(resolved.page)
 }
 
 fn without_own_port(host: &str) -> &str {
     host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(host)
-}
-
-/// Removes `.` and `..` segments from the path (RFC 3986 §5.2.4) and keeps the query.
-fn without_dots(path_and_query: &str) -> String {
-    let (path, query) = match path_and_query.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (path_and_query, None),
-    };
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.split('/').skip(1).peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            "." | ".." => {
-                if segment == ".." {
-                    kept.pop();
-                }
-                if last {
-                    kept.push("");
-                }
-            }
-            segment => kept.push(segment),
-        }
-    }
-    let path = format!("/{}", kept.join("/"));
-    match query {
-        Some(query) => format!("{path}?{query}"),
-        None => path,
-    }
 }
 
 #[cfg(test)]
@@ -176,7 +113,7 @@ mod tests {
             ("example.org:8080", "http://example.org/x", false),
         ] {
             assert_eq!(
-                resolve(reference, authority, "/").is_some(),
+                page_of(reference, authority, "/").is_some(),
                 same,
                 "{authority} {reference}"
             );

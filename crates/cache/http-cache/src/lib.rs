@@ -25,6 +25,7 @@ mod packed;
 pub mod parts;
 mod policy;
 pub mod range;
+mod reference;
 mod refusal;
 mod request;
 mod sparse;
@@ -53,6 +54,7 @@ pub use policy::{
     Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
     SENDFILE_FIELDS,
 };
+pub use reference::Reference;
 pub use refusal::{CODE_BYTES_MAX, REFUSAL_FIELD, refusal_code};
 pub use request::{FieldLines, Method, RequestFacts};
 pub use sparse::{MaybeEmpty, Sparse};

@@ -10,9 +10,9 @@ use crate::cookies::{CookieKind, pairs};
 use crate::plan::{Load, Plan};
 use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, COOKIE, EXPIRES, LOCATION, PRAGMA, SET_COOKIE};
-use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, StatusCode};
 use http_cache::litespeed::LSC_COOKIE;
-use http_cache::{FieldUse, LifetimeSource, Policy, StoredFacts};
+use http_cache::{FieldUse, LifetimeSource, Policy, Reference, StoredFacts};
 
 /// The decision on a response.
 #[derive(Clone, Copy, Debug)]
@@ -162,24 +162,18 @@ impl SiteRules {
         kinds(LSC_COOKIE).find_map(refused).filter(|_| obeyed)
     }
 
-    /// Whether Location is the URL of the requested page.
+    /// Whether Location refers to the cache key of the requested page, in whatever spelling.
     fn redirects_to_itself(&self, view: &RequestView<'_>, headers: &HeaderMap) -> bool {
-        let Some(location) = headers.get(LOCATION).and_then(|value| value.to_str().ok()) else {
-            return false;
-        };
-        let location = location.split('#').next().unwrap_or_default();
-        if location.starts_with('/') && !location.starts_with("//") {
-            return self.form.normal(location).page == view.path_and_query;
-        }
-        let Ok(uri) = location.parse::<Uri>() else { return false };
-        let same_scheme = uri.scheme_str() == Some(view.scheme);
-        let same_host = uri.authority().is_some_and(|host| {
-            let own_port = if view.scheme == "https" { ":443" } else { ":80" };
-            let host = host.as_str();
+        let Some(location) = headers.get(LOCATION) else { return false };
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let Some(found) = Reference::resolve(&location, view.path_and_query) else { return false };
+        let own_port = if view.scheme == "https" { ":443" } else { ":80" };
+        let is_own = |host: &str| {
             host.strip_suffix(own_port).unwrap_or(host).eq_ignore_ascii_case(view.host)
-        });
-        let page = uri.path_and_query().map_or("/", |both| both.as_str());
-        same_scheme && same_host && self.form.normal(page).page == view.path_and_query
+        };
+        found.scheme.is_none_or(|scheme| scheme == view.scheme)
+            && found.host.as_deref().is_none_or(is_own)
+            && self.form.normal(&found.page).page == self.form.normal(view.path_and_query).page
     }
 }
 
