@@ -17,6 +17,7 @@
 
 use crate::cookies::Names;
 use crate::known::TRACKING;
+use crate::personal::personal_parameter;
 use crate::raw;
 use std::borrow::Cow;
 
@@ -126,6 +127,12 @@ impl KeyForm {
             _ => sent.clone(),
         };
         NormalisedUrl { sent, page }
+    }
+
+    /// The name of the first parameter of a normalised query that has personal data and that `keep` does not
+    /// name.
+    pub(crate) fn personal_parameter<'q>(&self, query: &'q str) -> Option<&'q str> {
+        personal_parameter(query, |name| self.kept.have(name))
     }
 
     /// Whether a query is a single parameter that is kept, as nearly every query is. Then there is nothing

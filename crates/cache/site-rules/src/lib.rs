@@ -20,6 +20,7 @@ mod known;
 mod language;
 mod mark;
 mod owner;
+mod personal;
 mod plan;
 pub mod raw;
 mod revise;

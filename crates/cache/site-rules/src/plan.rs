@@ -5,6 +5,7 @@
 //! | the client has just sent a write (its after-write cookie is valid) | bypass: after-write |
 //! | the rule sets bypass | bypass: rule |
 //! | a session cookie that the rule neither has in the key nor removes | bypass: session-cookie |
+//! | the query has a parameter with personal data | bypass: personal-query |
 //! | an unknown cookie, if these count as sessions | bypass: unknown-cookie |
 //! | a field of the key is too long | bypass: field-too-long |
 //! | otherwise | use the store |
@@ -48,6 +49,8 @@ pub enum BypassBecause {
     Rule,
     /// It has a session or login cookie.
     SessionCookie,
+    /// Its query has a parameter with personal data, such as a mail address or a token.
+    PersonalQuery,
     /// Its client has just sent a write.
     AfterWrite,
     /// It has a cookie that is on no list, and the site treats these as session cookies.
@@ -66,6 +69,7 @@ impl BypassBecause {
         match self {
             BypassBecause::Rule => "rule",
             BypassBecause::SessionCookie => "session-cookie",
+            BypassBecause::PersonalQuery => "personal-query",
             BypassBecause::AfterWrite => "after-write",
             BypassBecause::UnknownCookie => "unknown-cookie",
             BypassBecause::Credential => "credential-field",
@@ -148,6 +152,9 @@ impl SiteRules {
         let shared = rule.is_some_and(|rule| rule.shared_with_sessions);
         if cookies.session && !shared {
             return bypass(BypassBecause::SessionCookie);
+        }
+        if view.query().is_some_and(|query| self.form.personal_parameter(query).is_some()) {
+            return bypass(BypassBecause::PersonalQuery);
         }
         if cookies.unknown && !shared && self.lists.unknown == UnknownCookies::Bypass {
             return bypass(BypassBecause::UnknownCookie);

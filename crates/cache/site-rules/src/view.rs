@@ -81,7 +81,8 @@ impl<'a> RequestView<'a> {
     }
 }
 
-fn decode(path: &[u8]) -> Vec<u8> {
+/// Decodes percent-encoded bytes.
+pub(crate) fn decode(path: &[u8]) -> Vec<u8> {
     let digit = |at: usize| char::from(*path.get(at)?).to_digit(16).map(|digit| digit as u8);
     let (mut decoded, mut at) = (Vec::with_capacity(path.len()), 0);
     while let Some(byte) = path.get(at) {

@@ -357,7 +357,7 @@ const REST: &[OptionRow] = &[
         "keys.keep",
         "",
         "none",
-        "Query parameters that are never dropped, whatever the other lists contain.",
+        "Query parameters that are never dropped, and never count as personal data, whatever the lists contain.",
     ),
     row(
         "keys.sort",

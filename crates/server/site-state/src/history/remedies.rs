@@ -41,6 +41,10 @@ const REMEDIES: &[(&str, &str)] = &[
         "partial-page",
         "Name the fields on which the response depends in keys.fields, to store one copy for each value.",
     ),
+    (
+        "personal-query",
+        "Nothing, if the parameter is personal (a mail address, a token, the key of an order). Otherwise name it in keys.keep.",
+    ),
     ("field-too-long", "Send at most 256 bytes in a field of keys.fields."),
     ("after-write", "Nothing: it ends after the time in the rule's after_write."),
     ("rule", "Nothing, if the rule is intended; otherwise change the rule."),
