@@ -106,6 +106,17 @@ impl NominatedFields {
         NominatedFields::of(response, request, policy).ok()
     }
 
+    /// The same, with another field, and its value in the request.
+    pub fn with(&self, name: HeaderName, request: &dyn Fields) -> NominatedFields {
+        let mut all = self.clone();
+        if !all.names().any(|known| *known == name) {
+            let value = normalised(name.as_str(), request);
+            all.fields.push((name, value));
+            all.fields.sort_unstable_by(|one, other| one.0.as_str().cmp(other.0.as_str()));
+        }
+        all
+    }
+
     /// Restores the output of [`fields`](Self::fields) and [`cookies`](Self::cookies).
     pub fn of_parts(
         mut fields: Vec<(HeaderName, Option<Vec<u8>>)>,

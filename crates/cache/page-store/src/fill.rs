@@ -237,6 +237,17 @@ impl<F> Fills<F> {
         lock(self.table.stripe(key.hash)).alone.remove(key.hash);
     }
 
+    /// Remembers a property of `key` until `until_ms` on the caller's clock, in the table of hit-for-miss marks. The
+    /// caller chooses a key that no page has. The entry may be lost at any time.
+    pub fn mark(&self, key: Key<'_>, until_ms: u64) {
+        lock(self.table.stripe(key.hash)).alone.add(key.hash, until_ms);
+    }
+
+    /// Whether [`mark`](Fills::mark) was called for `key`, and its time has not come.
+    pub fn is_marked(&self, key: Key<'_>, now_ms: u64) -> bool {
+        lock(self.table.stripe(key.hash)).alone.contains(key.hash, now_ms)
+    }
+
     /// Counts of the roles of requests, and the number of renders in progress.
     pub fn stats(&self) -> FillStats {
         let mut all = FillStats::default();

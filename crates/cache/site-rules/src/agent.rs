@@ -4,7 +4,10 @@
 //! page that is cached per class is rendered with a representative User-Agent of the class. It therefore
 //! contains nothing specific to the client that requested it first.
 
+use http::header::USER_AGENT;
 use http_cache::Fields;
+use http_cache::variants::NominatedFields;
+use std::sync::LazyLock;
 
 /// A class of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +79,13 @@ impl Agent {
     }
 
     fn of_value(value: &[u8]) -> Agent {
-        let says = |words: &[&[u8]]| words.iter().any(|word| contains(value, word));
-        if says(CRAWLERS) {
+        let said = said(value);
+        let says = |class: u8| said & class != 0;
+        if says(CRAWLER) {
             Agent::Crawler
-        } else if says(TABLETS) || (contains(value, b"android") && !contains(value, b"mobile")) {
+        } else if says(TABLET) || (says(ANDROID) && !says(MOBILE)) {
             Agent::Tablet
-        } else if says(PHONES) {
+        } else if says(PHONE) {
             Agent::Phone
         } else {
             Agent::Desktop
@@ -112,9 +116,46 @@ impl Agent {
     }
 }
 
-/// Whether `word`, in lower case, occurs in `text` in any case.
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
+/// Whether a page with these nominated fields is the one for plain clients: it varies by nothing but the class of
+/// the device, and is for desktops.
+pub fn is_of_desktops(nominated: &NominatedFields) -> bool {
+    let desktop = Agent::Desktop.user_agent().as_bytes();
+    nominated.cookies().len() == 0
+        && nominated.fields().all(|(name, value)| *name == USER_AGENT && value == Some(desktop))
+}
+
+/// What a word in User-Agent says, as bits.
+const CRAWLER: u8 = 1;
+const TABLET: u8 = 2;
+const PHONE: u8 = 4;
+const ANDROID: u8 = 8;
+const MOBILE: u8 = 16;
+
+/// The words by their first letter, each with its bits.
+type WordsByLetter = [Vec<(&'static [u8], u8)>; 256];
+
+/// The bits of all words that occur in the text, in any case. One pass, because hits on pages with automatic
+/// dependencies run this.
+fn said(text: &[u8]) -> u8 {
+    static WORDS: LazyLock<WordsByLetter> = LazyLock::new(|| {
+        let mut by_letter: WordsByLetter = std::array::from_fn(|_| Vec::new());
+        let lists = [(CRAWLERS, CRAWLER), (TABLETS, TABLET), (PHONES, PHONE)];
+        let listed = lists.iter().flat_map(|(words, bits)| words.iter().map(|word| (*word, *bits)));
+        for (word, bits) in listed.chain([(&b"android"[..], ANDROID), (b"mobile", MOBILE)]) {
+            by_letter[usize::from(word[0])].push((word, bits));
+        }
+        by_letter
+    });
+    let mut said = 0;
+    for (at, byte) in text.iter().enumerate() {
+        for (word, bits) in &WORDS[usize::from(byte.to_ascii_lowercase())] {
+            let here = text.get(at..at + word.len());
+            if here.is_some_and(|here| here.eq_ignore_ascii_case(word)) {
+                said |= bits;
+            }
+        }
+    }
+    said
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ pub struct SiteRules {
     last_sets_nothing: Option<usize>,
     /// The names of the request fields in the key, in lower case.
     pub(crate) key_fields: Vec<Box<str>>,
+    /// The request fields that the site vouches for: forwarded, and neither in the key nor in a variant.
+    pub(crate) harmless_fields: Names,
 }
 
 /// A message for the operator that describes an error in a rule.
@@ -110,6 +112,7 @@ impl SiteRules {
             base: around.base,
             secret: around.secret,
             key_fields: key_fields(&keys.fields, &rules)?,
+            harmless_fields: harmless_fields(&keys.harmless_fields)?,
             rules,
             lists,
             form,
@@ -191,6 +194,31 @@ fn key_fields(named: &[String], rules: &[Rule]) -> Result<Vec<Box<str>>, RuleErr
     } else {
         Ok(fields)
     }
+}
+
+/// The fields that the site vouches for. One that identifies the client, or that has a meaning of its own, cannot
+/// be among them.
+fn harmless_fields(named: &[String]) -> Result<Names, RuleError> {
+    for name in named {
+        let name = name.to_ascii_lowercase();
+        let refused = |why: &str| Err(RuleError(format!("keys.harmless_fields: {name:?}: {why}")));
+        if name.bytes().all(|byte| byte == b'*') {
+            return refused("name the fields; `*` may only stand for a part of a name");
+        }
+        if http::HeaderName::from_bytes(name.replace('*', "x").as_bytes()).is_err() {
+            return refused("is no name of a field");
+        }
+        if let Some(instead) = fields::other_option(&name) {
+            return refused(instead);
+        }
+        if fields::reason_to_bypass(name.as_bytes(), b"").is_some() {
+            return refused(
+                "it is for one client; name it in keys.fields to store one copy for each value",
+            );
+        }
+    }
+    Names::read(named.iter().map(String::as_str))
+        .map_err(|error| RuleError(format!("keys.harmless_fields: {error}")))
 }
 
 fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {

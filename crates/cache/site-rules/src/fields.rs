@@ -4,13 +4,15 @@
 //! |---|---|---|
 //! | in the key | any field in `keys.fields` or in a condition of a rule | with it |
 //! | shared | `Accept`, `User-Agent` | with it |
+//! | harmless | any field in `keys.harmless_fields` | with it |
 //! | dropped | `Referer`, `Sec-Fetch-Mode`, `CF-IPCountry` | without it |
-//! | custom | `X-Tenant`, `SSL`: any other | without it |
+//! | custom | `X-Tenant`, `SSL`: any other | with it, and for this client only, unless `Vary` names the field |
 //! | for one client | `X-Api-Key`, `HX-Request` | not at all: the request bypasses the cache |
 //!
 //! A field outside the key and `Vary` would allow one client to influence the page of all others. The list
-//! of shared fields is therefore short, and each entry has a reason. If `Vary` names a field, the field is
-//! forwarded, and the response is stored for requests with the same value only. The server does that
+//! of shared fields is therefore short, and each entry has a reason. A proxy forwards fields that it does not
+//! know (RFC 9110 §5.1), so custom fields are forwarded, and the response is stored only if its `Vary` names
+//! them. If `Vary` names a dropped field, it is forwarded from then on. The server does that
 //! (`render::fields`), and it handles the fields that only Pagewell and trusted proxies may set.
 //!
 //! Names are in lower case, except for [`reason_to_bypass`], which every hit calls and which accepts any
@@ -49,14 +51,15 @@ const SHARED: &[&str] = &[
     "tracestate",
 ];
 
-/// Fields that browsers and proxies add to requests for any page, and hop-by-hop fields. If a response is
-/// not stored, the origin request is not repeated because of these.
+/// Fields that browsers and proxies add to requests for any page, and hop-by-hop fields. They are not forwarded
+/// for a page that may be shared. If they were forwarded, nearly no response could be stored.
 const DROPPED: &[&str] = &[
     "accept-charset",
     "accept-datetime",
     "alt-used",
     "b3",
     "baggage",
+    "cache-status",
     "cdn-loop",
     "connection",
     "content-disposition",
@@ -307,9 +310,9 @@ impl SiteRules {
         self.key_fields.iter().any(|known| **known == *name)
     }
 
-    /// Whether the field (its name in lower case) is forwarded with every render.
+    /// Whether the field (its name in lower case) is forwarded with every render, whose response may be stored.
     pub fn sends_field(&self, name: &str) -> bool {
-        is_shared(name) || self.has_field_in_key(name)
+        is_shared(name) || self.has_field_in_key(name) || self.harmless_fields.have(name.as_bytes())
     }
 
     /// Whether the field may be forwarded if the response's `Vary` names it.
@@ -317,8 +320,7 @@ impl SiteRules {
         self.has_field_in_key(name) || plan.device.is_none() || !reveals_device(name)
     }
 
-    /// Whether the site's application may read the field, so that a response for one client must be
-    /// requested with it.
+    /// Whether the field is forwarded, and its response is then for this client only, unless `Vary` names it.
     pub fn is_custom_field(&self, name: &str) -> bool {
         !self.sends_field(name) && !is_one_of(name, DROPPED, DROPPED_BEGIN)
     }
@@ -432,6 +434,43 @@ mod tests {
     fn every_known_name_passes_the_check_of_the_last_letters() {
         for word in CREDENTIALS.iter().chain(PARTIAL) {
             assert!(reason_to_bypass(word.as_bytes(), b"").is_some() || *word == "authorization");
+        }
+    }
+
+    #[test]
+    fn the_site_vouches_for_fields_by_name() {
+        let rules = |names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let keys = crate::raw::Keys { harmless_fields: names, ..Default::default() };
+            SiteRules::read(
+                &[],
+                &keys,
+                &crate::raw::Cookies::default(),
+                crate::Surroundings {
+                    base: http_cache::Policy::default(),
+                    secret: crate::Secret::new([0; 32]),
+                    has_trusted_proxies: false,
+                },
+            )
+        };
+        let vouched = rules(&["X-Company-Proxy", "Test-*"]).unwrap();
+        for (name, is_sent, is_custom) in [
+            ("x-company-proxy", true, false),
+            ("test-id", true, false),
+            ("x-tenant", false, true),
+            ("referer", false, false),
+        ] {
+            assert_eq!(vouched.sends_field(name), is_sent, "{name}");
+            assert_eq!(vouched.is_custom_field(name), is_custom, "{name}");
+        }
+        for (name, why) in [
+            ("*", "name the fields"),
+            ("a b", "no name"),
+            ("Cookie", "vary_cookies"),
+            ("X-Api-Key", "keys.fields"),
+        ] {
+            let error = rules(&[name]).unwrap_err().0;
+            assert!(error.contains(why), "{name}: {error}");
         }
     }
 

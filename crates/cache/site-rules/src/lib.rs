@@ -28,7 +28,7 @@ mod role;
 mod rule;
 mod view;
 
-pub use agent::Agent;
+pub use agent::{Agent, is_of_desktops};
 pub use compile::{RuleError, SiteRules, Surroundings};
 pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 pub use duration::parse_duration;
@@ -41,6 +41,6 @@ pub use owner::{
     OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
 };
 pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
-pub use revise::{IgnoredFields, Refusal, Revision};
+pub use revise::{IgnoredFields, Refusal, Revision, is_marked_as_shared};
 pub use role::{NoRole, RoleCookies};
 pub use view::{Peer, PlannedFields, RequestView};

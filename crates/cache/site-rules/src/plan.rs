@@ -233,6 +233,14 @@ impl SiteRules {
         }
     }
 
+    /// Whether a render under the plan gets one User-Agent for each class of devices, although no rule says so:
+    /// pages that declare nothing may be stored by what they read, and must not depend on the client's own.
+    pub fn fixes_device(&self, plan: &Plan) -> bool {
+        self.base.reads_lifetime_ms.is_some()
+            && plan.device.is_none()
+            && plan.handling == Handling::Store
+    }
+
     /// How long the client of a successful unsafe request bypasses the cache, in milliseconds.
     pub fn after_write_ms(&self, view: &RequestView<'_>) -> Option<u64> {
         self.after_write?;

@@ -76,6 +76,8 @@ pub struct Keys {
     pub index: Vec<String>,
     #[serde(deserialize_with = "words")]
     pub fields: Vec<String>,
+    #[serde(deserialize_with = "words")]
+    pub harmless_fields: Vec<String>,
 }
 
 /// The keys of the table `[cookies]`.

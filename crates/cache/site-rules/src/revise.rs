@@ -2,8 +2,7 @@
 //! ignored, and the reasons against storing in addition to those of RFC 9111.
 //!
 //! Invariants: a redirect to the page itself is never stored, because every client would be caught in a
-//! loop. The response to a request with an unknown cookie is stored only if the application marks it as
-//! shared.
+//! loop. The response to a request with an unknown cookie is stored only if its `Vary` names all cookies.
 
 use crate::compile::SiteRules;
 use crate::cookies::{CookieKind, pairs};
@@ -12,7 +11,8 @@ use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, COOKIE, EXPIRES, LOCATION, PRAGMA, SET_COOKIE};
 use http::{HeaderMap, HeaderName, StatusCode};
 use http_cache::litespeed::LSC_COOKIE;
-use http_cache::{FieldUse, LifetimeSource, Policy, Reference, StoredFacts};
+use http_cache::variants::NominatedFields;
+use http_cache::{CookieName, FieldUse, Fields, LifetimeSource, Policy, Reference, StoredFacts};
 
 /// The decision on a response.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ pub struct Revision<'r> {
 pub enum Refusal {
     /// A rule forbids it.
     Rule,
-    /// The request has a cookie that is on no list, and the response is not marked as shared.
+    /// The request has a cookie that is on no list, and the response's `Vary` does not name the cookies.
     UnknownCookie,
     /// It redirects to the requested page itself.
     RedirectToItself,
@@ -137,12 +137,48 @@ impl SiteRules {
     ///
     /// # Errors
     /// The reason why it is not stored.
-    pub fn keeps(&self, plan: &Plan, stored: &StoredFacts) -> Result<(), Refusal> {
-        if self.has_strangers(plan) && !is_shareable(stored) {
-            Err(Refusal::UnknownCookie)
-        } else {
+    pub fn keeps(
+        &self,
+        plan: &Plan,
+        fields: &dyn Fields,
+        stored: &StoredFacts,
+    ) -> Result<(), Refusal> {
+        let is_marked = is_marked_as_shared(stored);
+        if self.are_strangers_apart(plan, fields, stored.nominated(), is_marked) {
             Ok(())
+        } else {
+            Err(Refusal::UnknownCookie)
         }
+    }
+
+    /// Whether the unknown cookies of a request select its response: the response nominates all cookies or each of
+    /// these. A cookie in a condition of the rule that applies selects the rule's own copy, if the response
+    /// `is_marked` as shared.
+    pub fn are_strangers_apart(
+        &self,
+        plan: &Plan,
+        fields: &dyn Fields,
+        nominated: &NominatedFields,
+        is_marked: bool,
+    ) -> bool {
+        if !self.has_strangers(plan) || nominated.names().any(|name| *name == COOKIE) {
+            return true;
+        }
+        let rule = plan.rule.map(|at| &self.rules[at]).filter(|rule| is_marked && rule.own_copies);
+        let is_condition = |name: &CookieName<'_>| {
+            rule.is_some_and(|rule| {
+                let mut named = rule.conditions.cookie.iter().filter(|named| !named.absent);
+                named.any(|named| name.any(|reading| named.name.fits(reading)))
+            })
+        };
+        let mut are_apart = true;
+        fields.values("cookie", &mut |line| {
+            let counting = pairs(line).filter(|pair| self.counts(plan, &pair.name));
+            for pair in counting.filter(|pair| self.lists.kind(&pair.name) == CookieKind::Unknown) {
+                are_apart &= nominated.has_cookie(&pair.name) || is_condition(&pair.name);
+            }
+        });
+        are_apart
     }
 
     /// The reason against storing that follows from the cookies in a response, even if a rule ignores
@@ -177,9 +213,15 @@ impl SiteRules {
     }
 }
 
-/// Whether the response is marked as shared, or is selected by all cookies. Cookies named one by one
-/// (`X-LiteSpeed-Vary`) say nothing about the others.
-fn is_shareable(stored: &StoredFacts) -> bool {
+/// Whether the response is selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing
+/// about the others.
+fn varies_by_cookies(stored: &StoredFacts) -> bool {
+    stored.nominated().names().any(|name| *name == COOKIE)
+}
+
+/// Whether the application marks the response as the same for everybody, or as selected by all cookies. A page
+/// that it marks so can be rendered for everybody, without what only one client has sent.
+pub fn is_marked_as_shared(stored: &StoredFacts) -> bool {
     let directives = stored.directives;
     let source = stored.lifetime_source;
     directives.public()
@@ -192,7 +234,7 @@ fn is_shareable(stored: &StoredFacts) -> bool {
                 | LifetimeSource::XAccelExpires
         )
         || stored.tags().iter().next().is_some()
-        || stored.nominated().names().any(|name| *name == COOKIE)
+        || varies_by_cookies(stored)
 }
 
 /// Whether the application declares a lifetime, marks the response as shared, or varies by all cookies.
@@ -200,5 +242,5 @@ pub(crate) fn is_declared(stored: &StoredFacts) -> bool {
     !matches!(
         stored.lifetime_source,
         LifetimeSource::Rule | LifetimeSource::Reads | LifetimeSource::Heuristic
-    ) || is_shareable(stored)
+    ) || is_marked_as_shared(stored)
 }

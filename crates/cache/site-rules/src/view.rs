@@ -5,6 +5,7 @@
 //! therefore depend only on its key and on its nominated fields. Fields that are usually not forwarded
 //! (`fields`) are returned as well, so that requests differ by them if `Vary` names one.
 
+use crate::agent::Agent;
 use crate::compile::SiteRules;
 use crate::cookies::pairs;
 use crate::fields::is_of_phone;
@@ -99,18 +100,27 @@ pub struct PlannedFields<'a> {
     rules: &'a SiteRules,
     plan: Plan,
     fields: &'a dyn Fields,
+    /// Whether the device is fixed although the plan does not distinguish devices.
+    fixes_device: bool,
 }
 
 impl<'a> PlannedFields<'a> {
     /// The lines of `fields` under `plan`.
     pub fn new(rules: &'a SiteRules, plan: Plan, fields: &'a dyn Fields) -> PlannedFields<'a> {
-        PlannedFields { rules, plan, fields }
+        let fixes_device = rules.fixes_device(&plan);
+        PlannedFields { rules, plan, fields, fixes_device }
+    }
+
+    /// The same lines with the client's own device, for a response that only this client gets.
+    pub fn of_client(self) -> PlannedFields<'a> {
+        PlannedFields { fixes_device: false, ..self }
     }
 
     /// The names of the fields that the plan changes. A request that is forwarded under the plan must use
     /// these lines.
     pub fn changed(&self) -> impl Iterator<Item = &'a str> {
-        let device = self.plan.device.map(|_| "user-agent");
+        let is_device = self.plan.device.is_some() || self.fixes_device;
+        let device = is_device.then_some("user-agent");
         let language = self.plan.language.map(|_| "accept-language");
         let country = self.rules.country_header(&self.plan);
         let accept = self.plan.device.map(|_| "accept");
@@ -129,6 +139,9 @@ impl Fields for PlannedFields<'_> {
                 }
             }),
             ("user-agent", Some(device), _) => visit(device.user_agent().as_bytes()),
+            ("user-agent", None, _) if self.fixes_device => {
+                visit(Agent::of(self.fields).device().user_agent().as_bytes());
+            }
             ("accept", Some(_), _) => self.fields.values("accept", &mut |line| {
                 visit(if is_of_phone(line) { b"*/*" } else { line });
             }),

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
     BypassBecause, COOKIES_REPORTED_MAX, Handling, Load, NoRole, Peer, Plan, PlannedFields,
-    Refusal, RequestView, Secret, SiteRules, Surroundings,
+    Refusal, RequestView, Secret, SiteRules, Surroundings, is_marked_as_shared,
 };
 
 #[derive(serde::Deserialize, Default)]
@@ -207,17 +207,19 @@ fn unknown_cookies_by_choice() {
 }
 
 #[test]
-fn a_response_to_an_unknown_cookie_must_be_marked_as_shared() {
+fn a_response_to_an_unknown_cookie_is_for_its_client_unless_it_varies_by_cookies() {
     let rules = rules("[[rule]]\nstore = \"1s\"");
+    let (none, dark) = (headers(&[]), headers(&[("cookie", "theme=dark")]));
     let plain = plan(&rules, "/", &[]);
     let strange = plan(&rules, "/", &[("cookie", "theme=dark")]);
     let policy = rules.policy(&plain);
     let by_rule = stored(&[], policy);
     let declared = stored(&[("cache-control", "max-age=9")], policy);
-    assert!(rules.may_use(&plain, &by_rule) && rules.keeps(&plain, &by_rule).is_ok());
+    assert!(rules.may_use(&plain, &by_rule) && rules.keeps(&plain, &none, &by_rule).is_ok());
     assert!(!rules.may_use(&strange, &by_rule));
     assert!(rules.may_use(&strange, &declared));
-    assert_eq!(rules.keeps(&strange, &declared), Err(Refusal::UnknownCookie));
+    assert_eq!(rules.keeps(&strange, &dark, &declared), Err(Refusal::UnknownCookie));
+    assert!(!is_marked_as_shared(&declared));
     for marked in [
         ("cache-control", "s-maxage=9"),
         ("cache-control", "public, max-age=9"),
@@ -226,8 +228,10 @@ fn a_response_to_an_unknown_cookie_must_be_marked_as_shared() {
         ("surrogate-key", "news"),
         ("vary", "Cookie"),
     ] {
+        let is_by_cookies = marked.0 == "vary";
         let marked = stored(&[marked], policy);
-        assert!(rules.keeps(&strange, &marked).is_ok() && rules.may_use(&strange, &marked));
+        assert!(is_marked_as_shared(&marked) && rules.may_use(&strange, &marked));
+        assert_eq!(rules.keeps(&strange, &dark, &marked).is_ok(), is_by_cookies);
     }
 }
 

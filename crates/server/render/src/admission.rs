@@ -1,20 +1,32 @@
 //! Request collapsing: the turns of a request before it renders. They decide which render it waits
 //! for.
 //!
-//! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie
-//! or with Authorization is usually for one client alone. Requests with neither must not wait for
-//! it, and its outcome must not mark the page as unshareable for them. Otherwise one client could
-//! make the others render the page as often as it likes. So there are groups:
+//! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie,
+//! with custom fields or with Authorization is usually for one client alone. Requests with none of
+//! these must not wait for it, and its outcome must not mark the page as unshareable for them.
+//! Otherwise one client could make the others render the page as often as it likes. So there are
+//! groups:
 //!
 //! | group | leads, and waits for renders of | joins the render of `Everybody` |
 //! |---|---|---|
 //! | `Everybody` | its own group | its own group |
-//! | with an unknown cookie | its own group | if one is in progress: a page with an explicit lifetime may be shared with it |
+//! | with an unknown cookie or a custom field | its own group | if one is in progress: a declared page may be shared with it |
 //! | with Authorization | its own group | never: few shared pages may be used for it (RFC 9111 section 3.5) |
 //! | `no-store`, honoured | none: its response is not stored | if one is in progress |
 //!
 //! A response that is not stored marks the page as hit-for-miss for its own group only
 //! (`limits.hit_for_miss`). A stored page is used by all groups.
+//!
+//! The response to an own request (unknown cookie, custom field) that is marked as shared begins a render for
+//! everybody. It is entered before the followers of the own request are notified, so that they find it:
+//!
+//! | interleaving | what happens |
+//! |---|---|
+//! | the own leader has its response; its followers wake | they join the render for everybody, whose lease is newer than their arrival |
+//! | another request leads a render for everybody already | none is begun; the followers join that one by rule 2 |
+//! | the render for everybody may not be stored | it marks the page as hit-for-miss for `Everybody`; the followers take a turn of their own group, and no further render for everybody begins while the mark counts |
+//! | the page was stored before the render for everybody has looked | it ends without a request to the origin; its followers look again |
+//! | a change arrives during it | it is not stored if the change touches it (rule 1); its followers, who arrived before, may share it (rule 2) |
 //!
 //! | a render fails | its followers |
 //! |---|---|
@@ -48,15 +60,14 @@ pub(super) enum Admission {
     Answer(Response<ResponseBody>),
     /// The request renders, and handles its Range in this way.
     Right(RenderPermit, Ranges),
-    /// The same, but the page was marked as hit-for-miss.
-    Unshared(RenderPermit, Ranges),
 }
 
 /// A group of requests that wait for each other's renders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CollapseGroup {
     Everybody,
-    UnknownCookie,
+    /// With an unknown cookie or a custom field.
+    Own,
     Authorization,
     Nobody,
 }
@@ -69,9 +80,9 @@ impl CollapseGroup {
             return CollapseGroup::Nobody;
         }
         let has_authorization = ask.headers.contains_key(AUTHORIZATION);
-        match (has_authorization, rules.has_strangers(&ask.plan)) {
+        match (has_authorization, ask.is_own(site)) {
             (true, _) => CollapseGroup::Authorization,
-            (false, true) => CollapseGroup::UnknownCookie,
+            (false, true) => CollapseGroup::Own,
             (false, false) => CollapseGroup::Everybody,
         }
     }
@@ -81,7 +92,7 @@ impl CollapseGroup {
     fn key<'a>(self, of_page: &'a [u8]) -> Cow<'a, [u8]> {
         let group: &[u8] = match self {
             CollapseGroup::Everybody => return Cow::Borrowed(of_page),
-            CollapseGroup::UnknownCookie => b"\nunknown-cookie",
+            CollapseGroup::Own => b"\nown",
             CollapseGroup::Authorization => b"\nauthorization",
             CollapseGroup::Nobody => b"\nnobody",
         };
@@ -89,7 +100,7 @@ impl CollapseGroup {
     }
 
     fn joins_everybody(self) -> bool {
-        matches!(self, CollapseGroup::UnknownCookie | CollapseGroup::Nobody)
+        matches!(self, CollapseGroup::Own | CollapseGroup::Nobody)
     }
 
     fn turn(self, site: &Site, ask: &RenderRequest, arrival: Number) -> Turn<Waiter> {
@@ -104,10 +115,10 @@ impl CollapseGroup {
     }
 }
 
-/// Whether the response may be for this client alone, because the request has `Authorization` or an
-/// unknown cookie.
+/// Whether the response may be for this client alone, because the request has `Authorization`, an
+/// unknown cookie or a custom field.
 pub(super) fn is_personal(site: &Site, ask: &RenderRequest) -> bool {
-    ask.headers.contains_key(AUTHORIZATION) || site.config.rules.has_strangers(&ask.plan)
+    ask.headers.contains_key(AUTHORIZATION) || ask.is_own(site)
 }
 
 fn now_ms(site: &Site) -> u64 {
@@ -121,6 +132,15 @@ pub(super) fn shareable(site: &Site, ask: &RenderRequest) {
     let group = CollapseGroup::of(site, ask);
     if group != CollapseGroup::Everybody {
         site.fills.shareable(site.store.key(&group.key(&ask.key)));
+    }
+}
+
+/// The right to render a page for everybody in the background that is not stored. `None` if a render is in
+/// progress, or if the page is marked as hit-for-miss.
+pub(super) fn to_fill(site: &Site, ask: &RenderRequest) -> Option<RenderPermit> {
+    match CollapseGroup::of(site, ask).turn(site, ask, site.store.number()) {
+        Turn::Lead(leader) => Some(RenderPermit::Leader(leader)),
+        Turn::Alone(_) | Turn::Follow(_) => None,
     }
 }
 
@@ -144,15 +164,17 @@ pub(super) fn to_refresh(site: &Site, ask: &RenderRequest) -> Option<RenderPermi
 /// answered it or it has the right to render.
 pub(super) async fn taken(site: &Arc<Site>, ask: &RenderRequest, arrival: Number) -> Admission {
     let group = CollapseGroup::of(site, ask);
-    let joins = || site.fills.join(site.store.key(&ask.key), arrival, now_ms(site));
-    let mut joined = if group.joins_everybody() { joins() } else { None };
+    let join = || site.fills.join(site.store.key(&ask.key), arrival, now_ms(site));
+    let mut may_join = group.joins_everybody();
     let mut failed_before = false;
-    let mut next = None;
+    let mut refused: Option<Follower<Waiter>> = None;
     for _ in 0..TURNS_MAX {
+        let joined = if may_join { join() } else { None };
         let is_everybodys = joined.is_some();
-        let follower = match joined.take() {
+        may_join &= !is_everybodys;
+        let follower = match joined {
             Some(follower) => follower,
-            None => match next.take().unwrap_or_else(|| group.turn(site, ask, arrival)) {
+            None => match next_turn(site, ask, (group, arrival), refused.take()) {
                 Turn::Lead(leader) => {
                     return Admission::Right(RenderPermit::Leader(leader), Ranges::Cut);
                 }
@@ -166,10 +188,10 @@ pub(super) async fn taken(site: &Arc<Site>, ask: &RenderRequest, arrival: Number
             FollowOutcome::Refused => {}
         }
         if !is_everybodys {
-            next = Some(site.fills.again(&site.store, follower, now_ms(site), Waiter::default));
+            refused = Some(follower);
         }
     }
-    let right = match next {
+    let right = match refused.map(|refused| again(site, refused)) {
         Some(Turn::Lead(leader)) => RenderPermit::Leader(leader),
         Some(Turn::Alone(SoloRender { lease, .. })) => RenderPermit::Solo(lease),
         Some(Turn::Follow(_)) | None => RenderPermit::Solo(site.store.lease()),
@@ -177,9 +199,26 @@ pub(super) async fn taken(site: &Arc<Site>, ask: &RenderRequest, arrival: Number
     Admission::Right(right, Ranges::Cut)
 }
 
+/// The next turn in the request's own group, after a render of it was `refused`.
+fn next_turn(
+    site: &Site,
+    ask: &RenderRequest,
+    (group, arrival): (CollapseGroup, Number),
+    refused: Option<Follower<Waiter>>,
+) -> Turn<Waiter> {
+    match refused {
+        Some(refused) => again(site, refused),
+        None => group.turn(site, ask, arrival),
+    }
+}
+
+fn again(site: &Site, refused: Follower<Waiter>) -> Turn<Waiter> {
+    site.fills.again(&site.store, refused, now_ms(site), Waiter::default)
+}
+
 fn by_itself(site: &Site, ask: &RenderRequest, SoloRender { lease, why }: SoloRender) -> Admission {
     match why {
-        SoloReason::NotShareable => Admission::Unshared(RenderPermit::Solo(lease), ask.for_range()),
+        SoloReason::NotShareable => Admission::Right(RenderPermit::Solo(lease), ask.for_range()),
         SoloReason::TooManyFollowers => {
             site.counters.limit_hits.note(Limit::Followers);
             Admission::Right(RenderPermit::Solo(lease), Ranges::Cut)

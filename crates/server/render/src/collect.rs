@@ -38,6 +38,9 @@ const HOLD_BYTES: usize = 256 << 10;
 /// Maximum number of bytes handed to the client at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
+/// The `detail` of a response that is sent while it is collected: it may be stored or not.
+const UNDECIDED: &str = "in-progress";
+
 /// The compressed forms of the content.
 type ContentForms = Vec<(Coding, Bytes)>;
 
@@ -137,7 +140,7 @@ impl Render {
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         status.stored = refused.is_none();
-        let why = refused.or(self.ask.owner.as_ref().map(|_| "private"));
+        let why = refused.or(self.ask.owner.as_ref().map(|_| "private")).or(self.untracked);
         status.detail = status.detail.or(why);
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
@@ -297,6 +300,8 @@ impl Render {
         let length = stored.content_length();
         let (sender, receiver) = response_spool(&self.site);
         let sent = Content::Spool(Box::new(SpoolContent { receiver, length }));
+        // Whether the page can be stored is known at its end only.
+        let status = CacheStatus { detail: status.detail.or(Some(UNDECIDED)), ..status };
         let head = self.head(&stored, &status, sent);
         let page_bytes = self.site.limits.page_bytes;
         let is_kept = content.len() <= page_bytes;

@@ -1,20 +1,25 @@
-//! Selects the fields of the client's request that a render forwards to the origin if the response
-//! may be shared.
+//! Selects the fields of the client's request that a render forwards to the origin.
 //!
-//! | fields | forwarded |
-//! |---|---|
-//! | those that all renders have, and those in the key (`site_rules::SiteRules::sends_field`) | always |
-//! | those that `Vary` names, of a page stored under the key or of this render's own response | in the next attempt |
-//! | custom fields | if the page is known not to be shareable, or its response was not stored |
+//! | fields | forwarded | the response |
+//! |---|---|---|
+//! | those that all renders have, those in the key, and harmless ones (`site_rules::SiteRules::sends_field`) | yes | may be stored |
+//! | custom fields | yes (RFC 9110 section 5.1) | is for this client only, unless its `Vary` names each of them |
+//! | dropped fields that `Vary` of a page stored under the key names | yes | may be stored, for this value |
+//! | dropped fields that only this response's `Vary` names | in a second request, if the response may be stored | is discarded |
+//! | other dropped fields, method overrides | no | may be stored |
 //!
-//! Invariants: a response to a request with a field that is neither in the key nor in `Vary` is not
-//! stored ([`may_store`]). Every stored response was requested with all of the client's fields that
-//! its `Vary` names. So no client chooses what others get (RFC 9111 section 4.1). Method override
-//! fields are never forwarded.
+//! A response for one client only ends no stored page either, and so does one to a request with an unknown cookie.
+//! If the application marks it as shared, the page is rendered for everybody in the background, without these
+//! fields and cookies (`superseded`). So a `GET` reaches the origin once, and no client chooses what others get
+//! (RFC 9111 section 4.1).
+//!
+//! Invariants: a response to a request with a field that is neither in the key nor in `Vary` is not stored
+//! ([`may_store`]). Every stored response was requested with all of the client's fields that its `Vary` names.
 
 use super::{OriginTimes, RenderRequest};
 use delivery::site::Site;
-use http::HeaderName;
+use http::{HeaderMap, HeaderName};
+use http_cache::variants::NominatedFields;
 use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
 use site_rules::PlannedFields;
@@ -23,6 +28,9 @@ use site_state::request_fields::{AsSent, METHOD_OVERRIDES};
 
 /// The reason not to store a response to a request with a field that is neither in the key nor in `Vary`.
 pub(super) const FIELD_NOT_IN_KEY: &str = "field-not-in-key";
+
+/// Left out of renders with fixed values, until `Vary` names it.
+const ACCEPT_LANGUAGE: &str = "accept-language";
 
 /// Fields that Pagewell writes itself, or that do not choose a variant here.
 const WRITTEN_HERE: [&str; 8] = [
@@ -36,44 +44,62 @@ const WRITTEN_HERE: [&str; 8] = [
     "via",
 ];
 
-/// The fields that are forwarded in addition to those of all renders.
+/// The fields that are forwarded in addition to those of all renders, and to custom ones.
 #[derive(Clone, Debug, Default)]
 pub struct ExtraFields {
     /// The fields that `Vary` names.
     named: Vec<HeaderName>,
-    /// Whether custom fields are forwarded.
-    custom: Custom,
-}
-
-impl ExtraFields {
-    /// The same fields without custom ones.
-    pub(super) fn without_custom(&self) -> ExtraFields {
-        ExtraFields { named: self.named.clone(), custom: Custom::LeftOut }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Custom {
-    #[default]
-    LeftOut,
-    Sent,
 }
 
 impl RenderRequest {
-    /// Whether the field of this name (in lower case) goes to the origin.
-    pub(super) fn sends(&self, site: &Site, name: &str) -> bool {
+    /// Whether the field of this name (in lower case) goes to the origin. `is_fixed`: with fixed values in place of
+    /// the client's own.
+    pub(super) fn sends(&self, site: &Site, name: &str, is_fixed: bool) -> bool {
+        if is_fixed && name == ACCEPT_LANGUAGE {
+            return self.is_named(name);
+        }
         !METHOD_OVERRIDES.contains(&name)
             && (site.config.rules.sends_field(name) || self.sends_extra(site, name))
     }
 
     fn sends_extra(&self, site: &Site, name: &str) -> bool {
         let rules = &site.config.rules;
-        let extra = &self.extra_fields;
         !rules.sends_field(name)
             && rules.may_send_field(&self.plan, name)
             && !METHOD_OVERRIDES.contains(&name)
-            && (extra.named.iter().any(|named| named.as_str() == name)
-                || (extra.custom == Custom::Sent && rules.is_custom_field(name)))
+            && (self.is_named(name) || rules.is_custom_field(name))
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.extra_fields.named.iter().any(|named| named.as_str() == name)
+    }
+
+    /// Whether the request has a custom field or an unknown cookie, so that its response may be for its client
+    /// only.
+    pub(super) fn is_own(&self, site: &Site) -> bool {
+        self.is_own_beside(site, &NominatedFields::default())
+    }
+
+    /// The same for a response that nominates these fields and cookies.
+    pub(super) fn is_own_beside(&self, site: &Site, nominated: &NominatedFields) -> bool {
+        let (rules, fields) = (&site.config.rules, AsSent(&*self.headers));
+        let is_nominated = |name: &HeaderName| nominated.names().any(|other| other == name);
+        let is_own_field = |name: &HeaderName| {
+            rules.is_custom_field(name.as_str())
+                && self.sends_extra(site, name.as_str())
+                && !is_nominated(name)
+                && is_there(&fields, name.as_str())
+        };
+        !rules.are_strangers_apart(&self.plan, &fields, nominated, false)
+            || self.headers.keys().any(is_own_field)
+    }
+
+    /// Removes the custom fields from the lines of a request for everybody.
+    pub(super) fn remove_own_fields(site: &Site, headers: &mut HeaderMap) {
+        let rules = &site.config.rules;
+        let is_own = |name: &&HeaderName| rules.is_custom_field(name.as_str());
+        let own: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
+        own.iter().for_each(|name| drop(headers.remove(name)));
     }
 
     /// Adds the fields that `Vary` of the pages stored under the key names.
@@ -85,29 +111,6 @@ impl RenderRequest {
                 }
             }
         }
-    }
-
-    /// Whether custom fields of the request were sent to the origin, so that the response may
-    /// depend on them.
-    pub(super) fn has_sent_custom(&self) -> bool {
-        self.extra_fields.custom == Custom::Sent
-    }
-
-    /// Adds the custom fields of the request.
-    pub(super) fn send_custom(&mut self) {
-        self.extra_fields.custom = Custom::Sent;
-    }
-
-    /// Whether the request has custom fields that the origin did not get.
-    pub(super) fn can_send_custom(&self, site: &Site) -> bool {
-        let is_custom = |name: &HeaderName| {
-            let name = name.as_str();
-            site.config.rules.is_custom_field(name)
-                && !METHOD_OVERRIDES.contains(&name)
-                && is_there(&AsSent(&*self.headers), name)
-        };
-        self.extra_fields.custom == Custom::LeftOut
-            && self.headers.keys().any(|name| is_custom(name) && !self.sends(site, name.as_str()))
     }
 
     /// Adds the fields that the response's `Vary` names, the client sent, and the origin did not
@@ -176,7 +179,14 @@ pub(super) fn may_store(
         return Err(VARY_OF_ONE_CLIENT);
     }
     let is_nominated = |name: &HeaderName| stored.nominated().names().any(|other| other == name);
-    let is_at_large =
-        |name: &HeaderName| ask.sends_extra(site, name.as_str()) && !is_nominated(name);
+    let fields = AsSent(&*ask.headers);
+    let is_extra = |name: &HeaderName| {
+        let is_of_fixed =
+            sent.is_fixed && *name == ACCEPT_LANGUAGE && ask.is_named(ACCEPT_LANGUAGE);
+        // Pagewell has added others itself.
+        let is_clients = || is_there(&fields, name.as_str());
+        is_of_fixed || (ask.sends_extra(site, name.as_str()) && is_clients())
+    };
+    let is_at_large = |name: &HeaderName| is_extra(name) && !is_nominated(name);
     if sent.headers.keys().any(is_at_large) { Err(FIELD_NOT_IN_KEY) } else { Ok(()) }
 }

@@ -7,6 +7,7 @@
 //! its element, and with the tags of the include elements of the page that insert it. The assembly of a
 //! page that is not stored inserts the contents itself.
 
+use super::reads::{READS_UNKNOWN, limit_untracked};
 use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
 use ::esi::{EsiDialect, Inline, Template};
 use bytes::Bytes;
@@ -126,7 +127,15 @@ impl Render {
         stored.set_content_length(Some(content.len() as u64));
         let lease = self.right.lease();
         let path = target.page();
-        let mut made_from = site.dependencies(&stored, None, path, Some(lease.number()));
+        // A fragment for everybody was made from what the page around it was made from.
+        let reads = self.reads.clone().filter(|_| owner.is_none());
+        let is_untracked =
+            owner.is_none() && reads.is_none() && site.footprints.settings().is_some();
+        if is_untracked && limit_untracked(site, &mut stored, READS_UNKNOWN).is_err() {
+            return;
+        }
+        let mut made_from =
+            site.dependencies(&stored, reads.as_deref(), path, Some(lease.number()));
         if let Some(owner) = &owner {
             owner_copies::depend(&mut made_from, owner, &stored, path);
         }
@@ -134,6 +143,7 @@ impl Render {
         self.outdate();
         if !self.is_overtaken(key, variant) {
             let page = codings::shared_page(NewPage::made(stored, content, Vec::new()).0);
+            let page = page.with_reads(reads);
             // A refusal means that the fragment is requested instead.
             let _ = page.put(|new| site.store.insert(key, variant, &made_from, lease, new));
         }
@@ -167,7 +177,7 @@ impl Render {
         let facts = read_facts(&Method::GET, &self.ask.headers);
         let (asked, now, policy) = (self.asked, self.site.clock.now(), rules.policy(plan));
         let stored = storable(&facts, &fields, StatusCode::OK, headers, asked, now, policy).ok()?;
-        rules.keeps(plan, &stored).ok()?;
+        rules.keeps(plan, &fields, &stored).ok()?;
         (!stored.says_no_vary()).then_some((stored, key, None))
     }
 

@@ -19,17 +19,21 @@ mod fields;
 mod inlines;
 mod parts;
 mod reads;
+mod refresh;
 mod revised;
 pub mod rewarm;
 mod stale;
 mod superseded;
 mod task;
+mod undeclared;
 
 use admission::Admission;
 pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
 pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
+pub use refresh::{RefreshOutcome, refresh};
+use revised::NotKept;
 use stale::{on_failure, stale_on};
 pub use superseded::end_private_copies;
 use task::apart;
@@ -64,12 +68,12 @@ use site_state::panics::{self, Place};
 use site_state::request_fields::{AsSent, read_facts};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use tokio::sync::oneshot;
 
 /// Maximum number of origin requests per render. They are conditional, unconditional, for a range
-/// of a page that is not stored, with fields that `Vary` names, and with custom fields.
-const ATTEMPTS_MAX: usize = 5;
+/// of a page that is not stored, and with dropped fields that `Vary` names.
+const ATTEMPTS_MAX: usize = 4;
 
 /// A GET or HEAD that the store could not answer.
 #[derive(Clone)]
@@ -112,9 +116,11 @@ impl RenderRequest {
     }
 
     /// Applies the plan's changes to the header lines that are sent to the origin.
-    fn plan_headers(&self, site: &Site, headers: &mut HeaderMap) {
+    fn plan_headers(&self, site: &Site, headers: &mut HeaderMap, is_fixed: bool) {
         let fields = AsSent(&*self.headers);
-        forward::as_planned(headers, &PlannedFields::new(&site.config.rules, self.plan, &fields));
+        let planned = PlannedFields::new(&site.config.rules, self.plan, &fields);
+        let planned = if is_fixed { planned } else { planned.of_client() };
+        forward::as_planned(headers, &planned);
         litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
     }
 
@@ -154,47 +160,11 @@ pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseB
     match admission::taken(site, &ask, arrival).await {
         Admission::Answer(response) => response,
         Admission::Right(right, ranges) => {
+            // The response to an own request is not stored, so that no range can be cut from it.
+            let ranges = if ask.is_own(site) { ask.for_range() } else { ranges };
             leased(site, RenderRequest { ranges, ..ask }, script, right).await
         }
-        Admission::Unshared(right, ranges) => {
-            let mut ask = RenderRequest { ranges, ..ask };
-            if ask.can_send_custom(site) {
-                ask.send_custom();
-            }
-            leased(site, ask, script, right).await
-        }
     }
-}
-
-/// The result of refreshing a page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefreshOutcome {
-    /// The page was stored, or cannot be: another attempt would have the same result.
-    Done,
-    /// A dependency changed during the refresh, or another render is in progress that may have
-    /// begun before the change.
-    Overtaken,
-}
-
-/// Refreshes a page in the background, unless a render of it is in progress already.
-pub async fn refresh(site: Arc<Site>, mut ask: RenderRequest) -> RefreshOutcome {
-    let answerer = answerer(&site, &ask.target, &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return RefreshOutcome::Done };
-    if admission::is_personal(&site, &ask)
-        && let Some(all) = superseded::for_everybody(&site, &ask)
-    {
-        ask = all;
-    }
-    let Some(right) = admission::to_refresh(&site, &ask) else { return RefreshOutcome::Overtaken };
-    // Another refresh may have ended between the look-up that found the page stale and this turn.
-    let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
-    if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-        return RefreshOutcome::Done;
-    }
-    ask.look_again(&candidates, verdict);
-    let (render, outcome) = Render::for_nobody(&site, ask, right);
-    render.run(script).await;
-    if outcome.is_outdated.load(Relaxed) { RefreshOutcome::Overtaken } else { RefreshOutcome::Done }
 }
 
 /// Renders, unless the page was stored between the look-up and the turn. The pages to validate and
@@ -285,10 +255,14 @@ struct Render {
     asked: Timestamp,
     /// The number of the answer that was not stored, if the render continues with another request.
     answered: Option<Number>,
+    /// Whether the last origin request had fixed values in place of the client's own (`undeclared`).
+    is_fixed: bool,
     /// The capture of the statements of the last origin request, until it is complete.
     capture: Option<Capture>,
     /// The statements that the render has run, once all of them are known.
     reads: Option<Arc<PageReads>>,
+    /// The reason why the reads are not known, if the page is stored for a short time because of it.
+    untracked: Option<&'static str>,
 }
 
 /// The result of a background refresh, for the caller that began it.
@@ -303,6 +277,8 @@ struct OriginTimes {
     headers: HeaderMap,
     request_time: Timestamp,
     response_time: Timestamp,
+    /// Whether the request had fixed values in place of the client's own.
+    is_fixed: bool,
 }
 
 impl Render {
@@ -335,16 +311,21 @@ impl Render {
         script: Option<Script>,
         validate: Option<SharedPage>,
     ) -> Attempt {
-        let sends = |name: &str| self.ask.sends(&self.site, name);
+        self.is_fixed = self.fixes_request();
+        let sends = |name: &str| self.ask.sends(&self.site, name, self.is_fixed);
         let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
-        self.ask.plan_headers(&self.site, &mut headers);
+        self.ask.plan_headers(&self.site, &mut headers, self.is_fixed);
         if self.site.config.codings.are_made() {
             // Pagewell compresses the page itself, once for all clients.
             headers.remove(header::ACCEPT_ENCODING);
         }
-        // The page to refresh may have no validator. A 304 does not tell which rows the content is made from.
+        // The page to refresh may have no validator. A 304 does not tell which rows the content is made from,
+        // and one to an own request would be about this client only.
         let validate = validate.filter(|page| {
-            page.payload().stored.can_be_validated() && page.payload().reads().is_none()
+            let stored = &page.payload().stored;
+            stored.can_be_validated()
+                && page.payload().reads().is_none()
+                && !self.ask.is_own_beside(&self.site, stored.nominated())
         });
         let known = validate.as_ref().map(|page| page.response());
         make_conditional(&mut headers, known.as_ref());
@@ -371,7 +352,8 @@ impl Render {
             self.capture = None;
         }
         let headers = untraced.unwrap_or(request.headers);
-        let sent = OriginTimes { headers, request_time, response_time: self.site.clock.now() };
+        let (response_time, is_fixed) = (self.site.clock.now(), self.is_fixed);
+        let sent = OriginTimes { headers, request_time, response_time, is_fixed };
         match validate {
             Some(page) if response.status == StatusCode::NOT_MODIFIED => {
                 self.not_modified(&page, response, &sent)
@@ -438,7 +420,7 @@ impl Render {
 
     /// Handles a 304 response to a conditional request (RFC 9111 section 4.3.4).
     fn not_modified(
-        self: Box<Self>,
+        mut self: Box<Self>,
         page: &SharedPage,
         response: OriginResponse,
         sent: &OriginTimes,
@@ -448,7 +430,15 @@ impl Render {
                 tracing::debug!(event = "not-freshened", reason = "reads-unknown");
                 Attempt::Unconditionally(self)
             }
-            Ok(stored) => {
+            Ok(mut stored) => {
+                // The reads of the page are not known, and those of the 304 are not the page's.
+                let is_tracked = self.site.footprints.settings().is_none();
+                if !is_tracked
+                    && let Some(reason) = self.store_untracked(&mut stored, reads::READS_UNKNOWN)
+                {
+                    tracing::debug!(event = "not-freshened", reason);
+                    return Attempt::Unconditionally(self);
+                }
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
@@ -489,30 +479,30 @@ impl Render {
                 return Attempt::WithFields(self);
             }
             Ok(mut stored) => {
+                self.note_storable(true);
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
             }
-            Err(reason) if self.is_worth_a_range(&response) => {
-                self.end_older(&response, reason);
+            Err(not_kept) if self.is_worth_a_range(&response) => {
+                self.end_older(&response, not_kept.reason);
                 // The followers need not wait for the range.
                 self.not_shareable();
                 self.right.tell(RenderOutcome::NotShareable);
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
             }
-            // The response is for one client. The request had no custom fields, which the application
-            // may use; the next response is for this client.
-            Err(reason) if self.ask.can_send_custom(&self.site) => {
-                self.end_older(&response, reason);
-                self.ask.send_custom();
-                self.not_shareable();
-                self.right.tell(RenderOutcome::NotShareable);
-                return Attempt::WithFields(self);
-            }
-            Err(reason) => {
+            Err(NotKept { reason, is_for_all }) => {
+                if !response.status.is_server_error() {
+                    self.note_storable(reason == undeclared::RENDERED_AS_SENT);
+                }
                 self.understand(&mut response, None);
                 self.end_older(&response, reason);
-                self.not_shareable();
+                if self.is_filled(is_for_all) {
+                    // The followers join the render for everybody.
+                    self.site.counters.not_stored.add();
+                } else {
+                    self.not_shareable();
+                }
                 let record = self.unstored_record(reason, &response);
                 if reason == http_cache::NotStored::TooLarge.as_str() {
                     self.site.counters.limit_hits.note(Limit::PageBytes);
@@ -545,7 +535,7 @@ enum Attempt {
     Unconditionally(Box<Render>),
     /// The whole page will not be stored; request the range.
     ForRange(Box<Render>),
-    /// The response depends on fields that the origin did not get; send the request with them.
+    /// The page depends on dropped fields, as its `Vary` says; send the request with them.
     WithFields(Box<Render>),
 }
 

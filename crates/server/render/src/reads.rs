@@ -1,11 +1,29 @@
 //! The reads of a render: PHP reports the statements that it has run, and they become dependencies
 //! of the page (automatic dependencies).
 //!
-//! The statements are known at the end of the response. A page that declares its lifetime itself is
-//! stored without them if they are not known. A page that does not is stored only with them.
+//! | reads | declares no lifetime | declares one, has no tags | has tags, or its lifetime is a rule's |
+//! |---|---|---|---|
+//! | known | stored, depends on them | the same | the same |
+//! | changed during the render | not stored | not stored | not stored |
+//! | not known | not stored | `automatic.untracked`: by default for 60 seconds | stored |
+//! | hidden by a cache | not stored | by default not stored | stored |
+//!
+//! The statements are known at the end of the response. Invariant: a page that a row changed while it was made is
+//! never stored, whatever it declares, because no later change would end it.
+//!
+//! | interleaving of a render with a change of a row that it reads | what happens |
+//! |---|---|
+//! | the change is applied before the lease | the render reads the new row, or the change is still open: refused by the recent changes |
+//! | between the lease and `depend` | `depend` finds it in the recent changes: `reads-changed`, not stored |
+//! | between `depend` and the insertion | the statements are in the index: the tag is newer than the lease, and the store refuses the page |
+//! | after the insertion | the page is purged |
 
-use super::{OriginTimes, Render, RenderOutcome, revised};
+use super::revised::{self, NotKept};
+use super::{OriginTimes, Render, RenderOutcome, parts, undeclared};
+use config::UntrackedPages;
 use config::log::Seldom;
+use delivery::site::Site;
+use http::header::USER_AGENT;
 use http_cache::{LifetimeSource, NotStored, StoredResponse};
 use origin::OriginResponse;
 use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
@@ -19,8 +37,14 @@ use std::time::Duration;
 const REPORT_WITHIN: Duration = Duration::from_millis(250);
 /// The longest lifetime of a page that depends on the time of day, in milliseconds.
 const TIMED_LIFETIME_MS: u64 = 60_000;
+/// The longest lifetime of a page that declares one and whose reads are not known, in milliseconds.
+const UNTRACKED_LIFETIME_MS: u64 = 60_000;
 /// The reason not to store a page whose statements are not known.
 const UNSEEN: &str = "reads-unseen";
+/// The reason not to store a page that was made from a cache which no statement shows.
+pub(super) const HIDDEN: &str = "reads-hidden";
+/// The reason for content whose statements may be others' too.
+pub(super) const READS_UNKNOWN: &str = "reads-unknown";
 
 impl Render {
     /// Begins the capture of the next request's statements, if the site has automatic dependencies.
@@ -40,12 +64,22 @@ impl Render {
         &self,
         response: &OriginResponse,
         sent: &OriginTimes,
-    ) -> Result<StoredResponse, &'static str> {
+    ) -> Result<StoredResponse, NotKept> {
         let stored = revised::keep(&self.site, &self.ask, response, sent)?;
-        match stored.lifetime_source {
-            LifetimeSource::Reads if self.capture.is_none() => Err(NotStored::NoLifetime.as_str()),
-            _ => Ok(stored),
+        let Some(automatic) = self.site.footprints.settings() else { return Ok(stored) };
+        let is_undeclared = stored.lifetime_source == LifetimeSource::Reads;
+        if is_undeclared && self.capture.is_none() {
+            return Err(NotStored::NoLifetime.as_str().into());
         }
+        if is_undeclared {
+            undeclared::check(automatic, response.status, &response.headers)?;
+        }
+        // Other requests select it by the class of their device.
+        let is_by_device = stored.nominated().names().any(|name| *name == USER_AGENT);
+        if !sent.is_fixed && (is_by_device || is_undeclared) {
+            return Err(undeclared::RENDERED_AS_SENT.into());
+        }
+        Ok(stored)
     }
 
     /// Waits for the statements of a response that is complete, unless there is a reason `against`
@@ -58,28 +92,51 @@ impl Render {
         if against.is_some() {
             return against;
         }
-        let capture = self.capture.take()?;
+        let Some(capture) = self.capture.take() else {
+            let is_shared = self.ask.owner.is_none() && self.site.footprints.settings().is_some();
+            return if is_shared { self.store_untracked(stored, UNSEEN) } else { None };
+        };
         let reported = capture.report(REPORT_WITHIN).await;
         match &reported {
             Err(NotCaptured::NoReport) => self.site.footprints.health.missed(),
             Ok(_) | Err(_) => self.site.footprints.health.arrived(),
         }
         let (reason, logged, why) = match reported.map(|report| self.depend(report)) {
+            // A part is combined with others, which have other reads.
+            Ok(Ok(_)) if parts::is_part(stored) => {
+                return self.store_untracked(stored, READS_UNKNOWN);
+            }
             Ok(Ok(reads)) => {
                 self.site.counters.reads_known.add();
                 if reads.is_timed && stored.lifetime_source == LifetimeSource::Reads {
-                    let most_ms = TIMED_LIFETIME_MS + stored.initial_age_ms();
-                    let lifetime_ms = stored.lifetime_ms().min(most_ms);
-                    stored.set_lifetime_ms(lifetime_ms);
+                    shorten(stored, TIMED_LIFETIME_MS);
                 }
                 self.reads = Some(Arc::new(reads));
                 return None;
             }
             Ok(Err(refused)) => (refused.as_str(), refused.as_str(), refused.to_string()),
+            Err(unseen @ NotCaptured::Hidden(_)) => (HIDDEN, unseen.as_str(), unseen.to_string()),
             Err(unseen) => (UNSEEN, unseen.as_str(), unseen.to_string()),
         };
         self.log_refused(logged, &why);
-        (stored.lifetime_source == LifetimeSource::Reads).then_some(reason)
+        self.store_untracked(stored, reason)
+    }
+
+    /// Decides on a page whose reads are not known, for this reason. Returns the reason if it must not be stored.
+    /// A page that is stored for a short time shows the reason in `Cache-Status`.
+    pub(super) fn store_untracked(
+        &mut self,
+        stored: &mut StoredResponse,
+        reason: &'static str,
+    ) -> Option<&'static str> {
+        match limit_untracked(&self.site, stored, reason) {
+            Ok(Tracking::NotNeeded) => None,
+            Ok(Tracking::Replaced) => {
+                self.untracked = Some(reason);
+                None
+            }
+            Err(reason) => Some(reason),
+        }
     }
 
     /// The reads of a reported render.
@@ -130,5 +187,45 @@ impl Render {
             for_nobody.is_outdated.store(true, Relaxed);
         }
         RenderOutcome::GivenUp
+    }
+}
+
+/// Ends the lifetime of a page at this many milliseconds from now at the latest.
+fn shorten(stored: &mut StoredResponse, most_ms: u64) {
+    let most_ms = most_ms + stored.initial_age_ms();
+    let lifetime_ms = stored.lifetime_ms().min(most_ms);
+    stored.set_lifetime_ms(lifetime_ms);
+}
+
+/// Whether a page whose reads are not known was given a short lifetime in place of dependencies.
+pub(super) enum Tracking {
+    NotNeeded,
+    Replaced,
+}
+
+/// Limits the lifetime of a page whose reads are not known, for this reason, as `automatic.untracked` says.
+///
+/// # Errors
+/// The reason not to store it.
+pub(super) fn limit_untracked(
+    site: &Site,
+    stored: &mut StoredResponse,
+    reason: &'static str,
+) -> Result<Tracking, &'static str> {
+    if stored.lifetime_source == LifetimeSource::Reads || reason == ReadsRefused::Changed.as_str() {
+        return Err(reason);
+    }
+    // Its tags tell of changes, or the operator has decided for this page.
+    let has_tags = stored.tags().iter().next().is_some();
+    if has_tags || stored.lifetime_source == LifetimeSource::Rule {
+        return Ok(Tracking::NotNeeded);
+    }
+    match site.footprints.settings().map(|settings| settings.untracked) {
+        None | Some(UntrackedPages::Store) => Ok(Tracking::NotNeeded),
+        Some(UntrackedPages::Short) if reason != HIDDEN => {
+            shorten(stored, UNTRACKED_LIFETIME_MS);
+            Ok(Tracking::Replaced)
+        }
+        Some(UntrackedPages::Short | UntrackedPages::Never) => Err(reason),
     }
 }

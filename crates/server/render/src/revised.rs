@@ -4,19 +4,37 @@
 //!
 //! Cookies that a rule ignores are removed from the stored page and from the client's response.
 
-use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts};
+use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts, reads};
 use delivery::esi;
 use delivery::site::Site;
 use forward::sendfile;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::parts::storable_part;
-use http_cache::{Forms, NotStored, StoredResponse, freshen, storable};
+use http_cache::{
+    Forms, LifetimeSource, NotStored, StoredResponse, freshen, refusal_code, storable,
+};
 use origin::OriginResponse;
-use site_rules::{IgnoredFields, Revision};
+use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
 use site_state::page::{ReadPage, SharedPage};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
+
+/// Why a response is not stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NotKept {
+    /// The reason to show.
+    pub(super) reason: &'static str,
+    /// Whether only the request's own fields or cookies prevent it: the application marks the page as the same for
+    /// everybody, so a render without them can be stored.
+    pub(super) is_for_all: bool,
+}
+
+impl From<&'static str> for NotKept {
+    fn from(reason: &'static str) -> NotKept {
+        NotKept { reason, is_for_all: false }
+    }
+}
 
 impl Render {
     /// Returns the form in which a response is stored.
@@ -27,13 +45,16 @@ impl Render {
         &self,
         response: &OriginResponse,
         sent: &OriginTimes,
-    ) -> Result<StoredResponse, &'static str> {
+    ) -> Result<StoredResponse, NotKept> {
         let kept = if is_stream(&response.headers) {
-            Err("streamed")
+            Err("streamed".into())
         } else {
             self.storable(response, sent)
         };
-        kept.map_err(|reason| unstored_reason(response, reason))
+        kept.map_err(|NotKept { reason, is_for_all }| NotKept {
+            reason: unstored_reason(response, reason),
+            is_for_all,
+        })
     }
 }
 
@@ -43,6 +64,9 @@ fn unstored_reason(response: &OriginResponse, reason: &'static str) -> &'static 
     let is_clients = reason == NotStored::RequestNoStore.as_str();
     if is_clients || response.status.is_server_error() {
         return reason;
+    }
+    if refusal_code(&response.headers) == Some(reads::HIDDEN) {
+        return reads::HIDDEN;
     }
     response.body.end_so_far().against_storing().unwrap_or(reason)
 }
@@ -56,19 +80,19 @@ pub(super) fn keep(
     ask: &RenderRequest,
     response: &OriginResponse,
     sent: &OriginTimes,
-) -> Result<StoredResponse, &'static str> {
+) -> Result<StoredResponse, NotKept> {
     if esi::is_part(site, response.status, &response.headers) {
-        return Err(NotStored::PartialContent.as_str());
+        return Err(NotStored::PartialContent.as_str().into());
     }
     if sendfile::field_of(&response.headers).is_some() {
-        return Err(sendfile::REASON);
+        return Err(sendfile::REASON.into());
     }
     if let Some(fragment) = &ask.client.extras.fragment {
         esi::may_store_fragment(fragment, response.status)?;
     }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {
-        return Err(refusal.as_str());
+        return Err(refusal.as_str().into());
     }
     let counted = counted(revision.ignored, &response.headers);
     let facts = read_facts(&Method::GET, &ask.headers);
@@ -84,11 +108,19 @@ pub(super) fn keep(
         _ => storable(&facts, fields, status, &counted, asked, came, policy),
     };
     let mut stored = kept.map_err(|reason| reason.as_str())?;
-    site.config.rules.keeps(&ask.plan, &stored).map_err(|refusal| refusal.as_str())?;
+    if stored.lifetime_source == LifetimeSource::Reads && site.config.rules.fixes_device(&ask.plan)
+    {
+        let nominated = stored.nominated().with(header::USER_AGENT, &sent.headers);
+        stored.set_nominated(nominated);
+    }
+    let is_for_all = is_marked_as_shared(&stored);
+    let of_visitor = |reason| NotKept { reason, is_for_all };
+    fields::may_store(site, ask, &stored, sent).map_err(of_visitor)?;
+    let keeps = site.config.rules.keeps(&ask.plan, &AsSent(&*ask.headers), &stored);
+    keeps.map_err(|refusal| of_visitor(refusal.as_str()))?;
     if !revision.ignored.is_empty() {
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
-    fields::may_store(site, ask, &stored, sent)?;
     esi::note(site, &response.headers, &mut stored);
     Ok(stored)
 }

@@ -10,15 +10,16 @@
 //! | refused by the store because of a change | removed, but for those that a soft change has marked |
 //! | 206 and 416 to a range | stay; parts are removed where the answer forbids storing |
 //! | any other | removed |
-//! | any, to a request with `Authorization`, an unknown cookie or custom fields | stay; a request without them follows |
+//! | any, to a request with `Authorization`; with an unknown cookie or custom fields that its `Vary` does not name | stay; a render without them follows |
 //!
 //! A page is newer than the answer if its lease is larger, or if the lease is the same and its
 //! request was sent later. Then the answer ends nothing. The number that the store assigns to the
 //! answer refuses renders that are still in flight (`page_store`, `supersede.rs`). Responses to
 //! bypassing requests do not come here.
 
-use super::admission::is_personal;
-use super::{Ranges, Render, RenderRequest, refresh};
+use super::admission::{is_personal, to_fill, to_refresh};
+use super::refresh::refresh_by;
+use super::{Ranges, Render, RenderPermit, RenderRequest};
 use delivery::plan::{may_refresh, plan};
 use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -84,7 +85,7 @@ impl Render {
         let (status, headers) = (response.status, &response.headers);
         self.answered =
             self.supersede(UnstoredResponse { status, headers, reason }).or(self.answered);
-        if !self.is_personal(reason) {
+        if !self.is_personal(headers, reason) {
             self.ask.fallback = None;
         }
     }
@@ -115,8 +116,8 @@ impl Render {
         if has_failed && self.for_nobody.is_some() {
             return None;
         }
-        if self.is_personal(reason) {
-            self.ask_for_everybody();
+        if self.is_personal(headers, reason) {
+            self.ask_for_everybody(false);
             return None;
         }
         let mut number = None;
@@ -162,7 +163,7 @@ impl Render {
     /// would select, and parts of another representation. If a newer variant was stored between the
     /// check and the insertion, `new` ends instead.
     pub(super) fn replaced(&self, new: &SharedPage) {
-        if self.is_personal("replaced") {
+        if self.is_replacing_nothing(new) {
             return;
         }
         let answer = self.final_answer(new.payload().stored.status, "replaced");
@@ -223,28 +224,63 @@ impl Render {
     }
 
     /// Whether the answer may be specific to this request, and so says nothing about the page for
-    /// others. Otherwise a client with a made-up cookie could empty the store.
-    pub(super) fn is_personal(&self, reason: &str) -> bool {
+    /// others. Otherwise a client with a made-up cookie or field could empty the store.
+    fn is_personal(&self, headers: &HeaderMap, reason: &str) -> bool {
+        let is_own = || {
+            let mut nominated = None;
+            let policy = self.site.config.rules.policy(&self.ask.plan);
+            self.with_fields(&mut |fields| {
+                nominated = NominatedFields::read(headers, fields, policy);
+            });
+            self.ask.is_own_beside(&self.site, &nominated.unwrap_or_default())
+        };
         reason == NotStored::RequestNoStore.as_str()
             || self.ask.owner.is_none()
-                && (is_personal(&self.site, &self.ask) || self.ask.has_sent_custom())
+                && (self.ask.headers.contains_key(header::AUTHORIZATION) || is_own())
     }
 
-    /// Refreshes the older page by a request without the client's own fields.
-    fn ask_for_everybody(&self) {
-        if self.ask.fallback.is_none() || !may_refresh(&self.site) {
+    /// Whether a page that was just stored says nothing about other variants of the page, because its request had
+    /// `Authorization`.
+    fn is_replacing_nothing(&self, new: &SharedPage) -> bool {
+        let nominated = new.payload().stored.nominated();
+        self.ask.owner.is_none()
+            && (self.ask.headers.contains_key(header::AUTHORIZATION)
+                || self.ask.is_own_beside(&self.site, nominated))
+    }
+
+    /// Begins a render of the page for everybody, without the client's own fields, if the page is due or if `is_for_all`:
+    /// the application marks it as shared. The render is entered before this returns, so that requests find it.
+    fn ask_for_everybody(&self, is_for_all: bool) {
+        let is_due = self.ask.fallback.is_some();
+        if !(is_due || is_for_all) || !may_refresh(&self.site) {
             return;
         }
-        if let Some(ask) = for_everybody(&self.site, &self.ask) {
-            tokio::spawn(later(self.site.clone(), ask));
+        let Some(ask) = for_everybody(&self.site, &self.ask) else { return };
+        let right = if is_due { to_refresh(&self.site, &ask) } else { to_fill(&self.site, &ask) };
+        if let Some(right) = right {
+            tokio::spawn(later(self.site.clone(), ask, right));
         }
+    }
+
+    /// Lets the page of an own request be rendered for everybody in the background, if it is due or `is_for_all`.
+    /// Returns whether such a render is in progress, which the followers of this one can join.
+    pub(super) fn is_filled(&self, is_for_all: bool) -> bool {
+        if is_for_all && self.ask.fallback.is_none() {
+            self.ask_for_everybody(true);
+        }
+        let is_own = self.ask.owner.is_none() && self.ask.is_own(&self.site);
+        is_own && self.site.fills.followers(self.site.store.key(&self.ask.key)).is_some()
     }
 }
 
 /// A separate function, because the type of the render's future would otherwise contain itself.
-fn later(site: Arc<Site>, ask: RenderRequest) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn later(
+    site: Arc<Site>,
+    ask: RenderRequest,
+    right: RenderPermit,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        refresh(site, ask).await;
+        refresh_by(site, ask, right).await;
     })
 }
 
@@ -252,6 +288,7 @@ fn later(site: Arc<Site>, ask: RenderRequest) -> Pin<Box<dyn Future<Output = ()>
 /// page, or selects another variant.
 pub(super) fn for_everybody(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     let mut headers = (*ask.headers).clone();
+    RenderRequest::remove_own_fields(site, &mut headers);
     for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
         headers.remove(name);
     }
@@ -273,9 +310,7 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &RenderRequest) -> Option<Ren
     }
     let (method, why, ranges) = (Method::GET, ForwardReason::Stale, Ranges::Cut);
     let headers = Arc::new(headers);
-    let extra_fields = ask.extra_fields.without_custom();
-    let all =
-        RenderRequest { method, why, ranges, headers, client, plan, extra_fields, ..ask.clone() };
+    let all = RenderRequest { method, why, ranges, headers, client, plan, ..ask.clone() };
     (!is_personal(site, &all)).then_some(all)
 }
 

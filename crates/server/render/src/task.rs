@@ -70,6 +70,8 @@ impl Render {
             answered: None,
             capture: None,
             reads: None,
+            untracked: None,
+            is_fixed: false,
         })
     }
 
@@ -92,13 +94,15 @@ impl Render {
             answered: None,
             capture: None,
             reads: None,
+            untracked: None,
+            is_fixed: false,
         };
         (Box::new(render), outcome)
     }
 
     /// The request that is sent to the origin, with these header lines.
     pub(super) fn request(&mut self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
-        let capture = self.begin_capture();
+        let (capture, peer) = (self.begin_capture(), self.peer());
         let RenderRequest { target, client, version, .. } = &self.ask;
         OriginRequest {
             method: Method::GET,
@@ -107,7 +111,7 @@ impl Render {
             scheme: target.scheme,
             headers,
             body: RequestBody::Empty,
-            peer: client.peer,
+            peer,
             local: client.local,
             script,
             version: *version,

@@ -186,6 +186,11 @@ impl Footprints {
         }
     }
 
+    /// The settings; `None`: pages depend on what they declare.
+    pub fn settings(&self) -> Option<&Automatic> {
+        self.settings.as_ref()
+    }
+
     /// Whether pages depend on rows of this database, by its name in the configuration.
     pub fn follows(&self, database: &str) -> bool {
         self.settings.as_ref().is_some_and(|settings| settings.database == database)

@@ -85,6 +85,8 @@ fn settings() -> Automatic {
         profile: SqlProfile::wordpress(),
         table_prefix: "wp_".to_owned(),
         lifetime_max: Duration::from_secs(60),
+        untracked: config::UntrackedPages::Short,
+        content_types: Vec::new(),
         partners: PartnerLookups::Made,
     }
 }

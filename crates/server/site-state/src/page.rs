@@ -24,6 +24,7 @@ use http_cache::variants::NominatedFields;
 use http_cache::{StoredFacts, StoredResponse, Timestamp};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
+use site_rules::is_of_desktops;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -245,10 +246,10 @@ impl Payload for StoredPage {
         self.stored.heap_bytes() + self.rare.as_ref().map_or(0, |rare| rare.heap_bytes())
     }
 
-    /// A page that varies on any field is not for all clients. Neither is one with an owner or with
+    /// A page that varies on any field but the class of the device is not for all clients. Neither is one with an owner or with
     /// cookies in its key; `rewarm` detects that when it computes the key again.
     fn audience(&self) -> Audience {
-        let anybodys = self.stored.nominated().is_empty() && !self.stored.is_private();
+        let anybodys = is_of_desktops(self.stored.nominated()) && !self.stored.is_private();
         if anybodys && self.item().is_none() { Audience::Anybody } else { Audience::Somebody }
     }
 }

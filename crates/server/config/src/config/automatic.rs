@@ -36,6 +36,11 @@ pub struct Automatic {
     pub table_prefix: String,
     /// The longest lifetime of a page that declares none itself.
     pub lifetime_max: Duration,
+    /// The use of a page that declares a lifetime and whose reads are not known.
+    pub untracked: UntrackedPages,
+    /// The media types, beside those of pages, of responses without caching headers that are stored; in lower
+    /// case, `*` stands for anything.
+    pub content_types: Vec<String>,
     /// Whether partners of a changed row are looked up in the database.
     pub partners: PartnerLookups,
 }
@@ -49,6 +54,17 @@ pub enum CaptureKind {
     Library,
     /// From a relay between PHP and its database.
     Relay,
+}
+
+/// The use of a page that declares a lifetime, has no tags, and whose reads are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UntrackedPages {
+    /// It is not stored.
+    Never,
+    /// It is stored for a short time; it is not stored if a cache is known to hide reads.
+    Short,
+    /// It is stored for its lifetime.
+    Store,
 }
 
 /// Whether partners of a changed row are looked up in the database.
@@ -93,6 +109,21 @@ pub(super) fn resolve(
         }
         Some(Err(why)) => return wrong("automatic.lifetime_max", why),
     };
+    let untracked = match raw.untracked.as_deref() {
+        None | Some("short") => UntrackedPages::Short,
+        Some("never") => UntrackedPages::Never,
+        Some("store") => UntrackedPages::Store,
+        Some(other) => {
+            return wrong("automatic.untracked", format!("{other:?}: never, short or store"));
+        }
+    };
+    if let Some(bad) = raw.content_types.iter().find(|kind| !kind.contains('/')) {
+        return wrong(
+            "automatic.content_types",
+            format!("{bad:?}: write for example application/json"),
+        );
+    }
+    let content_types = raw.content_types.iter().map(|kind| kind.to_ascii_lowercase()).collect();
     let partners = match raw.look_up {
         None | Some(true) => PartnerLookups::Made,
         Some(false) => PartnerLookups::LeftOut,
@@ -120,6 +151,8 @@ pub(super) fn resolve(
         profile,
         table_prefix,
         lifetime_max,
+        untracked,
+        content_types,
         partners,
     }))
 }
@@ -241,6 +274,8 @@ mod tests {
             (&format!("{DATABASE}[automatic]\nenabled = true\ndatabase = \"x\""), "there is shop"),
             ("[automatic]\napplication = \"x\"", "wordpress, mediawiki, library or none"),
             ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
+            ("[automatic]\nuntracked = \"maybe\"", "never, short or store"),
+            ("[automatic]\ncontent_types = [\"json\"]", "application/json"),
             ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
             (
                 "[[database]]\nurl = \"mysql://p@db/shop?ssl-mode=required\"\n[automatic]\nenabled = true",

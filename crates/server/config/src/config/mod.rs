@@ -45,7 +45,7 @@ use std::time::Duration;
 
 pub use access_log::{AccessLog, AccessLogTo};
 pub use address::check_admin_address;
-pub use automatic::{Automatic, CaptureKind, PartnerLookups};
+pub use automatic::{Automatic, CaptureKind, PartnerLookups, UntrackedPages};
 pub use cluster::CLUSTER;
 pub use codings::Codings;
 pub use database::{

@@ -118,6 +118,8 @@ pub struct AutomaticKeys {
     pub database: Option<String>,
     pub table_prefix: Option<String>,
     pub lifetime_max: Option<String>,
+    pub untracked: Option<String>,
+    pub content_types: Vec<String>,
     pub look_up: Option<bool>,
     pub capture_directory: Option<PathBuf>,
     pub ignore: Vec<IgnoreKeys>,

@@ -32,6 +32,12 @@ pub(super) fn rules(
         let why = "only Pagewell and trusted proxies set this field; a client's value never reaches the origin";
         return wrong("keys.fields", format!("{bad:?}: {why}"));
     }
+    if let Some(bad) =
+        file.keys.harmless_fields.iter().find(|name| !is_read(&&name.replace('*', "x")))
+    {
+        let why = "only Pagewell and trusted proxies set this field; a client's value never reaches the origin";
+        return wrong("keys.harmless_fields", format!("{bad:?}: {why}"));
+    }
     // A cookie that identifies an owner is a session cookie.
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));

@@ -390,6 +390,12 @@ const REST: &[OptionRow] = &[
         "Request header fields that the application reads but does not name in `Vary`, such as `CF-IPCountry`. Their values are part of the cache key, and the origin receives them for pages that are cached. At most 256 bytes each.",
     ),
     row(
+        "keys.harmless_fields",
+        "",
+        "none",
+        "Request header fields on which no page depends, such as `X-Company-Proxy` of a proxy in front; `*` stands for anything. The origin receives them, and the response is stored for everybody. The response to a request with any other field of its own is for its client only, unless `Vary` names the field.",
+    ),
+    row(
         "cookies.ignore",
         "",
         "none",

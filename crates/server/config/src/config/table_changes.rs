@@ -39,6 +39,18 @@ pub const CHANGES: &[OptionRow] = &[
         "The longest lifetime of a page that declares none itself. WordPress's nonces are valid for 12 hours at least.",
     ),
     row(
+        "automatic.untracked",
+        "",
+        "short",
+        "What becomes of a page that declares a lifetime, has no tags, and whose reads are not known, so that it would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
+    ),
+    row(
+        "automatic.content_types",
+        "",
+        "none",
+        "Media types of responses without caching headers that are stored too, such as `application/json`; `*` stands for anything. Pages and feeds always are: HTML, XML, RSS, Atom, plain text, style sheets and scripts.",
+    ),
+    row(
         "automatic.look_up",
         "",
         "true",

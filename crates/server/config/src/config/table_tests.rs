@@ -36,8 +36,17 @@ fn every_option_is_a_key_of_the_file() {
             | "automatic.look_up"
             | "private.enabled"
             | "codings.files_beside" => "true",
-            "site.aliases" | "trusted_proxies" | "keys.drop" | "keys.drop_also" | "keys.keep"
-            | "keys.index" | "keys.fields" | "cookies.ignore" | "cookies.session"
+            "site.aliases"
+            | "trusted_proxies"
+            | "keys.drop"
+            | "keys.drop_also"
+            | "keys.keep"
+            | "keys.index"
+            | "keys.fields"
+            | "keys.harmless_fields"
+            | "automatic.content_types"
+            | "cookies.ignore"
+            | "cookies.session"
             | "private.cookies" => "[\"x\"]",
             "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
             "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"

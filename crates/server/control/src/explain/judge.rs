@@ -184,8 +184,11 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
 /// these are the fields that no `Vary` names; otherwise only those that clients may not set.
 fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
     let is_shared = plan.handling == Handling::Store;
-    let is_sent =
-        |name: &str| is_from_clients(name) && (!is_shared || site.config.rules.sends_field(name));
+    let rules = &site.config.rules;
+    let is_sent = |name: &str| {
+        let is_of_renders = rules.sends_field(name) || rules.is_custom_field(name);
+        is_from_clients(name) && (!is_shared || is_of_renders)
+    };
     let names = headers.keys().map(HeaderName::as_str);
     names
         .filter(|name| !is_sent(name))

@@ -1,7 +1,7 @@
 //! The format of a report, as `php/capture/wordpress.php` defines it: a line, then records.
 //!
-//! A record is a letter, a length of four bytes, and the content. The order is T, V, then I or any of D, O,
-//! S and P, then E. A report that ends without E, has bytes after it, or has an unknown record is refused.
+//! A record is a letter, a length of four bytes, and the content. The order is T, V, then I, H, or any of D, O,
+//! S and P, then E. I has the reason why the list is incomplete, H the name of a cache that hides reads. A report that ends without E, has bytes after it, or has an unknown record is refused.
 //! Lengths and counts are untrusted.
 
 use super::NotCaptured;
@@ -117,7 +117,12 @@ fn read_content(mut rest: &[u8]) -> Result<CaptureReport, NotCaptured> {
         let (kind, content) = take_record(&mut rest).ok_or(NotCaptured::CutOff)?;
         match kind {
             b'E' if content.is_empty() && rest.is_empty() => break,
-            b'I' if reason.is_none() => reason = Some(printable(content)),
+            b'I' if reason.is_none() => {
+                reason = Some(NotCaptured::Incomplete(printable(content)));
+            }
+            b'H' if reason.is_none() && content.len() <= NAME_BYTES => {
+                reason = Some(NotCaptured::Hidden(printable(content)));
+            }
             // After a reason, only the end may follow.
             b'O' | b'S' | b'P' if reason.is_some() => {
                 return Err(NotCaptured::Malformed("a list after the reason why it is incomplete"));
@@ -139,7 +144,7 @@ fn read_content(mut rest: &[u8]) -> Result<CaptureReport, NotCaptured> {
         let lists = [&report.statements, &report.late_statements, &options];
         let are_empty = lists.iter().all(|list| list.is_empty());
         return Err(if are_empty {
-            NotCaptured::Incomplete(reason)
+            reason
         } else {
             NotCaptured::Malformed("a list before the reason why it is incomplete")
         });
@@ -260,6 +265,18 @@ mod tests {
         let NotCaptured::Incomplete(text) = &error else { panic!("{error:?}") };
         assert!(text.starts_with("a [31m \u{fffd}x") && text.len() < 410, "{text}");
         assert!(error.to_string().ends_with(&**text));
+    }
+
+    #[test]
+    fn a_cache_that_hides_reads_has_a_name() {
+        let hidden = bytes(&[(b'T', TOKEN), (b'V', b""), (b'H', b"apcu"), (b'E', b"")]);
+        assert_eq!(parse_capture(&hidden).outcome, Err(NotCaptured::Hidden("apcu".into())));
+        let (hidden, statement) = ((b'H', &b"apcu"[..]), (b'S', &b"true"[..]));
+        for [one, other] in [[hidden, statement], [statement, hidden], [hidden, hidden]] {
+            let all = [(b'T', TOKEN), (b'V', b""), one, other, (b'E', b"")];
+            let outcome = parse_capture(&bytes(&all)).outcome;
+            assert!(matches!(outcome, Err(NotCaptured::Malformed(_))), "{outcome:?}");
+        }
     }
 
     /// Damaged reports and random bytes: no panic, and what is accepted is within the limits.

@@ -432,6 +432,8 @@ pub enum NotCaptured {
     CutOff,
     /// The list of statements is not complete; the reason.
     Incomplete(Box<str>),
+    /// A cache outside of the database was used, or may have been, which no statement shows; its name.
+    Hidden(Box<str>),
     /// The report is not in the format; what is wrong with it.
     Malformed(&'static str),
     /// The statements exceed a limit; which one.
@@ -447,6 +449,7 @@ impl NotCaptured {
             NotCaptured::NoReport => "capture-no-report",
             NotCaptured::CutOff => "capture-cut-off",
             NotCaptured::Incomplete(_) => "capture-incomplete",
+            NotCaptured::Hidden(_) => "capture-hidden",
             NotCaptured::Malformed(_) => "capture-malformed",
             NotCaptured::TooLarge(_) => "capture-too-large",
             NotCaptured::NoConnection => "capture-no-connection",
@@ -468,6 +471,10 @@ impl std::fmt::Display for NotCaptured {
             NotCaptured::Incomplete(reason) => {
                 write!(f, "not all statements of the page are known: {reason}")
             }
+            NotCaptured::Hidden(name) => write!(
+                f,
+                "the cache {name} hides reads of the page: turn it off, or send tags for its pages"
+            ),
             NotCaptured::Malformed(flaw) => write!(
                 f,
                 "PHP's report is not valid ({flaw}): check that capture.php or the library is the one of this \

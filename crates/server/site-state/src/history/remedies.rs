@@ -63,7 +63,7 @@ const REMEDIES: &[(&str, &str)] = &[
     ("streamed", "Nothing, if it is a stream; otherwise remove X-Accel-Buffering: no."),
     (
         "field-not-in-key",
-        "Name the request field on which the response depends in Vary or in keys.fields.",
+        "Name the request field in keys.harmless_fields if no page depends on it. Otherwise have the page name it in Vary, or name it in keys.fields.",
     ),
     (
         "cookie-not-in-key",
@@ -99,6 +99,26 @@ const REMEDIES: &[(&str, &str)] = &[
     (
         "reads-unseen",
         "See reads-refused in the log: the statements of the render did not all get here (automatic dependencies).",
+    ),
+    (
+        "reads-hidden",
+        "Turn off the cache that the log names (reads-refused), such as APCu or object-cache.php: no statement shows what the page takes from it. Or send tags for the page.",
+    ),
+    (
+        "personal-field",
+        "Remove the response field that is one client's (a nonce, a cart, a token, a session). Or send caching headers, if the page is the same for everybody.",
+    ),
+    (
+        "content-type",
+        "Send caching headers, or name the media type in automatic.content_types if such responses are the same for everybody.",
+    ),
+    (
+        "as-sent",
+        "Nothing: the page could not be stored before, so that it was rendered with the visitor's own address and browser. The next one can be stored.",
+    ),
+    (
+        "in-progress",
+        "Nothing: the response was sent while it was made, and whether it was stored is known only at its end.",
     ),
     (
         "reads-unknown",

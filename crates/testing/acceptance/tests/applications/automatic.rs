@@ -9,6 +9,7 @@ mod bad_input;
 mod library;
 mod mediawiki;
 mod news;
+mod undeclared;
 
 use acceptance::{BOUND, cache_status, client, is_hit, until};
 use harness::{MariaDb, Pagewell, PrivateDir, Request, Response};

@@ -12,14 +12,14 @@ const TABLES: &str =
     INSERT INTO wp_posts VALUES (1, 'one'), (2, 'two');";
 
 /// A site with a followed database.
-struct Paper {
-    pagewell: Pagewell,
+pub(super) struct Paper {
+    pub(super) pagewell: Pagewell,
     database: MariaDb,
-    _site: Site,
+    pub(super) site: Site,
 }
 
 impl Paper {
-    fn start(automatic: &str, scripts: &[(&str, &str)]) -> Paper {
+    pub(super) fn start(automatic: &str, scripts: &[(&str, &str)]) -> Paper {
         let dir = PrivateDir::temporary("paper").expect("a directory");
         let database = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("it starts");
         database.create_database("paper", "writer", "secret").expect("a database");
@@ -33,26 +33,31 @@ impl Paper {
              barrier = \"1m\"\n[automatic]\nenabled = true\n{automatic}\n"
         );
         // Captures of WordPress take the place of `auto_prepend_file`, and do not set the socket.
-        let config = match automatic {
-            "" => config,
-            _ => format!("{config}[php.ini]\n\"mysqli.default_socket\" = \"{socket}\"\n"),
+        let config = match automatic.contains("application") {
+            false => config,
+            true => format!("{config}[php.ini]\n\"mysqli.default_socket\" = \"{socket}\"\n"),
         };
         let file = site.at("pagewell.toml");
         std::fs::write(&file, config).expect("written");
         let pagewell = site.serve_with_args(&["--config", &file.display().to_string()]);
-        Paper { pagewell, database, _site: site }
+        Paper { pagewell, database, site }
     }
 
-    fn get(&self, path: &str) -> Response {
+    /// The database's own socket, which bypasses the relay.
+    pub(super) fn socket(&self) -> String {
+        self.database.socket().display().to_string()
+    }
+
+    pub(super) fn get(&self, path: &str) -> Response {
         client(&self.pagewell).host("paper.test").get(path).expect("an answer")
     }
 
-    fn stored(&self, path: &str) {
+    pub(super) fn stored(&self, path: &str) {
         until(&format!("{path} is stored"), || is_hit(&self.get(path)));
     }
 
     /// The page is answered with this text, and is not stored for this reason.
-    fn refused(&self, path: &str, text: &str, reason: &str) {
+    pub(super) fn refused(&self, path: &str, text: &str, reason: &str) {
         for _ in 0..3 {
             let page = self.get(path);
             assert_eq!((page.status, page.text().as_str()), (200, text), "{path}");
@@ -63,7 +68,7 @@ impl Paper {
     }
 
     /// Executes a statement, and waits until it is applied.
-    fn sql(&self, text: &str) {
+    pub(super) fn sql(&self, text: &str) {
         self.database.sql_in("paper", text).expect("it is done");
         let idle = Request::form("/idle.php", "").header("Host", "paper.test");
         assert_eq!(client(&self.pagewell).send(&idle).expect("an answer").status, 200);

@@ -1,0 +1,103 @@
+//! Pages whose reads are not known or change while they are made, and what is personal in pages that declare
+//! nothing. Nothing waits for a time: a change during a render is held by a request that waits for it.
+
+use super::bad_input::Paper;
+use acceptance::{cache_status, client, is_hit};
+use harness::{Request, Response};
+
+/// Shows a row that another connection changes meanwhile. The page goes on when the change is applied.
+const RACE: &str = "<?php require 'db.php';
+    $shown = $title('ID = 1');
+    if ($shown === 'one') {
+        $direct = new PDO('mysql:unix_socket=' . trim(file_get_contents('socket.txt')) . ';dbname=paper', 'writer', 'secret');
+        $direct->exec(\"UPDATE wp_posts SET title = 'new' WHERE ID = 1\");
+        $idle = ['http' => ['method' => 'POST', 'header' => 'Host: paper.test', 'content' => '']];
+        file_get_contents('http://' . trim(file_get_contents('address.txt')) . '/idle.php', false, stream_context_create($idle));
+    }
+    header('Cache-Control: s-maxage=86400');
+    echo $shown;";
+
+/// A statement that is longer than the relay reads.
+const UNSEEN: &str = "<?php require 'db.php'; header('Cache-Control: s-maxage=86400');
+    echo $title('ID = 1 AND title <> ' . $db->quote(str_repeat('x', 1 << 20)));";
+
+/// Its values come from a cache, as the application says.
+const HIDDEN: &str = "<?php require 'db.php'; header('Cache-Control: s-maxage=86400');
+    header('X-Pagewell-Refusal: reads-hidden'); echo $title('ID = 1');";
+
+#[test]
+fn a_page_whose_rows_change_during_its_render_is_never_stored() {
+    let paper = Paper::start("", &[("race.php", RACE), ("hidden.php", HIDDEN)]);
+    let address = paper.pagewell.address().to_string();
+    paper.site.file("address.txt", &address);
+    paper.site.file("socket.txt", paper.socket());
+    let first = paper.get("/race.php");
+    assert_eq!(first.text(), "one");
+    let status = cache_status(&first);
+    assert!(status.contains("reads-changed") && !status.contains("stored"), "{status}");
+    let second = paper.get("/race.php");
+    assert_eq!((second.text().as_str(), is_hit(&second)), ("new", false));
+    paper.stored("/race.php");
+    paper.refused("/hidden.php", "new", "reads-hidden");
+}
+
+#[test]
+fn a_page_with_a_lifetime_and_unknown_reads_is_stored_for_a_minute() {
+    let paper = Paper::start("", &[("long.php", UNSEEN)]);
+    let status = cache_status(&paper.get("/long.php")).to_owned();
+    for part in ["; stored", "ttl=60", "detail=reads-unseen"] {
+        assert!(status.contains(part), "{status}");
+    }
+    assert!(is_hit(&paper.get("/long.php")));
+    let never =
+        Paper::start("untracked = \"never\"\ntable_prefix = \"wp_\"", &[("long.php", UNSEEN)]);
+    never.refused("/long.php", "one", "reads-unseen");
+}
+
+/// Shows what a page could depend on beside the database.
+const VISITOR: &str = "<?php require 'db.php'; $title('ID = 1');
+    foreach (['HTTP_USER_AGENT', 'HTTP_ACCEPT_LANGUAGE', 'REMOTE_ADDR'] as $name) echo $_SERVER[$name] ?? '-', '|';";
+
+fn visit(paper: &Paper, path: &str, agent: &str) -> Response {
+    let request = Request::get(path).header("Host", "paper.test").header("User-Agent", agent);
+    client(&paper.pagewell).send(&request.header("Accept-Language", "de")).expect("an answer")
+}
+
+const DESKTOP: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const PHONE: &str = "Mozilla/5.0 (Linux; Android 15; Pixel 9) Chrome/130 Mobile Safari/537.36";
+
+#[test]
+fn a_page_that_declares_nothing_shows_nothing_of_its_first_visitor() {
+    let personal = format!("{VISITOR} header('Cart-Token: 7');");
+    let private = format!("{VISITOR} header('Cache-Control: no-store');");
+    let json =
+        "<?php require 'db.php'; header('Content-Type: application/json'); echo $title('ID = 1');";
+    let paper = Paper::start(
+        "",
+        &[
+            ("visitor.php", VISITOR),
+            ("personal.php", &personal),
+            ("private.php", &private),
+            ("json.php", json),
+        ],
+    );
+    let shown = visit(&paper, "/visitor.php", DESKTOP);
+    assert!(cache_status(&shown).contains("; stored"), "{}", cache_status(&shown));
+    assert!(shown.text().ends_with("|-|192.0.2.1|"), "{}", shown.text());
+    let other = visit(&paper, "/visitor.php", &DESKTOP.replace("140", "141"));
+    assert_eq!((other.text(), is_hit(&other)), (shown.text(), true));
+    let phone = visit(&paper, "/visitor.php", PHONE);
+    assert!(phone.text().contains("iPhone") && !is_hit(&phone), "{}", phone.text());
+    assert!(is_hit(&visit(&paper, "/visitor.php", &PHONE.replace("130", "131"))));
+    for (path, reason) in [("/personal.php", "personal-field"), ("/json.php", "content-type")] {
+        for _ in 0..2 {
+            let status = cache_status(&visit(&paper, path, DESKTOP)).to_owned();
+            assert!(status.contains(reason) && !status.contains("stored"), "{path}: {status}");
+        }
+    }
+    // A page that cannot be stored is its visitor's, from the second time on.
+    let fixed = visit(&paper, "/private.php", PHONE).text();
+    assert!(fixed.contains("iPhone"), "{fixed}");
+    let own = visit(&paper, "/private.php", PHONE).text();
+    assert_eq!(own, format!("{PHONE}|de|127.0.0.1|"));
+}
