@@ -47,13 +47,14 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 13] = [
+const SERVER: [(&str, &[&str]); 14] = [
     ("doctor", &[]),
-    ("config", &["doctor"]),
-    ("site-state", &["doctor", "config"]),
-    ("sockets", &["doctor", "config", "site-state"]),
+    ("trusted-files", &[]),
+    ("config", &["doctor", "trusted-files"]),
+    ("site-state", &["doctor", "config", "trusted-files"]),
+    ("sockets", &["doctor", "trusted-files", "config", "site-state"]),
     ("change-sources", &["doctor", "config", "sockets", "site-state"]),
-    ("origin", &["doctor", "config", "sockets", "site-state"]),
+    ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state"]),
     ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
     (
         "forward",
@@ -68,6 +69,7 @@ const SERVER: [(&str, &[&str]); 13] = [
         "front",
         &[
             "doctor",
+            "trusted-files",
             "config",
             "sockets",
             "site-state",
@@ -97,6 +99,7 @@ const SERVER: [(&str, &[&str]); 13] = [
         "pagewell",
         &[
             "doctor",
+            "trusted-files",
             "config",
             "sockets",
             "site-state",

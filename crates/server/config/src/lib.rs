@@ -6,6 +6,7 @@
 //! no process. Files are read once, when a configuration is loaded.
 
 pub mod access_log_format;
+pub mod accounts;
 mod config;
 pub mod log;
 pub mod networks;

@@ -24,6 +24,9 @@ use tokio_rustls::TlsAcceptor;
 /// The offered protocols (ALPN, RFC 7301), in order of preference.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
+/// The longest file of a certificate chain or key, in bytes.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
 /// The metadata of the files when they were read; differs if one of them has changed.
 type FileStamps = Vec<Option<(u64, i64, i64, u64)>>;
 
@@ -134,8 +137,8 @@ fn read_pair(
 ) -> Result<(CertifiedKey, Vec<String>), String> {
     let (certificate, key) = (pair.certificate.display(), pair.key.display());
     let of_certificate = |why: String| format!("tls.certificate: {certificate}: {why}");
-    let chain = CertificateDer::pem_file_iter(&pair.certificate)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let chain = read(&pair.certificate)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .map_err(|error| of_certificate(unread(&error, "certificate")))?;
     let first = chain.first().ok_or_else(|| of_certificate("no certificate in it".into()))?;
     let names = webpki::EndEntityCert::try_from(first)
@@ -143,7 +146,8 @@ fn read_pair(
         .valid_dns_names()
         .map(str::to_ascii_lowercase)
         .collect();
-    let private = PrivateKeyDer::from_pem_file(&pair.key)
+    let private = read(&pair.key)
+        .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
         .map_err(|error| format!("tls.key: {key}: {}", unread(&error, "private key")))?;
     let certified =
         CertifiedKey::from_der(chain, private, provider).map_err(|error| match error {
@@ -151,6 +155,10 @@ fn read_pair(
             other => format!("tls: {certificate} with {key}: {other}"),
         })?;
     Ok((certified, names))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, pem::Error> {
+    trusted_files::read(path, PEM_BYTES_MAX).map_err(pem::Error::Io)
 }
 
 /// A sentence for the operator: why a PEM file could not be read.

@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
+use trusted_files::Writers;
 
 /// The minimum that a file counts for, in bytes, because even a short file needs a descriptor.
 const FILE_BYTES_MIN: u64 = 64 << 10;
@@ -89,7 +90,9 @@ impl Spool {
     /// An unusable default directory is only logged, because a site may never need it.
     pub fn look(config: &Config) -> Result<(), String> {
         let spool = Spool::new(config);
-        let Err(error) = unnamed(&spool.directory) else { return Ok(()) };
+        let made = trusted_files::directory(&spool.directory, Writers::Sticky)
+            .and_then(|()| unnamed(&spool.directory));
+        let Err(error) = made else { return Ok(()) };
         let directory = spool.directory.display();
         if config.uploads.is_some() {
             return Err(format!("uploads {directory}: no file can be made there: {error}"));

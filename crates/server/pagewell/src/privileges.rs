@@ -7,17 +7,16 @@
 //! Pagewell writes later (snapshots, the access log, Unix sockets) are given to the user if they
 //! belonged to root. Files that the user cannot read are reported.
 
-mod accounts;
-
-pub use accounts::{Account, of};
+pub use config::accounts::{Account, of};
 
 use config::{AccessLogTo, Address, Config};
 use rustix::fs::{Gid, Uid};
-use rustix::process::{getegid, geteuid, getuid};
+use rustix::process::{DumpableBehavior, getegid, geteuid, getuid, set_dumpable_behavior};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use trusted_files::Writers;
 
 /// The user that Pagewell runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ pub fn standing(config: &Config) -> Result<Standing, String> {
     let Some(user) = &config.user else {
         return Ok(if own.is_root() { Standing::Root } else { Standing::Own });
     };
-    let account = accounts::of(user, config.group.as_deref())?;
+    let account = of(user, config.group.as_deref())?;
     match (own.is_root(), own.as_raw() == account.uid) {
         (true, _) => Ok(Standing::Becomes(account)),
         // Started by a process that has already dropped privileges: a service manager, or the
@@ -79,12 +78,22 @@ pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
         Standing::Becomes(account) => {
             give(account, config)?;
             become_other(account)?;
+            // The change of the user has reset it.
+            protect_memory();
             let Account { name, uid, gid, .. } = account;
             tracing::info!(event = "privileges-dropped", user = name, uid, gid);
             look(account, config)?;
         }
     }
     Ok(())
+}
+
+/// Keeps other processes of this user, such as PHP scripts, from reading and tracing this one, and the system
+/// from writing its memory to a file (PR_SET_DUMPABLE, prctl(2)). Call it first, and again after a change of
+/// the user. A program that this one starts is not protected.
+pub fn protect_memory() {
+    // It cannot fail with this value.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Sets the supplementary groups, the group and the user. The order matters, because afterwards none of
@@ -140,7 +149,9 @@ fn give(account: &Account, config: &Config) -> Result<(), String> {
     let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     for snapshot in all.filter_map(|site| site.snapshot.as_ref()) {
         let directory = &snapshot.directory;
-        fs::create_dir_all(directory)
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        // Nobody else can put a link there, or the name of another file of root.
+        made.and_then(|()| trusted_files::directory(directory, Writers::Owner))
             .map_err(|error| format!("snapshot.directory {}: {error}", directory.display()))?;
         given.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|one| one.path()));
         given.push(directory.clone());

@@ -6,7 +6,7 @@
 pub(super) mod url;
 
 use super::raw;
-use super::resolve::{LoadError, wrong};
+use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
 use super::units::{parse_bytes, parse_duration};
 use change_feed::{ChangeRule, Rules};
 use std::collections::BTreeSet;
@@ -253,7 +253,7 @@ fn server(raw: &raw::Database) -> Result<DatabaseServer, LoadError> {
 
 /// Reads a password from a file.
 pub(super) fn password(key: &str, path: &Path) -> Result<String, LoadError> {
-    let text = std::fs::read_to_string(path);
+    let text = trusted_files::read_text(path, SECRET_BYTES_MAX);
     let text = text.or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

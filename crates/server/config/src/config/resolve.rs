@@ -11,6 +11,7 @@ use super::units::{parse_bytes, parse_duration};
 use super::{
     Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
 };
+use crate::accounts;
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
@@ -30,6 +31,8 @@ impl std::error::Error for LoadError {}
 
 /// A smaller limit on header sections would reject every request.
 const HEADER_BYTES_MIN: usize = 1 << 10;
+/// The longest file with a token, a password or a secret, in bytes.
+pub(super) const SECRET_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) fn wrong<T>(key: &str, why: impl std::fmt::Display) -> Result<T, LoadError> {
     Err(LoadError(format!("{key}: {why}")))
@@ -68,6 +71,7 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
 
 /// Checks and completes the configuration of one site.
 pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
+    trust_user(file);
     let limits = resolve_limits(file)?;
     let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
@@ -161,6 +165,16 @@ fn check_addresses(all: [(&str, &[Address]); 4]) -> Result<(), LoadError> {
         }
     }
     Ok(())
+}
+
+/// Trusts the files of the user that Pagewell will become, before the first of them is read. An account that
+/// does not exist is an error at the start.
+fn trust_user(file: &File) {
+    if let Some(Ok(account)) =
+        file.user.as_ref().map(|user| accounts::of(user, file.group.as_deref()))
+    {
+        trusted_files::becomes(account.uid);
+    }
 }
 
 /// Checks the settings for user and group. They are looked up at the start.
@@ -282,7 +296,7 @@ fn resolve_redirect(file: &File) -> Result<Option<StatusCode>, LoadError> {
 /// Reads the token from a file, if one is configured.
 pub(super) fn read_token(key: &str, file: Option<&Path>) -> Result<Option<String>, LoadError> {
     let Some(path) = file else { return Ok(None) };
-    let text = std::fs::read_to_string(path)
+    let text = trusted_files::read_text(path, SECRET_BYTES_MAX)
         .or_else(|e| wrong(key, format!("{}: {e}", path.display())))?;
     match text.trim() {
         token if token.len() < 16 => {

@@ -6,7 +6,7 @@
 
 use super::purging::LOOPBACK;
 use super::raw::File;
-use super::resolve::{LoadError, wrong};
+use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
 use super::{Hosts, OtherHosts};
 use crate::networks::Networks;
 use crate::steering_fields::is_from_clients;
@@ -57,7 +57,7 @@ fn secret(file: &File) -> Result<Secret, LoadError> {
             bytes = *OF_THE_PROCESS.get_or_init(|| bytes);
         }
         Some(path) => {
-            let given = std::fs::read(path)
+            let given = trusted_files::read(path, SECRET_BYTES_MAX)
                 .or_else(|e| wrong("cookies.secret_file", format!("{}: {e}", path.display())))?;
             let given = given.trim_ascii();
             if given.len() < bytes.len() {

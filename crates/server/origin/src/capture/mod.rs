@@ -27,12 +27,13 @@ use config::{Automatic, CaptureKind, Config, Database, DatabaseServer};
 use std::fs::{File, Permissions, set_permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use trusted_files::Writers;
 
 /// The names and contents of the files in the directory, for WordPress. PHP runs the first, which loads the others.
 /// A php-fpm that is not Pagewell's own runs a copy of the first that stays when the directory disappears.
@@ -409,18 +410,8 @@ impl CaptureParameters {
 /// Refuses a directory in which other users could replace the file that PHP runs, or the sockets over which
 /// it sends the password of its database.
 fn check_directory(directory: &Path) -> Result<(), String> {
-    let shown = directory.display();
-    let found = std::fs::metadata(directory)
-        .map_err(|error| format!("{shown} cannot be used for captures: {error}; create it"))?;
-    let own = rustix::process::geteuid().as_raw();
-    let remedy = match found.uid() {
-        owner if owner != own && owner != 0 => format!("chown {own} {shown}"),
-        _ if found.permissions().mode() & 0o022 != 0 => format!("chmod go-w {shown}"),
-        _ => return Ok(()),
-    };
-    Err(format!(
-        "{shown}: other users can write there, and could replace what PHP runs and connects to: {remedy}"
-    ))
+    trusted_files::directory(directory, Writers::Owner)
+        .map_err(|error| format!("the directory of captures {}: {error}", directory.display()))
 }
 
 /// Why the statements of a request are not known.

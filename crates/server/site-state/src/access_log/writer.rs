@@ -14,9 +14,8 @@
 use super::{AccessLog, lock};
 use crate::SiteState;
 use config::AccessLogTo;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +112,7 @@ impl Sink {
 
 fn append(path: &Path) -> io::Result<File> {
     // Group members may read it, others may not: the log contains clients' addresses.
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
+    trusted_files::open_log(path, 0o640)
 }
 
 fn connect(path: &Path) -> io::Result<UnixDatagram> {

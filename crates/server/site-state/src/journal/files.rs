@@ -10,12 +10,13 @@
 use super::open::BYTES_MAX;
 use config;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use trusted_files::{Existing, Writers};
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The most bytes read of `NAME.running`; Pagewell never writes more.
@@ -83,8 +84,8 @@ impl Files {
         let shown = self.directory.display();
         let wrong = |error: io::Error| format!("snapshot.directory {shown}: {error}");
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(wrong)?;
-        let lock =
-            own_file().create(true).truncate(false).open(self.path("lock")).map_err(wrong)?;
+        trusted_files::directory(&self.directory, Writers::Owner).map_err(wrong)?;
+        let lock = own_file(&self.path("lock"), Existing::Kept).map_err(wrong)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             format!("snapshot.directory {shown}: another Pagewell has it; give each its own")
         })?;
@@ -102,16 +103,12 @@ impl Files {
     /// # Errors
     /// It cannot be opened, or another user could have written it.
     pub fn open_snapshot(&self) -> io::Result<Option<(File, u64)>> {
-        let file = match File::open(self.snapshot()) {
+        let file = match trusted_files::open(&self.snapshot()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
-        let found = file.metadata()?;
-        let is_ours = found.uid() == rustix::process::geteuid().as_raw();
-        if !is_ours || found.mode() & 0o022 != 0 || !found.is_file() {
-            return Err(io::Error::other("it is somebody else's, or others may write it"));
-        }
-        Ok(Some((file, found.len())))
+        let length = file.metadata()?.len();
+        Ok(Some((file, length)))
     }
 
     /// Creates the file for a new snapshot.
@@ -119,7 +116,7 @@ impl Files {
     /// # Errors
     /// The file cannot be created.
     pub fn create_snapshot(&self) -> io::Result<File> {
-        own_file().create(true).truncate(true).open(self.new_snapshot())
+        own_file(&self.new_snapshot(), Existing::Removed)
     }
 
     /// Replaces the old snapshot by the new one.
@@ -147,7 +144,7 @@ impl Files {
     /// # Errors
     /// The file cannot be created.
     pub fn create_journal(&self) -> io::Result<File> {
-        own_file().create(true).truncate(true).open(self.path("journal.new"))
+        own_file(&self.path("journal.new"), Existing::Removed)
     }
 
     /// Renames the new journal to that of the snapshot with this number.
@@ -164,8 +161,7 @@ impl Files {
     /// # Errors
     /// It cannot be read, or is longer than [`BYTES_MAX`].
     pub fn read_journal(&self, generation: u64) -> io::Result<Option<(Vec<u8>, File)>> {
-        let file = OpenOptions::new().read(true).append(true).open(self.journal(generation));
-        let file = match file {
+        let file = match trusted_files::append(&self.journal(generation)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?,
         };
@@ -246,7 +242,7 @@ impl Files {
             let mut said = Vec::new();
             file.take(SAID_BYTES_MAX).read_to_end(&mut said).map(|_| said)
         };
-        match File::open(self.path("running")).and_then(read) {
+        match trusted_files::open(&self.path("running")).and_then(read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Running::No,
             Ok(said) if said.starts_with(ENDED) => Running::No,
             Ok(boot) if !boot.is_empty() && boot == boot_id() => Running::Killed,
@@ -268,7 +264,7 @@ impl Files {
 
     /// Overwrites the content of `NAME.running`.
     fn say(&self, what: &[u8]) -> io::Result<()> {
-        let file = own_file().create(true).truncate(false).open(self.path("running"))?;
+        let file = own_file(&self.path("running"), Existing::Kept)?;
         file.write_all_at(what, 0)?;
         file.set_len(what.len() as u64)?;
         file.sync_all()?;
@@ -295,7 +291,7 @@ impl Files {
     /// The mark cannot be written.
     pub fn mark_unpublished(&self) -> io::Result<()> {
         if self.is_held() {
-            own_file().create(true).truncate(true).open(self.path("unpublished")).map(drop)
+            own_file(&self.path("unpublished"), Existing::Removed).map(drop)
         } else {
             Ok(())
         }
@@ -325,10 +321,8 @@ impl Files {
     }
 }
 
-fn own_file() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true).mode(0o600);
-    options
+fn own_file(path: &Path, existing: Existing) -> io::Result<File> {
+    trusted_files::create(path, existing, 0o600)
 }
 
 /// Returns the system's boot ID; empty where the system has none.

@@ -8,7 +8,6 @@ use config::Address;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Length of the kernel's queue of connections that wait to be accepted; `somaxconn` may limit it
@@ -244,7 +243,7 @@ fn bind_unix(path: &Path, mode: u32) -> io::Result<socket2::Socket> {
     socket.set_nonblocking(true)?;
     socket.bind(&socket2::SockAddr::unix(path)?)?;
     // Set before `listen`, so that no unauthorised user can connect in between.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    trusted_files::set_socket_mode(path, mode)?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }

@@ -21,3 +21,4 @@ mod snapshot;
 mod stopping;
 mod top;
 mod traces;
+mod trusted_files;
