@@ -23,21 +23,34 @@ namespace Pagewell;
  */
 final class SharedCookies
 {
-    /** Analytics, advertising, consent, a CDN: scripts read them, applications do not. */
+    /** Analytics, advertising, consent, payment, chat, a CDN: scripts read them, applications do not. */
     public const SCRIPT_ONLY = [
-        '_ga', '_ga_*', '_gid', '_gat*', '_gcl_*', '_gac_*', '__gads', '__gpi*', '__utm*', '_dc_gtm_*', 'FCNEC', 'FPID', 'FPLC', '_fbp', '_fbc',
-        '_uet*', '_clck', '_clsk', 'ai_user', 'ai_session', '_ttp', '_tt_*', 'ttcsid*', '_pin_*', '_pinterest_*', '_scid*', '_sctr', 'li_*', 'ln_or',
-        '_rdt_uuid', 'muc_ads', '_hj*', '_pk_*', 'mtm_*', '_ym_*', 'yandexuid', 'mp_*_mixpanel', 'amplitude_*', 'amp_*', 'ajs_*', '_vwo_*',
-        '_vis_opt_*', 'optimizely*', '_lr_*', 'plausible_*', '_parsely_*', '_chartbeat*', '_cb', '_cb_*', 'nmstat', '_sp_*', 's_cc', 's_sq', 's_vi',
-        's_fid', 'AMCV_*', 'AMCVS_*', '_dd_s', 'rl_*', 'hubspotutk', '__hs*', '__hstc', '_mkto_trk', 'intercom-*', 'drift_*', 'crisp-client*',
-        'tawk*', '__tawkuuid', '__lc_*', '__kla_id', '_omappvp', '_omappvs', 'omSeen*', 'mailchimp_*', '_ce.*', 'sbjs_*', '__zlcmid', '__adroll*',
-        '__ar_v4', '_awl', 'tk_ai', 'tk_lr', 'tk_or', 'tk_r3d', 'cookieyes*', 'cookieyesID', 'CookieConsent*', 'cookie_consent*', 'cookieconsent_*',
-        'euconsent*', 'OptanonConsent', 'OptanonAlertBoxClosed', 'cookielawinfo-*', 'CookieLawInfoConsent', 'viewed_cookie_policy', 'cmplz_*',
-        'borlabs-cookie*', '_iub_cs-*', 'cookie_notice_accepted', 'moove_gdpr_*', 'didomi_token', 'tarteaucitron', 'axeptio_*', 'klaro', 'usprivacy',
-        'real_cookie_banner*', 'cc_cookie*', 'FCCDCF', 'uc_*', 'usercentrics*', 'acceptCookies', 'cookies_accepted', 'cookieControl*', 'civicAllow*',
-        '__cf_bm', '__cflb', '__cfruid', '_cfuvid', 'cf_clearance', '__cfduid', 'AWSALB*', 'AWSELB*', 'incap_ses_*', 'visid_incap_*', 'nlbi_*',
-        'ak_bmsc', 'bm_sv', 'bm_sz', '_abck', 'ARRAffinity*', 'wordpress_test_cookie', 'has_js', 'wp-settings-*', 'litespeed_hash', 'PrestaShop-lsc',
-        'testcookie', 'cookietest',
+        '_ga', '_ga_*', '_gid', '_gat*', '_gcl_*', '_gac_*', '__gads', '__gpi*', '__utm*', '_dc_gtm_*', 'FCNEC', 'FPID', 'FPLC', 'FPAU', 'FPGCL*',
+        'FPGSID', '_gaexp*', '__eoi', '_GRECAPTCHA', 'FCCDCF', '_fbp', '_fbc', '_uet*', '_clck', '_clsk', 'MUID', 'ai_user', 'ai_session',
+        'ai_authUser', '_ttp', '_tt_*', 'ttcsid*', 'tt_sessionId', 'tt_appInfo', 'tt_pixel_session_index', '_pin_*', '_pinterest_*', '_derived_epik',
+        '_epik', '_scid*', '_sctr', '_ScCbts', 'li_fat_id', 'li_giant', 'li_gc', 'li_mc', 'li_sugr', 'li_oatml', 'ln_or', '_rdt_*', 'muc_ads',
+        '_twclid', '_twpid', '_hj*', '_cs_*', '_hp2_*', '_pk_*', 'mtm_*', 'stg_*', 'ppms_privacy_*', '_ym_*', 'yandexuid', 'mp_*_mixpanel',
+        'amplitude_*', 'amp_*', 'ajs_*', 'rl_anonymous_id', 'rl_group_id', 'rl_group_trait', 'rl_page_init_referrer', 'rl_page_init_referring_domain',
+        'rl_session', 'rl_trait', 'rl_user_id', '_sp_*', '_vwo_*', '_vis_opt_*', 'optimizely*', '_conv_*', 'ABTasty', 'ABTastySession',
+        'kameleoonVisitorCode', '_dyid*', '_dyjsession', '_dy_*', '_dycmc', '_dycnst', '_lr_*', 'fs_uid', 'fs_lua', '__insp_*', '_lo_*', 'SL_C_*',
+        'mf_user', '_ce.*', '_CEFT', 'cebs', 'cebsp_', 'plausible_*', '_parsely_*', '_chartbeat*', '_cb', '_cb_*', 'nmstat', '_pcid', 'pa_user',
+        'atuserid', 'compass_sid', 'DotMetrics.*', '_rd_wa_*', 's_cc', 's_sq', 's_vi', 's_fid', 's_ppv', 's_tp', 'AMCV_*', 'AMCVS_*', 'mbox',
+        'at_check', '_dd_s', '_splunk_rum_sid', 'QSI_*', 'SISessID', 'CPSessID', 'ab.storage.*', '__qca', '_pbjs_*', '_tb_*', 'taboola_*',
+        'obsessionid-*', 'mnet_session_depth', 'mv_tokens*', 'am_tokens*', 'sqzl_*', 'BCSessionID', 'pys_*', 'pysTrafficSource', 'last_pys*', 'pbid',
+        'hubspotutk', '__hs*', 'messagesUtk', '_mkto_trk', 'prism_*', '__kla_id', '_omappvp', '_omappvs', 'omSeen*', 'mailchimp_landing_site',
+        'mailchimp_campaign_id', '__smToken', '__smVID', '__smSmartbarShown', '__smScrollBoxShown', '__smListBuilderShown', '__adroll*', '__ar_v4',
+        'sbjs_*', 'store_notice*', 'tk_ai', 'tk_lr', 'tk_or', 'tk_r3d', 'tk_qs', 'tk_tc', 'pvc_visits*', 'burst_uid', '_wpfuuid', 'wfvt_*',
+        'wordfence_verifiedHuman', '__stripe_mid', '__stripe_sid', 'amazon-pay-abtesting-*', 'amazon-pay-connectedAuth', 'apay-session-set',
+        'intercom-*', 'drift_*', 'driftt_*', 'crisp-client*', 'tawk*', '__tawkuuid', 'twk_*', '__lc_*', '__lc2_*', '__livechat', 'wcsid', 'hblid',
+        'olfsk', '_okbk', '_okdetect', '_oklv', '_okac', '_okla', '__zlcmid', '__zlcprivacy', 'ssupp.*', 'lz_last_visit', 'lz_userid', 'lz_visits',
+        'cookieyes*', 'cookielawinfo-*', 'CookieLawInfoConsent', 'viewed_cookie_policy', 'cli_user_preference', 'CookieConsent*', 'OptanonConsent',
+        'OptanonAlertBoxClosed', 'didomi_token', 'euconsent*', 'usprivacy', 'cmplz_*', 'borlabs-cookie*', '_iub_cs-*', 'cookie_notice_accepted',
+        'moove_gdpr_*', 'axeptio_*', '__cmp*', 'cookiefirst-*', 'CookieControl*', 'civicAllow*', 'ccec_user', 'tarteaucitron', 'klaro',
+        'real_cookie_banner*', 'cc_cookie*', 'cookie_consent*', 'acceptCookies', 'cookies_accepted', '__cf_bm', '__cflb', '__cfruid', '_cfuvid',
+        'cf_clearance', '__cfduid', 'AWSALB', 'AWSALBCORS', 'AWSALBTG', 'AWSALBTGCORS', 'AWSELB', 'AWSELBCORS', 'AWSALBAPP-*', 'ARRAffinity*',
+        'ApplicationGatewayAffinity*', 'TiPMix', 'GCLB', 'BIGipServer*', 'NSC_*', 'SERVERID', 'cookiesession1', 'incap_ses_*', 'visid_incap_*',
+        'nlbi_*', 'ak_bmsc', 'bm_sv', '_abck', 'bm_sz', 'datadome', 'wordpress_test_cookie', 'wp-settings-*', 'has_js', 'litespeed_hash',
+        'PrestaShop-lsc', 'testcookie', 'cookietest',
     ];
 
     /** Pagewell keeps a copy of a page for each value of these (docs/decisions/cookies.md). */

@@ -13,7 +13,7 @@
 //! nothing.
 
 use crate::glob::{Case, Glob, Star};
-use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES};
+use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES, names_of};
 use crate::owner::LITESPEED_OWNERS;
 use crate::rule::NamedCondition;
 use http_cache::CookieName;
@@ -160,8 +160,8 @@ impl CookieLists {
         Ok(CookieLists {
             own_session: Names::of_cookies(session.iter().map(String::as_str))?,
             own_script: Names::of_cookies(script.iter().map(String::as_str))?,
-            script: Names::of_cookies(SCRIPT_COOKIES.iter().copied())?,
-            session: Names::of_cookies(SESSION_COOKIES.iter().copied())?,
+            script: Names::of_cookies(names_of(SCRIPT_COOKIES))?,
+            session: Names::of_cookies(names_of(SESSION_COOKIES))?,
             logins: Names::of_cookies(
                 LITESPEED_OWNERS.iter().copied().filter(|name| !name.ends_with("SESS*")),
             )?,
@@ -266,14 +266,17 @@ mod tests {
                 CookieKind::ScriptOnly,
                 "_ga _ga_X1 _gid _fbp _hjSessionUser_1 _pk_ses.1.2 _uetsid __utma CookieConsent \
                  euconsent-v2 OptanonConsent didomi_token ai_session wordpress_test_cookie \
-                 banner_seen user pagewell-wrote __cf_bm",
+                 banner_seen user pagewell-wrote __cf_bm __stripe_mid __stripe_sid store_notice5f3a \
+                 FPGSID __insp_sid wcsid SL_C_23361dd035530_SID ttcsid_C4 mf_user pys_session_limit \
+                 __smToken ai_authUser cookiesession1 _splunk_rum_sid AWSALBCORS AWSELB",
             ),
             (
                 CookieKind::Session,
                 "PHPSESSID phpsessid SESSabc SSESSabc wordpress_logged_in_x wp-postpass_1 \
                  comment_author_9 woocommerce_items_in_cart shop_session laravel_session \
                  wikiUserID MoodleSession 0123456789abcdef0123456789ABCDEF theirs both \
-                 remember_web_1 ci_session fe_typo_user XSRF-TOKEN JSESSIONID",
+                 remember_web_1 ci_session fe_typo_user XSRF-TOKEN JSESSIONID app_sid \
+                 AWSELBAuthSessionCookie-0 AWSALBAuthNonce CF_Authorization rl_auth_token",
             ),
             (CookieKind::Unknown, "theme currency pll_language x 0123456789abcdef"),
         ] {
@@ -315,7 +318,8 @@ mod tests {
 
     #[test]
     fn the_built_in_patterns_can_be_read() {
-        for pattern in SCRIPT_COOKIES.iter().chain(SESSION_COOKIES).chain(crate::TRACKING) {
+        let names = names_of(SCRIPT_COOKIES).chain(names_of(SESSION_COOKIES));
+        for pattern in names.chain(crate::TRACKING.iter().copied()) {
             assert!(Glob::read(pattern, Star::Anything, Case::Ignored).is_ok(), "{pattern}");
         }
     }

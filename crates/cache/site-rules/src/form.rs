@@ -10,7 +10,7 @@
 //! The origin receives the parameters in their written order without the removed ones, so a page never
 //! depends on anything outside its key. Order alone does no harm, and an application that redirects to its
 //! own order causes no loop. Parameters are not sorted if that could change their meaning in PHP: if a name
-//! has characters other than letters, digits, `_`, `-` and `~` before its brackets. PHP replaces some of
+//! has characters other than letters, digits, `_`, `-` and `~` before its brackets, or an unclosed one. PHP replaces some of
 //! these, and the last of two equal names counts.
 //!
 //! Invariant: normalising a normalised URL does not change it.
@@ -201,10 +201,13 @@ impl KeyForm {
 }
 
 /// The sort key of a parameter: its name up to a bracket, so that the members of an array keep their order.
+/// PHP reads a bracket that is never closed as `_`, so such a name stays whole, and is not plain.
 fn base_name(parameter: &str) -> &str {
     let name = parameter.split('=').next().unwrap_or_default();
-    let bracket = name.find('[').or_else(|| name.find("%5B")).or_else(|| name.find("%5b"));
-    bracket.map_or(name, |at| &name[..at])
+    let first = |text: &str, all: [&str; 3]| all.iter().filter_map(|one| text.find(one)).min();
+    let opened = first(name, ["[", "%5B", "%5b"]);
+    let is_closed = |at: &usize| first(&name[*at..], ["]", "%5D", "%5d"]).is_some();
+    opened.filter(is_closed).map_or(name, |at| &name[..at])
 }
 
 fn is_plain(name: &str) -> bool {
@@ -253,7 +256,16 @@ mod tests {
         let encoded = form.normal("/a?b%5B%5D=2&b%5Bx%5D=1&a=1");
         assert_eq!(encoded.page, "/a?a=1&b%5B%5D=2&b%5Bx%5D=1");
         // PHP treats these names as equal; the last one counts.
-        for url in ["/a?b.c=1&b_c=2&a=3", "/a?%62=1&b=2&a=3", "/a?b+c=1&a=2"] {
+        for url in [
+            "/a?b.c=1&b_c=2&a=3",
+            "/a?%62=1&b=2&a=3",
+            "/a?b+c=1&a=2",
+            // A bracket that is not closed is `_`.
+            "/a?a_b=2&a[b=1",
+            "/a?a[b=1&a_b=2",
+            "/a?b=1&a%5Bb=1",
+            "/a?b=1&a]%5bb=1",
+        ] {
             assert_eq!(form.normal(url).page, url);
         }
         assert_eq!(page("sort = false", "/a?b=1&a=2"), "/a?b=1&a=2");

@@ -34,7 +34,7 @@ pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownC
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
-pub use known::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING};
+pub use known::{KnownCookies, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of};
 pub use mark::Secret;
 pub use owner::{
     LITESPEED_OWNERS, NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART,
