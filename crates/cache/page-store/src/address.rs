@@ -2,14 +2,14 @@
 //!
 //! `/caf%c3%a9/`, `/caf%C3%A9/` and the bytes themselves are one URL, and so are `/%6eews/./4` and
 //! `/news/4`. Pages keep separate cache keys, because an application may distinguish the spellings; a
-//! change of the URL reaches all of them. The normalised form is hashed and never shown. Escapes of
+//! change of the URL reaches all of them. The normalised form is hashed or compared, and never shown. Escapes of
 //! delimiters stay, with capital digits: `%2F` is no slash.
 
 use std::borrow::Cow;
 
 /// The normalised form of a path with its query, if it has one. Allocates only if the URL is not
 /// normalised.
-pub(crate) fn name(path_and_query: &[u8]) -> Cow<'_, [u8]> {
+pub fn normal_spelling(path_and_query: &[u8]) -> Cow<'_, [u8]> {
     if is_plain(path_and_query) {
         return Cow::Borrowed(path_and_query);
     }
@@ -74,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn one(all: &[&str]) {
-        let names: Vec<_> = all.iter().map(|address| name(address.as_bytes())).collect();
+        let names: Vec<_> = all.iter().map(|address| normal_spelling(address.as_bytes())).collect();
         assert!(names.windows(2).all(|two| two[0] == two[1]), "{all:?}");
     }
 
@@ -101,22 +101,22 @@ mod tests {
             ("/.a", "/a"),
             ("/...", "/"),
         ] {
-            assert_ne!(name(a.as_bytes()), name(b.as_bytes()), "{a} {b}");
+            assert_ne!(normal_spelling(a.as_bytes()), normal_spelling(b.as_bytes()), "{a} {b}");
         }
     }
 
     proptest! {
         #[test]
         fn a_plain_address_is_its_own_name(address in "/[a-z0-9/]{0,20}(\\?[a-z0-9=&+]{0,10})?") {
-            prop_assert_eq!(&*name(address.as_bytes()), address.as_bytes());
+            prop_assert_eq!(&*normal_spelling(address.as_bytes()), address.as_bytes());
         }
 
         #[test]
         fn any_bytes_have_one(address in prop::collection::vec(any::<u8>(), 0..40)) {
-            let _ = name(&address);
+            let _ = normal_spelling(&address);
             let escaped: Vec<u8> = address.iter().flat_map(|byte| format!("%{byte:02x}").into_bytes()).collect();
             let capital: Vec<u8> = address.iter().flat_map(|byte| format!("%{byte:02X}").into_bytes()).collect();
-            prop_assert_eq!(name(&escaped), name(&capital));
+            prop_assert_eq!(normal_spelling(&escaped), normal_spelling(&capital));
         }
     }
 }

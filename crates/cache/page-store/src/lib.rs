@@ -46,6 +46,7 @@ mod told;
 mod urls;
 mod validate;
 
+pub use address::normal_spelling;
 pub use budget::{
     EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, heap as allocated,
 };

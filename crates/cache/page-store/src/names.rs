@@ -8,7 +8,7 @@
 //! public tag. Invariant: a truncated list of tags, or one over a limit, is never used; it refuses the page
 //! instead.
 
-use crate::address;
+use crate::address::normal_spelling;
 use crate::hash::{Id, Kind, Seeds};
 use crate::page::Key;
 use crate::refused::StoreRefusal;
@@ -90,15 +90,15 @@ impl ChangeTarget<'_> {
     pub(crate) fn ids(&self, site: Site, seeds: &Seeds, ids: &mut Vec<Id>) {
         match self {
             Self::Tag(tag) => ids.push(seeds.id(site, Kind::Tag, tag)),
-            Self::Url(url) => ids.push(seeds.id(site, Kind::Url, &address::name(url))),
+            Self::Url(url) => ids.push(seeds.id(site, Kind::Url, &normal_spelling(url))),
             Self::Path(path) => {
                 // A page without a query has no edge for its path: its URL is its path.
-                let path = address::name(split(path).0);
+                let path = normal_spelling(split(path).0);
                 let path = &*path;
                 ids.push(seeds.id(site, Kind::Url, path));
                 ids.push(seeds.id(site, Kind::Path, path));
             }
-            Self::Prefix(prefix) => prefix_ids(&address::name(split(prefix).0), site, seeds, ids),
+            Self::Prefix(prefix) => prefix_ids(&normal_spelling(split(prefix).0), site, seeds, ids),
             Self::Everything => ids.push(everything(site, seeds)),
             Self::Owner(owner) => ids.push(seeds.id(site, Kind::Owner, owner)),
             Self::OwnerTag { owner, tag } => {
@@ -107,7 +107,7 @@ impl ChangeTarget<'_> {
             }
             Self::OwnerUrl { owner, url } => {
                 let owner = seeds.id(site, Kind::Owner, owner);
-                ids.push(seeds.owned(site, Kind::OwnerUrl, owner, &address::name(url)));
+                ids.push(seeds.owned(site, Kind::OwnerUrl, owner, &normal_spelling(url)));
             }
         }
     }
@@ -165,7 +165,7 @@ impl Dependencies {
         tags_max: usize,
         tag_bytes_max: usize,
     ) -> Self {
-        let path_and_query = &*address::name(path_and_query);
+        let path_and_query = &*normal_spelling(path_and_query);
         let url = seeds.id(site, Kind::Url, path_and_query);
         let mut ids = vec![everything(site, seeds), url];
         let (path, query) = split(path_and_query);

@@ -13,11 +13,13 @@
 
 mod pattern;
 mod read;
+mod spelling;
 mod tag_pattern;
 mod url_pattern;
 
 pub use pattern::{Conditions, PATTERN_BYTES_MAX, PageProperties, Pattern};
 pub use read::{is_purge_method, read, read_get};
+pub use spelling::UrlExpression;
 pub use tag_pattern::{TagPattern, read_tag_pattern};
 pub use url_pattern::{UrlPattern, read_url_pattern};
 
@@ -100,6 +102,8 @@ pub enum PurgeRefusal {
     PatternUnusable(String),
     /// Purges by pool (`X-Pool`) are not supported.
     PoolUnsupported,
+    /// A field that selects pages in a way that is not known; its name, and its value if only that is unknown.
+    FieldUnknown(String),
 }
 
 impl PurgeRefusal {
@@ -111,6 +115,7 @@ impl PurgeRefusal {
             PurgeRefusal::PatternTooLong => "pattern-too-long",
             PurgeRefusal::PatternUnusable(_) => "pattern-unusable",
             PurgeRefusal::PoolUnsupported => "pool-unsupported",
+            PurgeRefusal::FieldUnknown(_) => "purge-field-unknown",
         }
     }
 
@@ -128,6 +133,9 @@ impl PurgeRefusal {
             PurgeRefusal::PoolUnsupported => {
                 "pages are not kept by pool; send X-Magento-Tags-Pattern".into()
             }
+            PurgeRefusal::FieldUnknown(field) => format!(
+                "{field} may select other pages than the address; purge by URL, by tags or by X-Purge-Regex"
+            ),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! engines support, are rejected with a reason.
 
 use crate::PurgeRefusal;
+use crate::spelling::UrlExpression;
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ pub struct Conditions {
     /// Matches the host of the page or one of its aliases.
     pub host: Option<Pattern>,
     /// Matches path and query of the page after URL normalisation.
-    pub url: Option<Pattern>,
+    pub url: Option<UrlExpression>,
     /// Matches the media type of the page. A page without a media type does not match.
     pub content_type: Option<Pattern>,
 }
@@ -87,6 +88,8 @@ pub struct PageProperties<'a> {
     pub aliases: &'a [String],
     /// Path and query after URL normalisation.
     pub url: &'a [u8],
+    /// The spelling of `url` that all its spellings have in common (RFC 3986 section 6.2.2).
+    pub spelled: &'a [u8],
     /// The value of `Content-Type`.
     pub content_type: Option<&'a [u8]>,
 }
@@ -102,7 +105,7 @@ impl Conditions {
         let content_type =
             |pattern: &Pattern| page.content_type.is_some_and(|it| pattern.is_in(it));
         self.host.as_ref().is_none_or(host)
-            && self.url.as_ref().is_none_or(|pattern| pattern.is_in(page.url))
+            && self.url.as_ref().is_none_or(|url| url.is_in(page.url, page.spelled))
             && self.content_type.as_ref().is_none_or(content_type)
     }
 }
@@ -138,10 +141,12 @@ mod tests {
             host: "a.test",
             aliases: &aliases,
             url: b"/x?y",
+            spelled: b"/x?y",
             content_type: Some(b"text/html"),
         };
         let pattern = |text: &str| Some(Pattern::read(text).unwrap());
-        let both = Conditions { host: pattern("^b"), url: pattern("^/x"), content_type: None };
+        let url = Some(UrlExpression::read("^/x").unwrap());
+        let both = Conditions { host: pattern("^b"), url, content_type: None };
         assert!(Conditions::default().hold(&page) && both.hold(&page));
         assert!(!Conditions { host: pattern("^c"), ..both.clone() }.hold(&page));
         assert!(!Conditions { content_type: pattern("image"), ..both.clone() }.hold(&page));

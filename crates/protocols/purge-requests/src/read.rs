@@ -6,6 +6,7 @@
 //! | `PURGE /a?b` | this URL, including its query | Varnish, MediaWiki, W3 Total Cache, Fastly, Symfony |
 //! | … `X-Purge-Method: default` | the path with any query | Proxy Cache Purge and its VCL |
 //! | … `X-Purge-Method: regex`, or `.*` at the end | URLs with this prefix; an expression, if it is one | Proxy Cache Purge, WP Rocket |
+//! | … `X-Purge-Regex`, `X-Ban-Regex` | URLs that match this expression; the URL is ignored | VCL code |
 //! | `PURGE /a/*` | URLs with this prefix | ngx_cache_purge |
 //! | `PURGE /.*`, `/*`, `/purgeall` | all pages of the site | endurance-page-cache, Nginx Helper |
 //! | `PURGE` with a field of tags | these tags; the URL is ignored | Souin, xkey, Magento, Drupal |
@@ -18,6 +19,7 @@
 //! | `GET /purge/a` | as `PURGE /a` | Nginx Helper, ngx_cache_purge |
 
 use crate::pattern::{Conditions, Pattern};
+use crate::spelling::UrlExpression;
 use crate::tag_pattern::{TagPattern, read_tag_pattern};
 use crate::url_pattern::{UrlPattern, is_directory, read_url_pattern};
 use crate::{Coverage, Purge, PurgeRefusal, Scope, Selection, TAGS_MAX};
@@ -67,6 +69,12 @@ pub fn read(
     path_and_query: &str,
     fields: &HeaderMap,
 ) -> Option<Result<Purge, PurgeRefusal>> {
+    if !is_purge_method(method) {
+        return None;
+    }
+    if let Err(unknown) = check_fields(fields) {
+        return Some(Err(unknown));
+    }
     Some(match method {
         "PURGE" => purge(path_and_query, fields),
         "REFRESH" => address(path_and_query, fields).map(soft).map(of_named_host),
@@ -89,8 +97,46 @@ pub fn read_get(
     fields: &HeaderMap,
 ) -> Option<Result<Purge, PurgeRefusal>> {
     let rest = path_and_query.strip_prefix(below.trim_end_matches('/'))?;
-    let by_address = || address(rest, fields).map(|found| by_strength(found, fields));
+    let by_address = || {
+        check_fields(fields)
+            .and_then(|()| address(rest, fields))
+            .map(|found| by_strength(found, fields))
+    };
     rest.starts_with('/').then(|| by_address().map(of_named_host))
+}
+
+/// Fields of purge requests that are known, in addition to [`TAG_FIELDS`].
+const KNOWN_FIELDS: [&str; 11] = [
+    "fastly-soft-purge",
+    "x-ban-host",
+    "x-ban-regex",
+    "x-ban-url",
+    "x-host",
+    "x-litespeed-purge",
+    "x-litespeed-purge2",
+    "x-purge-method",
+    "x-purge-regex",
+    "x-url",
+    "x-vc-purge-method",
+];
+/// The last words of fields that select nothing: credentials, and notes for the log.
+const HARMLESS: [&str; 8] = ["auth", "debug", "id", "key", "reason", "secret", "token", "user"];
+
+/// Refuses a field that is made for purges and not known: a success status would be wrong if it selects pages.
+fn check_fields(fields: &HeaderMap) -> Result<(), PurgeRefusal> {
+    let is_unknown = |name: &str| {
+        let mut words = name.split('-');
+        let is_for_purges =
+            words.any(|word| matches!(word, "purge" | "softpurge" | "ban" | "invalidate"));
+        is_for_purges
+            && !KNOWN_FIELDS.contains(&name)
+            && !TAG_FIELDS.iter().any(|(known, _)| *known == name)
+            && !name.rsplit('-').next().is_some_and(|last| HARMLESS.contains(&last))
+    };
+    match fields.keys().find(|name| is_unknown(name.as_str())) {
+        Some(name) => Err(PurgeRefusal::FieldUnknown(name.as_str().to_owned())),
+        None => Ok(()),
+    }
 }
 
 fn hard(hard: Vec<Selection>) -> Purge {
@@ -153,11 +199,14 @@ fn address(path_and_query: &str, fields: &HeaderMap) -> Result<Vec<Selection>, P
     if EVERYTHING.contains(&path) {
         return Ok(vec![Selection::Everything]);
     }
-    if let Some(pattern) = text(fields, &["x-ban-regex"])? {
+    if let Some(pattern) = text(fields, &["x-ban-regex", "x-purge-regex"])? {
         return Ok(vec![searched(read_url_pattern(pattern)?)]);
     }
     let way = text(fields, &["x-purge-method", "x-vc-purge-method"])?.unwrap_or_default();
     let is = |word: &str| way.eq_ignore_ascii_case(word);
+    if !["", "default", "exact", "regex"].iter().any(|known| is(known)) {
+        return Err(PurgeRefusal::FieldUnknown(format!("X-Purge-Method: {way}")));
+    }
     let address = path_and_query.to_owned();
     if is("exact") {
         return Ok(vec![Selection::Url(address)]);
@@ -194,7 +243,7 @@ fn beginning(start: &str) -> Selection {
         "" | "/" => Selection::Everything,
         path if is_directory(path) => Selection::Below(path.to_owned()),
         start => {
-            let url = Some(Pattern::starts_with(start));
+            let url = Some(UrlExpression::starts_with(start));
             Selection::Where(Conditions { url, ..Conditions::default() })
         }
     }

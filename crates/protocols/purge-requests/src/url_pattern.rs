@@ -4,7 +4,7 @@
 //! Expressions are compared with path and query of a page, as VCL code compares them with `req.url`.
 
 use crate::PurgeRefusal;
-use crate::pattern::Pattern;
+use crate::spelling::UrlExpression;
 
 /// The pages that an expression over URLs selects.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub enum UrlPattern {
     /// This path, which ends with a slash, and everything below it.
     Below(String),
     /// All URLs that match the expression.
-    Search(Pattern),
+    Search(UrlExpression),
 }
 
 /// Parses an expression over URLs. It may match anywhere in a URL unless it is anchored.
@@ -32,7 +32,7 @@ pub fn read_url_pattern(text: &str) -> Result<UrlPattern, PurgeRefusal> {
             (None, None, Some(middle)) => (middle, false),
             (None, None, None) => (rest, true),
         };
-    let search = || Pattern::read(text).map(UrlPattern::Search);
+    let search = || UrlExpression::read(text).map(UrlPattern::Search);
     let Some(plain) = plain(middle) else { return search() };
     match (anchored, open, plain.as_str()) {
         (_, true, "" | "/") => Ok(UrlPattern::Any),

@@ -83,6 +83,11 @@ pub async fn answer(
     if !site.config.hosts.have(&target.host) {
         return serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None);
     }
+    if method == Method::GET && !purger::may_name(&site.config.hosts, &target.host) {
+        site.counters.purges_refused.add();
+        tracing::debug!(event = "purge-refused", reason = "host-unknown");
+        return refused(method);
+    }
     let purge = match read(default_site, method, &target, headers) {
         Ok(purge) => purge,
         Err(unread) => return misunderstood(&unread),
@@ -322,7 +327,8 @@ fn search(
         let aliases =
             if hosts.canonical.as_deref() == Some(host) { &hosts.aliases[..] } else { &[] };
         let content_type = page.field(&header::CONTENT_TYPE);
-        conditions.hold(&PageProperties { host, aliases, url, content_type })
+        let spelled = &page_store::normal_spelling(url);
+        conditions.hold(&PageProperties { host, aliases, url, spelled, content_type })
     };
     let touches: PagePredicate<StoredPage> = Arc::new(touches);
     let applied = site.changes().apply_where(&touches, strength, by.clone());

@@ -11,9 +11,10 @@
 //! reason.
 
 use crate::constant_time::same;
-use config::{Config, Purging};
+use config::{Config, Hosts, Purging};
 use http::{HeaderMap, header};
 use site_state::client::{AddressSource, Client};
+use std::net::IpAddr;
 
 /// Fields by which a proxy reveals that it forwards a request.
 const PASSED_ON: [&str; 16] = [
@@ -95,12 +96,21 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
     if headers.contains_key(header::ORIGIN) {
         return Err(MayNot::CrossSite);
     }
-    let site = headers.get("sec-fetch-site").map(|value| value.as_bytes());
-    if site.is_none_or(|site| matches!(site, b"none" | b"same-origin")) {
-        Ok(())
-    } else {
-        Err(MayNot::CrossSite)
+    // Only browsers send these fields (Fetch Metadata, section 2), and no browser is to purge.
+    if headers.keys().any(|name| name.as_str().starts_with("sec-fetch-")) {
+        return Err(MayNot::CrossSite);
     }
+    Ok(())
+}
+
+/// Whether a GET that purges may name this host. A web page can make a browser send such a GET to this machine
+/// under the page's own name (DNS rebinding). A browser that sends no `Sec-Fetch` fields cannot be distinguished from
+/// a plugin otherwise. Without `site.host`, the GET reaches only the pages of the name that it has.
+pub fn may_name(hosts: &Hosts, host: &str) -> bool {
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| !port.contains(']')).map_or(host, |two| two.0);
+    let is_local = name == "localhost" || name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    hosts.canonical.is_none() || is_local || hosts.all().any(|known| known == host || known == name)
 }
 
 /// The token in the request, from one of the supported fields.
@@ -152,7 +162,8 @@ mod tests {
             assert_eq!(asked("127.0.0.1", &[(name, "127.0.0.1")]), Err(MayNot::PassedOn), "{name}");
         }
         assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "cross-site")]), Err(MayNot::CrossSite));
-        assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "none")]), Ok(()));
+        assert_eq!(asked("127.0.0.1", &[("sec-fetch-site", "none")]), Err(MayNot::CrossSite));
+        assert_eq!(asked("127.0.0.1", &[("sec-fetch-mode", "cors")]), Err(MayNot::CrossSite));
         for origin in ["null", "http://127.0.0.1", "http://rebound.test:8080"] {
             assert_eq!(
                 asked("127.0.0.1", &[("origin", origin)]),
