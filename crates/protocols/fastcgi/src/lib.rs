@@ -28,7 +28,7 @@ pub use completeness::{
     CloseReason, Completeness, ContentFraming, IncompleteReason, Reuse, StdinSent,
 };
 pub use end_request::{EndRequest, ProtocolStatus};
-pub use params::{AfterRequest, Params, ParamsLimits, ParamsRefused};
+pub use params::{AfterRequest, BEGIN_KEPT_OPEN, Params, ParamsLimits, ParamsRefused};
 pub use php_fatal::{PhpFatal, PhpFatalWatch};
 pub use response::{Event, ProtocolError, ResponseReader};
 pub use stdin::{ABORT_REQUEST, STDIN_CHUNK_MAX, STDIN_END, split_stdin, stdin_header};

@@ -113,6 +113,14 @@ pub struct Params {
     pairs_bytes: usize,
 }
 
+/// The first record of a request whose connection stays open. It may be sent before the rest of
+/// [`Params::into_request_start`], which begins with it.
+pub const BEGIN_KEPT_OPEN: [u8; BEGIN_REQUEST.len()] = {
+    let mut record = BEGIN_REQUEST;
+    record[FLAGS_AT] = FLAG_KEEP_CONN;
+    record
+};
+
 /// The usual length of the start of a request, in bytes.
 const START_USUAL: usize = 2048;
 

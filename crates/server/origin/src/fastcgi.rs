@@ -9,11 +9,13 @@
 //! If a kept-alive connection breaks before a byte of the response arrives, a request without content
 //! is sent once more over a new connection.
 
+mod connect;
 mod fatal;
 mod idle;
 mod stderr;
 mod stdin;
 
+use self::connect::ConnectionChoice;
 use self::idle::Idle;
 use self::stdin::{read_while_sending, send_content};
 use super::places::Places;
@@ -30,10 +32,10 @@ use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
 use config::{Address, Config};
 use fastcgi::{
-    AfterRequest, CgiHead, CgiHeadReader, CgiRequest, Completeness, ContentFraming, Event,
-    HeadLimits, HeadRefusal, HeadStep, Params, ParamsLimits, ParamsRefused, PhpFatal,
-    PhpFatalWatch, ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script, ServerPlace,
-    StdinSent, cgi_params,
+    AfterRequest, BEGIN_KEPT_OPEN, CgiHead, CgiHeadReader, CgiRequest, Completeness,
+    ContentFraming, Event, HeadLimits, HeadRefusal, HeadStep, Params, ParamsLimits, ParamsRefused,
+    PhpFatal, PhpFatalWatch, ResponseKind, ResponseReader, Reuse, STDIN_END, Scheme, Script,
+    ServerPlace, StdinSent, cgi_params,
 };
 use http_cache::Failure;
 use site_state::limit_hits::{Limit, LimitHits};
@@ -164,33 +166,34 @@ impl FastCgi {
         content: RequestContent,
         mut reply: Box<Reply>,
     ) -> Result<(Box<CgiHead>, Box<Reply>), Unsent> {
-        let kept = self.idle.take();
-        if !content.is_empty() || !request.method.is_safe() {
-            // Content and unsafe requests can be sent only once, because the script may have run (RFC
-            // 9110 section 9.2.2). So they do not use an idle connection, which may turn out to be
-            // dead. Closing one frees a worker for the new connection.
-            drop(kept);
-        } else if let Some(kept) = kept {
-            let start = self.start(request, &content, reply.after, None)?;
-            reply.occupy(kept.slot, request);
-            request.progress.note();
-            let tried = match reply.begin(kept.socket, &start, RequestContent::Empty).await {
-                Ok(()) => reply.head().await,
-                Err(failure) => Err(failure),
-            };
-            match tried {
-                Ok(head) => return Ok((head, reply)),
-                Err(Failure::HungUp) if !reply.heard => reply.reset(),
-                Err(failure) => return Err(failure.into()),
+        // Content and unsafe requests can be sent only once, because the script may have run (RFC 9110
+        // section 9.2.2). So they do not use an idle connection, which may turn out to be dead.
+        let only_fresh = !content.is_empty() || !request.method.is_safe();
+        let (socket, is_begun) = match self.choose(only_fresh).await? {
+            ConnectionChoice::Fresh { socket, is_begun } => (socket, is_begun),
+            ConnectionChoice::Kept(kept) => {
+                let start = self.start(request, &content, reply.after, None)?;
+                reply.occupy(kept.slot, request);
+                request.progress.note();
+                let start = rest(&start, kept.is_begun);
+                let tried = match reply.begin(kept.socket, start, RequestContent::Empty).await {
+                    Ok(()) => reply.head().await,
+                    Err(failure) => Err(failure),
+                };
+                match tried {
+                    Ok(head) => return Ok((head, reply)),
+                    Err(Failure::HungUp) if !reply.heard => reply.reset(),
+                    Err(failure) => return Err(failure.into()),
+                }
+                (self.connect().await?, false)
             }
-        }
+        };
         // The setting stays with PHP's worker, so that later requests over the connection need none.
         let slot = self.captures.as_ref().and_then(CaptureSource::lease);
         let start = self.start(request, &content, reply.after, slot.as_ref())?;
-        let fresh = self.connect().await?;
         reply.occupy(slot, request);
         request.progress.note();
-        reply.begin(fresh, &start, content).await?;
+        reply.begin(socket, rest(&start, is_begun), content).await?;
         Ok((reply.head().await?, reply))
     }
 
@@ -207,21 +210,6 @@ impl FastCgi {
             start.extend_from_slice(&STDIN_END);
         }
         Ok(start)
-    }
-
-    async fn connect(&self) -> Result<Socket, Failure> {
-        let connecting = Socket::connect(&self.address);
-        match timeout(self.config.limits.origin_connect_timeout, connecting).await {
-            Err(_) => {
-                self.places.limit_hits.note(Limit::OriginConnectTimeout);
-                Err(Failure::TimedOut)
-            }
-            Ok(Ok(socket)) => Ok(socket),
-            Ok(Err(error)) => {
-                tracing::warn!(event = "origin-refused", address = %self.address, %error);
-                Err(Failure::Refused)
-            }
-        }
     }
 
     fn params(
@@ -285,6 +273,11 @@ impl FastCgi {
             _ => Unsent::Client(Refusal::Malformed),
         })
     }
+}
+
+/// The start of a request without its first record, if that has been sent.
+fn rest(start: &[u8], is_begun: bool) -> &[u8] {
+    if is_begun { &start[BEGIN_KEPT_OPEN.len()..] } else { start }
 }
 
 /// The request's content, with its length in bytes.

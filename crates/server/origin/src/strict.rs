@@ -90,7 +90,8 @@ impl Service<http::Uri> for StrictConnector {
         Box::pin(async move {
             let stream = connecting.await?.into_inner();
             let check = HeadCheck::default();
-            Ok(TokioIo::new(StrictStream { stream, reuse, check, waiting: Waiting::No }))
+            let (waiting, is_deaf) = (Waiting::No, false);
+            Ok(TokioIo::new(StrictStream { stream, reuse, check, waiting, is_deaf }))
         })
     }
 }
@@ -101,6 +102,8 @@ pub struct StrictStream {
     reuse: Reuse,
     check: HeadCheck,
     waiting: Waiting,
+    /// Whether the origin takes no more content of the request.
+    is_deaf: bool,
 }
 
 /// Whether a request other than the first of its connection waits for the first byte of its response.
@@ -115,6 +118,23 @@ impl StrictStream {
         if self.check.state == State::Content && self.reuse == Reuse::Pooled {
             self.check = HeadCheck::default();
             self.waiting = Waiting::Yes;
+        }
+    }
+
+    /// The result of a write. An origin may answer before it has read the whole content, and close the connection
+    /// (RFC 9112 section 9.6), for example with a 413. Its response can still be read. So the failed write does
+    /// not end the request: reading does, by the response or by the end of the connection.
+    fn written(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        match written {
+            Poll::Ready(Err(error))
+                if self.reuse == Reuse::Once
+                    && matches!(error.kind(), BrokenPipe | ConnectionReset) =>
+            {
+                self.is_deaf = true;
+                Poll::Pending
+            }
+            written => written.map_err(|error| self.ended(error)),
         }
     }
 
@@ -161,9 +181,12 @@ impl AsyncWrite for StrictStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
+        if strict.is_deaf {
+            return Poll::Pending;
+        }
         strict.is_written();
         let written = Pin::new(&mut strict.stream).poll_write(cx, bytes);
-        written.map_err(|error| strict.ended(error))
+        strict.written(written)
     }
 
     fn poll_write_vectored(
@@ -172,9 +195,12 @@ impl AsyncWrite for StrictStream {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let strict = self.get_mut();
+        if strict.is_deaf {
+            return Poll::Pending;
+        }
         strict.is_written();
         let written = Pin::new(&mut strict.stream).poll_write_vectored(cx, pieces);
-        written.map_err(|error| strict.ended(error))
+        strict.written(written)
     }
 
     fn is_write_vectored(&self) -> bool {

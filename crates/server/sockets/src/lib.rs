@@ -5,6 +5,7 @@
 
 pub mod accept;
 mod socket;
+mod unread;
 mod watched;
 
 pub use accept::{AcceptedConnection, Accepting, Listener, accept_each};

@@ -4,11 +4,12 @@
 //!
 //! All I/O is non-blocking.
 
+use crate::unread::is_all_read;
 use config::Address;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket to a FastCGI responder.
@@ -42,6 +43,38 @@ impl Socket {
             Socket::Unix(stream) => stream.try_read(&mut [0; 1]),
         };
         !matches!(tried, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Writes a few bytes, if that is possible at once. Returns false if not all were written.
+    pub fn write_now(&self, bytes: &[u8]) -> bool {
+        let written = match self {
+            Socket::Tcp(stream) => stream.try_write(bytes),
+            Socket::Unix(stream) => stream.try_write(bytes),
+        };
+        matches!(written, Ok(count) if count == bytes.len())
+    }
+
+    /// Whether the peer can be seen to read: not over TCP, where its kernel acknowledges for it.
+    pub fn shows_reading(&self) -> bool {
+        matches!(self, Socket::Unix(_))
+    }
+
+    /// Whether the peer has read everything, or closed the connection.
+    pub fn is_all_read(&self) -> bool {
+        match self {
+            Socket::Tcp(_) => true,
+            // An error belongs to the socket, and is found when it is used.
+            Socket::Unix(stream) => is_all_read(stream).unwrap_or(true),
+        }
+    }
+
+    /// Waits until the peer has read everything, or closed the connection.
+    pub async fn all_read(&self) {
+        let Socket::Unix(stream) = self else { return };
+        let look =
+            || if self.is_all_read() { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) };
+        // The kernel reports a socket as writable whenever its peer has read.
+        let _ = stream.async_io(Interest::WRITABLE, look).await;
     }
 }
 

@@ -47,6 +47,38 @@ fn status_and_location_follow_cgi() {
 }
 
 #[test]
+fn a_worker_that_continues_after_its_response_gets_no_request() {
+    let site = Site::new(&[
+        (
+            "finish.php",
+            "<?php echo getmypid(); fastcgi_finish_request(); note('f' . $_GET['n']); wait_for('go');",
+        ),
+        ("quick.php", "<?php echo getmypid();"),
+    ]);
+    let pagewell = site.serve("php.children = 3\n");
+    let mut client = client(&pagewell);
+    let mut get = |path: &str| client.get(path).expect("an answer").text();
+    // Two of three workers are busy after their response. Every further request finds the third.
+    let busy = [get("/finish.php?n=1"), get("/finish.php?n=2")];
+    site.wait_for("f1");
+    site.wait_for("f2");
+    assert_ne!(busy[0], busy[1]);
+    for _ in 0..10 {
+        assert!(!busy.contains(&get("/quick.php")));
+    }
+    let posted = acceptance::client(&pagewell).send(&Request::form("/quick.php", "a=1"));
+    assert!(!busy.contains(&posted.expect("an answer").text()));
+    site.note("go");
+    // Their workers serve again.
+    until("all workers are used", || {
+        let all: Vec<_> = (0..3).map(|_| get_meanwhile(&pagewell, "/quick.php")).collect();
+        let pids: Vec<_> =
+            all.into_iter().map(|one| one.join().expect("an answer").text()).collect();
+        busy.iter().any(|pid| pids.contains(pid))
+    });
+}
+
+#[test]
 fn output_is_forwarded_before_the_script_ends() {
     let script = |head: &str| format!("<?php {head} out('first '); wait_for('go'); echo 'last';");
     let site = Site::new(&[

@@ -347,3 +347,34 @@ fn a_stop_waits_for_an_upload_in_progress() {
     assert_eq!(raw.answer().content, said_of(&site, &content));
     assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
 }
+
+#[test]
+fn the_response_of_an_origin_that_resets_an_upload_reaches_the_client() {
+    const ANSWER: &[u8] =
+        b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large";
+    let origin = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let at = format!("http://{}", origin.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for stream in origin.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a header section");
+                head.push(byte[0]);
+            }
+            stream.write_all(ANSWER).expect("written");
+            // Closing it with unread content resets the connection.
+            let now = Some(std::time::Duration::ZERO);
+            socket2::SockRef::from(&stream).set_linger(now).expect("can be set");
+        }
+    });
+    let pagewell = Pagewell::start(binary(), &["--origin", &at, "--memory", "64M"]);
+    let pagewell = pagewell.expect("it starts");
+    let content = letters(20 << 20);
+    for _ in 0..6 {
+        let request = harness::Request::new("POST", "/up").content(&content);
+        let answer = client(&pagewell).send(&request).expect("an answer");
+        assert_eq!((answer.status, answer.text().as_str()), (413, "too large"));
+    }
+}
