@@ -58,7 +58,7 @@ pub use reference::Reference;
 pub use refusal::{CODE_BYTES_MAX, REFUSAL_FIELD, refusal_code};
 pub use request::{FieldLines, Method, RequestFacts};
 pub use sparse::{MaybeEmpty, Sparse};
-pub use stale::{NoStaleUse, StaleUse, may_use_stale_on};
+pub use stale::{NoStaleUse, StaleUse, may_use_stale_on, must_be_validated};
 pub use stored::{Forms, ResponseExtras, StoredFacts, StoredResponse};
 pub use storing::storable;
 pub use targeted::says_esi;

@@ -128,6 +128,12 @@ pub(crate) fn is_allowed_while_revalidating(
         && within(now.0.saturating_sub(marked.0), policy.soft_seconds)
 }
 
+/// Whether each use of the response needs a request to the origin: it may be stored, and shared with no other request
+/// (RFC 9111 §5.2.2.4).
+pub fn must_be_validated(stored: &StoredFacts, policy: &Policy, now: Timestamp) -> bool {
+    !stored.may_be_shared(now) && !is_allowed_while_revalidating(stored, None, policy, now)
+}
+
 /// How long a response has been stale, in milliseconds: by its age, or since it was marked.
 fn staleness_ms(stored: &StoredFacts, marked: Option<Timestamp>, now: Timestamp) -> u64 {
     let since = marked.map_or(0, |marked| now.0.saturating_sub(marked.0));

@@ -232,6 +232,12 @@ impl<F> Fills<F> {
         Some(fill.followers.load(Ordering::Relaxed))
     }
 
+    /// Marks the page as not shareable (hit-for-miss) until `until_ms` on the caller's clock, as
+    /// [`Leader::not_shareable`] does. For a follower that has waited in vain.
+    pub fn not_shareable(&self, key: Key<'_>, until_ms: u64) {
+        lock(self.table.stripe(key.hash)).alone.add(key.hash, until_ms);
+    }
+
     /// Removes the hit-for-miss mark of the page, because a render of it was stored.
     pub fn shareable(&self, key: Key<'_>) {
         lock(self.table.stripe(key.hash)).alone.remove(key.hash);
@@ -348,6 +354,11 @@ pub struct Follower<F> {
 }
 
 impl<F> Follower<F> {
+    /// The key of the render that it waits for.
+    pub fn key(&self) -> Key<'_> {
+        self.fill.key.as_key()
+    }
+
     /// The object on which to wait for the leader's result.
     pub fn waiter(&self) -> &F {
         &self.fill.waiter

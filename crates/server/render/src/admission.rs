@@ -14,8 +14,8 @@
 //! | with Authorization | its own group | never: few shared pages may be used for it (RFC 9111 section 3.5) |
 //! | `no-store`, honoured | none: its response is not stored | if one is in progress |
 //!
-//! A response that is not stored marks the page as hit-for-miss for its own group only
-//! (`limits.hit_for_miss`). A stored page is used by all groups.
+//! A response that is not stored, or has to be validated for each request (`no-cache`), marks the page as
+//! hit-for-miss for its own group (`limits.hit_for_miss`). Any other stored page is used by all groups.
 //!
 //! The response to an own request (unknown cookie, custom field) that is marked as shared begins a render for
 //! everybody. It is entered before the followers of the own request are notified, so that they find it:
@@ -43,7 +43,7 @@ use delivery::site::Site;
 use delivery::waiter::{RenderOutcome, Waiter};
 use http::Response;
 use http::header::AUTHORIZATION;
-use http_cache::{Failure, RequestControl, Verdict};
+use http_cache::{Failure, RequestControl, Verdict, must_be_validated};
 use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
 use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
@@ -125,9 +125,13 @@ fn now_ms(site: &Site) -> u64 {
     site.clock.now().0
 }
 
-/// Removes the hit-for-miss mark of the page, because the response to `ask` was stored and is
-/// shareable.
-pub(super) fn shareable(site: &Site, ask: &RenderRequest) {
+/// Removes the hit-for-miss mark of the page, because the response to `ask` was stored, unless it has
+/// to be validated for each request: then no request can use the render of another.
+pub(super) fn shared_from_now(site: &Site, ask: &RenderRequest, page: &SharedPage) {
+    let (stored, policy) = (&page.payload().stored, site.config.rules.policy(&ask.plan));
+    if must_be_validated(stored, policy, site.clock.now()) {
+        return;
+    }
     site.fills.shareable(site.store.key(&ask.key));
     let group = CollapseGroup::of(site, ask);
     if group != CollapseGroup::Everybody {
@@ -275,7 +279,14 @@ fn shared(
     let now = site.clock.now();
     let (fields, rendered) = (AsSent(&*ask.headers), StoredPages::Rendered(page));
     let verdict = lookup::choose(site, &facts, &fields, &ask.plan, rendered, now);
-    let Verdict::Reuse { answer, .. } = verdict else { return FollowOutcome::Refused };
+    let Verdict::Reuse { answer, .. } = verdict else {
+        // Those that wait with it have waited in vain, too, and the next ones must not.
+        if must_be_validated(stored, site.config.rules.policy(&ask.plan), now) {
+            let until_ms = now.0 + site.limits.hit_for_miss.as_millis() as u64;
+            site.fills.not_shareable(follower.key(), until_ms);
+        }
+        return FollowOutcome::Refused;
+    };
     site.counters.collapsed.add();
     page.serve();
     codings::wanted(site, &facts, page);

@@ -250,7 +250,7 @@ impl Render {
             Some(_) => site.counters.private_stored.add(),
             None => {
                 site.counters.stored.add();
-                admission::shareable(site, &self.ask);
+                admission::shared_from_now(site, &self.ask, page);
             }
         }
         codings::have_made(site, page, self.demand());

@@ -3,7 +3,8 @@
 //!
 //! Invariants: a stored template has no inline elements, so no other client gets their contents with the
 //! page. A private content is stored as a copy of the render's client alone, a public one only if the
-//! client has no session. Each is stored under the lease of the render, with the lifetime and the tags of
+//! client has no session, and under the address of a fragment that is not stored yet: so a page that a visitor can
+//! write into replaces nothing that others get. Each is stored under the lease of the render, with the lifetime and the tags of
 //! its element, and with the tags of the include elements of the page that insert it. The assembly of a
 //! page that is not stored inserts the contents itself.
 
@@ -29,6 +30,9 @@ use std::sync::Arc;
 
 /// Maximum number of inline contents that a template may store.
 const INLINES_MAX: usize = 100;
+
+/// The parameter that the addresses of fragments have. Content for all is stored under no other address.
+const FRAGMENT: &str = "lsesi=";
 
 /// For whom inline contents may be stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,7 +117,7 @@ impl Render {
         let headers = fields_of(media_type, inline, tags.for_fragment(&target));
         let (plan, key) = plan(site, &Method::GET, &self.ask.headers, &target, &client);
         let fragment = match plan.handling {
-            Handling::Store if self.may_store_for_everybody(page, sharing, &plan) => {
+            Handling::Store if self.may_store_for_everybody(page, sharing, (&target, &plan)) => {
                 self.for_everybody(&plan, key, &headers)
             }
             Handling::Store => None,
@@ -140,8 +144,10 @@ impl Render {
             owner_copies::depend(&mut made_from, owner, &stored, path);
         }
         let (key, variant) = (site.store.key(&key), variant(&stored));
+        // A visitor who can write into the page could otherwise replace the fragment of all others.
+        let is_theirs = owner.is_none() && site.store.candidates(key).iter().next().is_some();
         self.outdate();
-        if !self.is_overtaken(key, variant) {
+        if !is_theirs && !self.is_overtaken(key, variant) {
             let page = codings::shared_page(NewPage::made(stored, content, Vec::new()).0);
             let page = page.with_reads(reads);
             // A refusal means that the fragment is requested instead.
@@ -155,8 +161,10 @@ impl Render {
         &self,
         page: &HeaderMap,
         sharing: InlineSharing,
-        plan: &Plan,
+        (target, plan): (&TargetUri, &Plan),
     ) -> bool {
+        let query = target.path_and_query.split_once('?').map_or("", |(_, query)| query);
+        let is_fragment = query.split('&').any(|parameter| parameter.starts_with(FRAGMENT));
         let (rules, sent) = (&self.site.config.rules, AsSent(&*self.ask.headers));
         let key_parts = |plan: &Plan| {
             let mut key = Vec::new();
@@ -164,6 +172,7 @@ impl Render {
             key
         };
         sharing == InlineSharing::AsDeclared
+            && is_fragment
             && self.ask.plan.handling == Handling::Store
             && !page.contains_key(header::VARY)
             && key_parts(&self.ask.plan) == key_parts(plan)
