@@ -243,10 +243,12 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             match self.poll_arrive(cx) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(false)),
                 Poll::Ready(Ok(_)) if idle => {
-                    // The first bytes of a request end the idle time.
-                    self.reading.disarm();
-                    self.rested = false;
                     skip_empty_line(&mut self.arrived);
+                    // The first bytes of a request end the idle time; an empty line is none.
+                    if !self.waiting().is_empty() {
+                        self.reading.disarm();
+                        self.rested = false;
+                    }
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

@@ -15,6 +15,7 @@ mod answers;
 pub mod fields;
 pub mod frame;
 mod front;
+mod opened;
 mod output_position;
 pub mod reader;
 pub mod streams;

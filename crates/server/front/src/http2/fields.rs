@@ -93,12 +93,14 @@ impl Fields {
 
     /// Whether the block is malformed in a way that hyper either does not check or answers by closing
     /// the connection. These are: white space around a value (RFC 9113 section 8.2.1), pseudo-header
-    /// fields in trailers (section 8.1), and unknown pseudo-header fields (section 8.3).
+    /// fields in trailers (section 8.1), unknown pseudo-header fields (section 8.3), and a path with a fragment.
     fn are_malformed(&self, block: Block) -> bool {
         let is_odd = |(name, value): (&[u8], &[u8])| {
             let is_of_line = name.first() == Some(&b':');
             let is_known = block == Block::Request && PSEUDO.contains(&name);
-            has_space_around(value) || (is_of_line && !is_known)
+            // A fragment is no part of a path (section 8.3.1).
+            let has_fragment = name == b":path" && value.contains(&b'#');
+            has_space_around(value) || has_fragment || (is_of_line && !is_known)
         };
         self.iter().any(is_odd)
     }
@@ -310,6 +312,7 @@ mod tests {
             assert!(is_marked(&[("x", value)], Block::Trailers), "{value:?}");
         }
         assert!(is_marked(&[(":path", "/"), ("x", "y")], Block::Trailers));
+        assert!(is_marked(&[(":path", "/a#b")], Block::Request));
         assert!(is_marked(&[("x", "y"), (":status", "200")], Block::Trailers));
         assert!(is_marked(&[&LINE[..], &[(":x", "y")]].concat(), Block::Request));
     }

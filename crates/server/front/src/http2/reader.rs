@@ -21,6 +21,7 @@ use super::frame::{
     ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, flag,
     kind, write_block, write_number,
 };
+use super::opened::{HeadersUse, OpenedStreams};
 use super::streams::{FIELD, Streams, field_value};
 use super::windows::Windows;
 use hpack::{Decoder, TABLE_BYTES, write_field};
@@ -82,8 +83,7 @@ pub struct Reader {
     /// Converted frames for hyper, and how many bytes of them hyper has read.
     forward: Vec<u8>,
     forwarded: usize,
-    /// The highest stream that the client has opened.
-    last: u32,
+    opened: OpenedStreams,
     /// The highest stream that hyper knows.
     last_behind: u32,
     stream_window: StreamWindow,
@@ -108,7 +108,7 @@ impl Reader {
             again: Vec::new(),
             forward: Vec::new(),
             forwarded: 0,
-            last: 0,
+            opened: OpenedStreams::default(),
             last_behind: 0,
             stream_window: StreamWindow::default(),
             small_table: false,
@@ -124,7 +124,7 @@ impl Reader {
 
     /// The highest stream that the client has opened.
     pub fn last(&self) -> u32 {
-        self.last
+        self.opened.last()
     }
 
     /// `count` SETTINGS frames of the client have been acknowledged so far.
@@ -225,8 +225,13 @@ impl Reader {
                 | kind::RST_STREAM
         );
         if !is_read {
-            if head.kind == kind::DATA && self.is_ours(head.stream) {
-                return Err(ErrorCode::StreamClosed);
+            if head.kind == kind::DATA {
+                if self.is_ours(head.stream) {
+                    return Err(ErrorCode::StreamClosed);
+                }
+                if head.has(flag::END_STREAM) {
+                    self.opened.end(head.stream);
+                }
             }
             self.state = State::Pass { left: HEAD_BYTES + head.length };
             return Ok(Step::On);
@@ -257,7 +262,7 @@ impl Reader {
 
     /// Whether a stream was answered here, and hyper has received no higher stream.
     fn is_ours(&self, stream: u32) -> bool {
-        stream % 2 == 1 && stream > self.last_behind && stream <= self.last
+        stream % 2 == 1 && stream > self.last_behind && stream <= self.last()
     }
 
     /// Processes SETTINGS, WINDOW_UPDATE and RST_STREAM.
@@ -281,6 +286,7 @@ impl Reader {
                 return self.allow(number & WINDOW_BYTES_MAX, windows);
             }
             if head.kind == kind::RST_STREAM {
+                self.opened.end(head.stream);
                 self.streams.forget(head.stream);
             }
         }
@@ -391,12 +397,9 @@ impl Reader {
         let read = self.fields.read(&mut self.decoder, block, self.header_bytes_max);
         read.map_err(|_| ErrorCode::Compression)?;
         let stream = head.stream;
-        if self.is_ours(stream) {
-            return Err(ErrorCode::StreamClosed);
-        }
-        let is_new = stream % 2 == 1 && stream > self.last;
+        let is_new =
+            self.opened.headers(stream, head.has(flag::END_STREAM))? == HeadersUse::Request;
         if is_new {
-            self.last = stream;
             let is_whole = head.has(flag::END_STREAM) && !self.small_table;
             // A stream that depends on itself is an error; hyper handles it.
             let waits_for = priority.first_chunk().copied().map_or(0, u32::from_be_bytes);

@@ -200,6 +200,13 @@ fn what_breaks_the_protocol_ends_it() {
     assert_eq!(error(&[&most]), ErrorCode::FlowControl);
     assert_eq!(error(&[&of(&[0xff, 0xff], 0)]), ErrorCode::Compression);
     assert_eq!(error(&[&much, &request(1), &request(1)]), ErrorCode::StreamClosed);
+    assert_eq!(error(&[&request(2)]), ErrorCode::Protocol, "a stream of the server");
+    assert_eq!(error(&[&much, &request(5), &request(3)]), ErrorCode::Protocol, "it was skipped");
+    let open = frame(kind::HEADERS, flag::END_HEADERS, 1, &block(&LINE));
+    let reset = number(kind::RST_STREAM, 1, 8);
+    assert_eq!(error(&[&open, &reset, &request(1)]), ErrorCode::StreamClosed, "it was reset");
+    let last = frame(kind::DATA, flag::END_STREAM, 1, b"x");
+    assert_eq!(error(&[&open, &last, &request(1)]), ErrorCode::StreamClosed, "half-closed");
     let content = frame(kind::DATA, 0, 1, b"x");
     assert_eq!(error(&[&much, &request(1), &content]), ErrorCode::StreamClosed);
     let flood = vec![more(1); 20].concat();
