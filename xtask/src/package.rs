@@ -31,7 +31,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// The place in `postinst` of the file that PHP runs.
 const PREPEND: &str = "@prepend.php@";
 /// Files that an operator may have changed, and an upgrade leaves alone.
-const CONFIGURATION: [&str; 2] = ["/etc/pagewell/pagewell.toml", "/etc/logrotate.d/pagewell"];
+const CONFIGURATION: [&str; 3] =
+    ["/etc/pagewell/pagewell.toml", "/etc/pagewell/php-fpm.conf", "/etc/logrotate.d/pagewell"];
 /// The fields of the program's package, apart from those that every package has.
 const FIELDS: &str = "Section: httpd\nRecommends: php-fpm\nSuggests: logrotate\n\
     Description: full-page cache that knows your data\n \
@@ -42,7 +43,7 @@ const FIELDS: &str = "Section: httpd\nRecommends: php-fpm\nSuggests: logrotate\n
     The service is started after its configuration has been written:\n \
     /usr/share/doc/pagewell/README.Debian\n";
 /// Programs that `postinst` calls.
-const USER_TOOLS: &str = "adduser, systemd | systemd-standalone-sysusers | systemd-sysusers";
+const USER_TOOLS: &str = "systemd | systemd-standalone-sysusers | systemd-sysusers";
 
 /// The packages of one version.
 pub struct DebianPackages {
@@ -100,9 +101,15 @@ fn files(tree: &Path, binary: &Path) -> Result<(), String> {
             "usr/lib/systemd/system/pagewell.service",
             0o644,
         ),
+        (
+            contrib.join("systemd/pagewell-php.service"),
+            "usr/lib/systemd/system/pagewell-php.service",
+            0o644,
+        ),
         (contrib.join("systemd/pagewell.socket"), "usr/lib/systemd/system/pagewell.socket", 0o644),
         (contrib.join("debian/sysusers.conf"), "usr/lib/sysusers.d/pagewell.conf", 0o644),
         (contrib.join("debian/pagewell.toml"), "etc/pagewell/pagewell.toml", 0o644),
+        (contrib.join("debian/php-fpm.conf"), "etc/pagewell/php-fpm.conf", 0o644),
         (contrib.join("debian/logrotate"), "etc/logrotate.d/pagewell", 0o644),
         (contrib.join("debian/lintian-overrides"), "usr/share/lintian/overrides/pagewell", 0o644),
         (contrib.join("debian/README.Debian"), &format!("{docs}/README.Debian"), 0o644),
@@ -236,6 +243,7 @@ mod tests {
         for (mode, path) in [
             ("-rwxr-xr-x root/root", "./usr/bin/pagewell"),
             ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell.service"),
+            ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell-php.service"),
             ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell.socket"),
             ("-rw-r--r-- root/root", "./usr/lib/sysusers.d/pagewell.conf"),
             ("-rw-r--r-- root/root", "./usr/share/doc/pagewell/copyright"),

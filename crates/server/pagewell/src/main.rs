@@ -51,6 +51,7 @@ const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
 const ANOTHER: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    privileges::protect_memory();
     let outcome = match command() {
         Command::Serve(args) => serve(&args),
         Command::Check(args) => check::check(&args),
@@ -164,7 +165,8 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;
     let predecessor = if args.take_over {
-        Predecessor::find(&config.admin, standing.becomes(), &mut passed)?
+        let token = config.admin_token.as_deref();
+        Predecessor::find(&config.admin, standing.becomes(), token, &mut passed)?
     } else {
         None
     };
@@ -250,7 +252,8 @@ async fn run(
             }
             _ = told.recv() => server.reopen(),
             _ = replaced.recv() => {
-                if let Err(error) = successor::start() {
+                let started = successor::start().and_then(|started| server.hand_over_to(started));
+                if let Err(error) = started {
                     tracing::error!(event = "successor-not-started", error);
                 }
             }

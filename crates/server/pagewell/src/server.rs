@@ -6,7 +6,7 @@ use crate::memcached::{self, Keeper, PartialRequests};
 use crate::periodic;
 use crate::script_environment;
 use crate::snapshot;
-use crate::take_over::{Doorway, Following, Open, Predecessor, SuccessorPid};
+use crate::take_over::{Doorway, Following, Open, Predecessor, StartedProcess, SuccessorPid};
 use config::{Address, Config};
 use control::api::ControlParts;
 use control::history::MetricsHistory;
@@ -250,6 +250,15 @@ impl Server {
     /// Returns the default site.
     pub fn site(&self) -> &Arc<Site> {
         &self.site
+    }
+
+    /// Lets a process take over that this one has started.
+    ///
+    /// # Errors
+    /// Another one is about to take over: a sentence for the operator.
+    pub fn hand_over_to(&self, started: StartedProcess) -> Result<(), String> {
+        let is_first = self.doorway.expect(started);
+        if is_first { Ok(()) } else { Err("another process is about to take over".into()) }
     }
 
     /// Waits until another process has taken over.

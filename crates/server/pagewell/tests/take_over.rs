@@ -348,6 +348,10 @@ fn a_new_process_that_cannot_start_changes_nothing() {
 /// Sends a line, and receives one.
 fn said(stream: &mut BufReader<std::os::unix::net::UnixStream>, say: &str) -> String {
     stream.get_mut().write_all(format!("{say}\n").as_bytes()).expect("said");
+    heard(stream)
+}
+
+fn heard(stream: &mut BufReader<std::os::unix::net::UnixStream>) -> String {
     let mut heard = Vec::new();
     stream.read_until(b'\n', &mut heard).expect("heard");
     String::from_utf8_lossy(&heard).into_owned()
@@ -365,7 +369,8 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
     let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
     let stream = name.connect().expect("it listens").expect("somebody");
     let mut stream = BufReader::new(stream);
-    assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
+    assert_eq!(said(&mut stream, "pagewell take-over 3"), "welcome\n");
+    assert!(heard(&mut stream).contains("\"sockets\":[false,false]"));
     // After the bytes that carry the two sockets.
     assert!(said(&mut stream, "prepared").ends_with("free\n"));
     // At this moment it answers no client, and the new process dies.
@@ -393,21 +398,14 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
     let first = story.serve();
     let ask = |pagewell: &Pagewell| client(pagewell).get("/page.php").expect("an answer");
     until("the page is stored", || is_hit(&ask(&first)));
-    // A very slow disk: a writer waits until there is a reader.
-    let pipe = story.site.at("snapshots").join("site.snapshot.new");
-    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo is there");
-    assert!(made.success());
     let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
     let stream = name.connect().expect("it listens").expect("somebody");
     let mut stream = BufReader::new(stream);
-    assert!(said(&mut stream, "pagewell take-over 2").contains("\"sockets\":[false,false]"));
+    assert_eq!(said(&mut stream, "pagewell take-over 3"), "welcome\n");
+    assert!(heard(&mut stream).contains("\"sockets\":[false,false]"));
+    // The process receives the message, and writes the snapshot. The new process is gone by then.
     stream.get_mut().write_all(b"prepared\n").expect("said");
-    // The message was received when the name is free. The process then starts to write and waits for a reader.
-    // At this moment the new process dies.
-    until("it was heard", || name.connect().is_ok_and(|other| other.is_none()));
     drop(stream);
-    let mut disk = fs::File::open(&pipe).expect("it writes");
-    std::io::copy(&mut disk, &mut std::io::sink()).expect("a pipe");
     until("it is said", || first.log().contains("take-over-refused"));
     assert!(is_hit(&ask(&first)), "{}", first.log());
     let next = story.take_over(&first);

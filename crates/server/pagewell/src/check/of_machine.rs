@@ -4,11 +4,14 @@
 //!
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
+use super::of_origins::USER_OF_UNIT;
 use config::{AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes};
 use origin::php_fpm::find_binary;
 use origin::routes::leading_outside;
 use pagewell::privileges::of;
+use rustix::process::geteuid;
 use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The warnings about `config`, one sentence each, sorted and without duplicates.
@@ -20,6 +23,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
     let others = config.other_sites.iter().map(|site| &**site);
     for site in std::iter::once(config).chain(others) {
         all.extend(site.site.files.as_ref().and_then(links));
+        all.extend(shared_user(config, &site.site.origin));
         let OriginConfig::OwnPhp(php) = &site.site.origin else { continue };
         all.extend(find_binary(php).err());
         // If `user` is set, Pagewell and php-fpm no longer run as root, so php-fpm cannot switch users.
@@ -31,6 +35,34 @@ pub fn warnings(config: &Config) -> Vec<String> {
     all.extend(memory(config));
     all.extend(directories(config));
     all.into_iter().collect()
+}
+
+/// A warning about scripts that run as Pagewell's user. Of a php-fpm that Pagewell does not start, the owner of the
+/// socket is taken for the user of its scripts.
+fn shared_user(config: &Config, origin: &OriginConfig) -> Option<String> {
+    let own = geteuid();
+    let user = match (&config.user, own.is_root()) {
+        (Some(user), _) => Some(user.clone()),
+        // Root starts the unit, if there is one. Without it, Pagewell stays root, and PHP does not.
+        (None, true) => of(USER_OF_UNIT, None).ok().map(|account| account.name),
+        (None, false) => Some(own.as_raw().to_string()),
+    };
+    let user = user?;
+    let uid =
+        if own.is_root() { of(&user, config.group.as_deref()).ok()?.uid } else { own.as_raw() };
+    let shares = match origin {
+        OriginConfig::OwnPhp(_) => true,
+        OriginConfig::FastCgi(Address::Unix(path)) => {
+            std::fs::metadata(path).is_ok_and(|found| found.uid() == uid)
+        }
+        OriginConfig::FastCgi(Address::Tcp(_)) | OriginConfig::Http(_) => false,
+    };
+    shares.then(|| {
+        format!(
+            "php: PHP scripts run as the user {user}, as Pagewell does, and can read its keys, tokens and \
+             snapshots: run php-fpm as another user (pagewell-php.service), and name its socket in php.at"
+        )
+    })
 }
 
 /// A warning about symbolic links that lead out of the document root and are therefore answered with

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The user of the systemd unit in the package.
-const USER_OF_UNIT: &str = "pagewell";
+pub const USER_OF_UNIT: &str = "pagewell";
 
 /// Maximum time to connect, and then to wait for an answer. `limits.origin_connect_timeout` may be
 /// shorter.

@@ -1,10 +1,14 @@
 //! Starts the installed program as the successor of this process (zero-downtime restart). It gets the
-//! same arguments and the same process group, so it belongs to the same service.
+//! same arguments and the same process group, so it belongs to the same service. Its standard input is the
+//! connection over which it takes over: so no other process can.
 //!
 //! If the program file was replaced, the file at the original path is started.
 
+use crate::take_over::{INHERITED, StartedProcess};
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use tokio::process::Command;
 
@@ -20,7 +24,7 @@ const FOR_US: [&str; 4] = ["WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_F
 ///
 /// # Errors
 /// It cannot be started: a sentence for the operator.
-pub fn start() -> Result<(), String> {
+pub fn start() -> Result<StartedProcess, String> {
     let program = program()?;
     let mut command = Command::new(&program);
     command.args(std::env::args_os().skip(1));
@@ -31,14 +35,20 @@ pub fn start() -> Result<(), String> {
     for name in FOR_US {
         command.env_remove(name);
     }
+    let pair = UnixStream::pair().map_err(|error| format!("no pair of sockets: {error}"))?;
+    let (stream, theirs) = pair;
+    command.stdin(OwnedFd::from(theirs)).env(INHERITED, "stdin");
     let mut child = command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
-    tracing::info!(event = "successor-started", pid = child.id());
+    // Its end of the connection is closed here, so that the end of the process is noticed.
+    drop(command);
+    let pid = child.id().unwrap_or_default();
+    tracing::info!(event = "successor-started", pid);
     tokio::spawn(async move {
         let ended = child.wait().await;
         let status = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
         tracing::error!(event = "successor-ended", status);
     });
-    Ok(())
+    Ok(StartedProcess { pid: pid as i32, stream })
 }
 
 /// The path of the program file.

@@ -4,8 +4,9 @@
 //! skipped. A thread that ends with the old process receives the changes.
 
 use super::frame::{Answer, Frame, NumberedFrame};
+use super::permission::{Contact, INHERITED, ask};
 use super::socket::{self, Socket};
-use super::{FREE, GREETING, PREPARED};
+use super::{FREE, PREPARED};
 use config::Address;
 use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
@@ -15,6 +16,7 @@ use site_state::journal::WriteInFlight;
 use site_state::propagation::Propagation;
 use sockets::accept::{Binder, PassedSockets};
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,20 +42,32 @@ struct Offer {
 }
 
 impl Predecessor {
-    /// Finds the process whose control interface has this address, and receives its sockets; `None`
-    /// if there is none. `user` is a second user ID that the process may run as, if this process is
-    /// root and will switch to that user. Blocks the thread.
+    /// Finds the process that has started this one, or the one whose control interface has this
+    /// address, and receives its sockets; `None` if there is none. `user` is a second user ID that the
+    /// process may run as, if this process is root and will switch to that user. `token` is that of the
+    /// control interface. Blocks the thread.
     ///
     /// # Errors
     /// The process exists but does not hand over its sockets: a sentence for the operator.
     pub fn find(
         admin: &Address,
         user: Option<u32>,
+        token: Option<&str>,
         passed: &mut PassedSockets,
     ) -> Result<Option<Predecessor>, String> {
-        let Some(name) = Socket::of(admin) else { return Ok(None) };
-        let found = name.connect().and_then(|stream| match stream {
-            Some(stream) => greet(stream, user, passed).map(Some),
+        let connected = if std::env::var_os(INHERITED).is_some() {
+            let input = std::io::stdin().as_fd().try_clone_to_owned();
+            input.map(|input| Some((UnixStream::from(input), Contact::Inherited)))
+        } else {
+            let Some(name) = Socket::of(admin) else { return Ok(None) };
+            name.connect().map(|stream| Some((stream?, Contact::ByName)))
+        };
+        let found = connected.and_then(|connected| match connected {
+            Some((stream, contact)) => {
+                stream.set_read_timeout(Some(LEAVING))?;
+                ask(&stream, contact, user, token)?;
+                receive(stream, passed).map(Some)
+            }
             None => Ok(None),
         });
         found.map_err(|error| {
@@ -80,14 +94,7 @@ impl Predecessor {
     }
 }
 
-fn greet(
-    stream: UnixStream,
-    user: Option<u32>,
-    passed: &mut PassedSockets,
-) -> io::Result<Predecessor> {
-    stream.set_read_timeout(Some(LEAVING))?;
-    socket::check(&stream, user)?;
-    socket::say(&stream, GREETING)?;
+fn receive(stream: UnixStream, passed: &mut PassedSockets) -> io::Result<Predecessor> {
     let offer: Offer = serde_json::from_str(&socket::hear(&stream)?)?;
     for is_ours in offer.sockets.into_iter().take(SOCKETS_MAX) {
         passed.add(socket::receive(&stream)?, Binder::Predecessor { is_ours });

@@ -3,10 +3,12 @@
 //! this process answers nothing from its cache any more, even if the new one fails. It serves one
 //! new process at a time; others wait. `successor` reports the changes.
 
-use super::socket::{self, Peer, Socket};
-use super::{FREE, GREETING, PREPARED, Successor};
+use super::permission::{Contact, admit};
+use super::socket::{self, Socket};
+use super::{FREE, PREPARED, Successor};
 use crate::snapshot;
 use config::Address;
+use config::log::Seldom;
 use delivery::site::Site;
 use serde_json::json;
 use site_state::phase::Phase;
@@ -16,8 +18,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::UnixListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
+/// The longest time for a process to show that it may take over.
+const PERMISSION: Duration = Duration::from_secs(5);
+/// How often a refusal is logged. Any process on the machine can cause one.
+const REFUSALS: Duration = Duration::from_secs(60);
 /// The longest time until the new process is ready, which includes starting php-fpm.
 const PREPARING: Duration = Duration::from_secs(60);
 /// The longest time from then until the new process serves requests.
@@ -36,6 +42,23 @@ pub struct Doorway {
     site: Arc<Site>,
     phase: Arc<watch::Sender<Phase>>,
     sockets: Mutex<Vec<Open>>,
+    /// The processes that this one has started to take over from it.
+    start: mpsc::Sender<StartedProcess>,
+    started: tokio::sync::Mutex<mpsc::Receiver<StartedProcess>>,
+}
+
+/// A process that this one has started to take over from it.
+pub struct StartedProcess {
+    /// The process ID of the new process.
+    pub pid: i32,
+    /// The connection that it has as its standard input.
+    pub stream: UnixStream,
+}
+
+/// A process that is ready to take over.
+struct PreparedProcess {
+    pid: i32,
+    stream: UnixStream,
 }
 
 /// The process that has taken over.
@@ -45,10 +68,20 @@ pub struct SuccessorPid {
     pub pid: i32,
 }
 
+/// Accepts a connection by name; never returns without a listener.
+async fn accept(listener: Option<&UnixListener>) -> io::Result<PreparedProcess> {
+    let Some(listener) = listener else { return std::future::pending().await };
+    let (stream, _) = listener.accept().await?;
+    let pid = stream.peer_cred()?.pid().unwrap_or_default();
+    Ok(PreparedProcess { pid, stream: stream.into_std()? })
+}
+
 impl Doorway {
     /// Creates the state for handing over these sockets, and the place of these sites.
     pub fn new(site: Arc<Site>, phase: Arc<watch::Sender<Phase>>, sockets: Vec<Open>) -> Doorway {
-        Doorway { site, phase, sockets: Mutex::new(sockets) }
+        let (start, started) = mpsc::channel(1);
+        let started = tokio::sync::Mutex::new(started);
+        Doorway { site, phase, sockets: Mutex::new(sockets), start, started }
     }
 
     /// Closes the sockets: no process can take over from now on.
@@ -56,19 +89,27 @@ impl Doorway {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Waits until another process has taken over. Never returns if that is impossible.
+    /// Lets a process take over that this one has started. Returns false if another one is about to.
+    pub fn expect(&self, started: StartedProcess) -> bool {
+        self.start.try_send(started).is_ok()
+    }
+
+    /// Waits until another process has taken over.
     pub async fn wait(self: Arc<Doorway>, admin: Address) -> SuccessorPid {
-        let Some(name) = Socket::of(&admin) else { return std::future::pending().await };
+        let mut started = self.started.lock().await;
         loop {
-            let listener = name.listen().and_then(UnixListener::from_std);
-            let (stream, peer) = match listener {
-                Ok(listener) => self.asked(&listener).await,
+            let name = Socket::of(&admin);
+            let listener = name.map(|name| name.listen().and_then(UnixListener::from_std));
+            let listener = listener.and_then(|listener| match listener {
+                Ok(listener) => Some(listener),
                 Err(error) => {
                     tracing::warn!(event = "take-over-unavailable", %error);
-                    return std::future::pending().await;
+                    None
                 }
-            };
-            // The name is free by now, so the new process can use it.
+            });
+            let PreparedProcess { pid, stream } = self.asked(listener.as_ref(), &mut started).await;
+            // The name becomes free, so that the new process can use it.
+            drop(listener);
             self.write_snapshots().await;
             if !socket::is_there(&stream) {
                 let error = "it has ended while the snapshot was written";
@@ -76,26 +117,40 @@ impl Doorway {
                 continue;
             }
             if self.hand_over(stream).await {
-                tracing::info!(event = "handed-over", pid = peer.pid);
-                return SuccessorPid { pid: peer.pid };
+                tracing::info!(event = "handed-over", pid);
+                return SuccessorPid { pid };
             }
-            tracing::error!(event = "take-over-failed", pid = peer.pid);
+            tracing::error!(event = "take-over-failed", pid);
         }
     }
 
     /// Waits until a new process is ready to take over.
-    async fn asked(self: &Arc<Doorway>, listener: &UnixListener) -> (UnixStream, Peer) {
+    async fn asked(
+        self: &Arc<Doorway>,
+        listener: Option<&UnixListener>,
+        started: &mut mpsc::Receiver<StartedProcess>,
+    ) -> PreparedProcess {
+        let refusals = Seldom::once_in(REFUSALS);
         loop {
-            let asked = match listener.accept().await {
-                Ok((stream, _)) => {
-                    let own = self.clone();
-                    tokio::task::spawn_blocking(move || own.greet(stream.into_std()?)).await
+            let (accepted, contact) = tokio::select! {
+                Some(StartedProcess { pid, stream }) = started.recv() => {
+                    (Ok(PreparedProcess { pid, stream }), Contact::Inherited)
                 }
+                accepted = accept(listener) => (accepted, Contact::ByName),
+            };
+            let own = self.clone();
+            let asked = match accepted {
+                Ok(peer) => tokio::task::spawn_blocking(move || own.greet(peer, contact)).await,
                 Err(error) => Ok(Err(error)),
             };
             match asked {
-                Ok(Ok(asked)) => return asked,
-                Ok(Err(error)) => tracing::warn!(event = "take-over-refused", %error),
+                Ok(Ok(prepared)) => return prepared,
+                Ok(Err(error)) => {
+                    let now = self.site.state().clock.monotonic();
+                    if contact == Contact::Inherited || refusals.is_due(now) {
+                        tracing::warn!(event = "take-over-refused", %error);
+                    }
+                }
                 // A panic is in the log already.
                 Err(_) => {}
             }
@@ -104,21 +159,22 @@ impl Doorway {
 
     /// Sends the sockets, and waits until the new process has prepared everything that needs no
     /// place.
-    fn greet(&self, stream: UnixStream) -> io::Result<(UnixStream, Peer)> {
+    fn greet(&self, peer: PreparedProcess, contact: Contact) -> io::Result<PreparedProcess> {
+        let stream = &peer.stream;
         stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PERMISSION))?;
+        admit(stream, contact, self.site.now().config.admin_token.as_deref())?;
         stream.set_read_timeout(Some(PREPARING))?;
-        let peer = socket::check(&stream, None)?;
-        socket::expect(&stream, GREETING)?;
         {
             let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
             let ours: Vec<bool> = sockets.iter().map(|open| open.is_ours).collect();
             let pid = std::process::id();
-            socket::say(&stream, &json!({ "pid": pid, "sockets": ours }).to_string())?;
-            sockets.iter().try_for_each(|open| socket::send(&stream, &open.socket))?;
+            socket::say(stream, &json!({ "pid": pid, "sockets": ours }).to_string())?;
+            sockets.iter().try_for_each(|open| socket::send(stream, &open.socket))?;
         }
-        socket::expect(&stream, PREPARED)?;
+        socket::expect(stream, PREPARED)?;
         stream.set_read_timeout(None)?;
-        Ok((stream, peer))
+        Ok(peer)
     }
 
     /// Writes the snapshots for the new process, while requests are served.

@@ -5,8 +5,8 @@
 //!
 //! | step | old process (`leaving`) | new process (`arriving`) |
 //! |---|---|---|
-//! | 1 | | connects to a socket whose name is derived from the control interface's address |
-//! | 2 | checks the peer (`socket`), sends its listening sockets | loads certificates, starts php-fpm, reports that it is prepared |
+//! | 1 | | has a connection from the process that has started it, or connects to a socket whose name is derived from the control interface's address |
+//! | 2 | checks the peer (`permission`), sends its listening sockets | loads certificates, starts php-fpm, reports that it is prepared |
 //! | 3 | writes a snapshot, while requests are served | waits |
 //! | 4 | stops accepting and stops answering from its cache; forwards every change to the new process | waits |
 //! | 5 | stops following databases, closes the journal, releases the directory; reports that its place is free | waits |
@@ -23,16 +23,18 @@
 mod arriving;
 mod frame;
 mod leaving;
+mod permission;
 mod socket;
 mod successor;
 
 pub use arriving::{Following, Predecessor, ReleasedPlace};
-pub use leaving::{Doorway, Open, SuccessorPid};
+pub use leaving::{Doorway, Open, StartedProcess, SuccessorPid};
+pub use permission::INHERITED;
 pub use socket::Socket;
 pub use successor::Successor;
 
 /// The first line of both sides. A process with another protocol version is rejected.
-const GREETING: &str = "pagewell take-over 2";
+const GREETING: &str = "pagewell take-over 3";
 /// The new process is prepared: sent before step 3.
 const PREPARED: &str = "prepared";
 /// The old process has released its place: sent after step 5.

@@ -1,8 +1,7 @@
 //! The socket by which a new process finds the running one. Its name is derived from the address of
 //! the control interface, which only one process can have. It is an abstract socket (unix(7)), so
 //! no file is left behind. Any process on the machine can connect to such a name, or bind it. So
-//! each side checks the peer's user before the first byte: it must be its own user or root. A
-//! process that runs as root and will switch to another user (`user`) accepts that user too.
+//! each side checks the peer (`permission`).
 
 use config::Address;
 use rustix::net::sockopt::socket_peercred;
@@ -65,9 +64,12 @@ impl Socket {
 pub struct Peer {
     /// The process ID of the peer.
     pub pid: i32,
+    /// The user ID of the peer.
+    pub uid: u32,
 }
 
-/// Checks the user at the other end: this process's user, root, or `also`.
+/// Checks the user at the other end: this process's user, root, or `also`. A process that runs as root and will
+/// switch to another user accepts that user too.
 ///
 /// # Errors
 /// The peer belongs to another user.
@@ -76,7 +78,7 @@ pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
     let (pid, uid) = (found.pid.as_raw_nonzero().get(), found.uid.as_raw());
     let own = rustix::process::geteuid().as_raw();
     if uid == own || uid == 0 || also == Some(uid) {
-        Ok(Peer { pid })
+        Ok(Peer { pid, uid })
     } else {
         Err(io::Error::new(
             io::ErrorKind::PermissionDenied,

@@ -542,3 +542,26 @@ fn check_warns_of_unreachable_rules_and_missing_directories() {
         assert!(said.contains(words), "{words} is not in\n{said}");
     }
 }
+
+#[test]
+fn check_warns_of_scripts_that_share_pagewells_user() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not run: only root can start Pagewell as somebody else");
+        return;
+    }
+    let site = Site::new(&[]);
+    let check = |config: &str| {
+        let file = site.at("shared.toml");
+        fs::write(&file, format!("{config}[site]\nroot = {:?}\n", site.root())).expect("written");
+        let file = file.display().to_string();
+        said(&["check", "--offline", "--config", &file])
+    };
+    let warning = "PHP scripts run as the user www-data, as Pagewell does";
+    assert!(check("user = \"www-data\"\n").contains(warning));
+    let socket = site.at("php.sock");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+    let at = format!("user = \"www-data\"\nphp.at = \"unix:{}\"\n", socket.display());
+    assert!(!check(&at).contains(warning), "it is root's");
+    std::os::unix::fs::chown(&socket, Some(33), None).expect("given");
+    assert!(check(&at).contains(warning));
+}

@@ -199,3 +199,102 @@ fn running_as_root_is_reported() {
     assert!(pagewell.log().contains("runs-as-root"), "{}", pagewell.log());
     assert!(pagewell.log().contains("remedy="), "{}", pagewell.log());
 }
+
+/// Tries what a hostile script would: to get the listening sockets, and to read the memory of Pagewell.
+const HOSTILE: &str = r#"<?php
+preg_match_all('#@(pagewell/take-over/\w+)#', file_get_contents('/proc/net/unix'), $names);
+$answers = [];
+foreach ($names[1] as $name) {
+    $socket = stream_socket_client("unix://\0$name");
+    foreach (['3', '2'] as $version) {
+        @fwrite($socket, "pagewell take-over $version\n");
+        $answers[] = @fgets($socket);
+    }
+}
+$pid = (int) $_GET['pid'];
+$files = ['mem', 'environ', 'maps', 'fd/0', 'auxv'];
+$open = array_filter($files, fn ($file) => @fopen("/proc/$pid/$file", 'r') !== false);
+echo json_encode([posix_geteuid(), implode($answers), array_values($open), @scandir("/proc/$pid/fd")]);
+"#;
+
+#[test]
+fn a_script_gets_neither_the_sockets_nor_the_memory() {
+    if !is_root() {
+        return;
+    }
+    let site = site();
+    site.file("hostile.php", HOSTILE);
+    // The configuration that root has started, and the one that stays root.
+    for (config, user) in [(format!("user = {USER:?}\n"), USER), (String::new(), "www-data")] {
+        let pagewell = site.serve(&config);
+        let answer = client(&pagewell).get(&format!("/hostile.php?pid={}", pagewell.pid()));
+        let text = answer.expect("an answer").text();
+        let found: serde_json::Value = serde_json::from_str(&text).expect(&text);
+        assert_eq!(found[0], numbers(user).0, "{config}{text}");
+        assert!(!text.contains("sockets") && !text.contains("welcome"), "{config}{text}");
+        assert_eq!((&found[2], &found[3]), (&serde_json::json!([]), &serde_json::json!(false)));
+    }
+}
+
+#[test]
+fn a_process_of_the_same_user_takes_over_only_with_the_token() {
+    if !is_root() {
+        return;
+    }
+    let site = site();
+    // A program that the user can run, wherever the tests' own one is.
+    let program = site.at("pagewell");
+    fs::copy(binary(), &program).expect("copied");
+    let token = site.at("token");
+    fs::write(&token, "a token of some length").expect("written");
+    let (uid, gid) = numbers(USER);
+    for file in [site.at("token"), site.root()] {
+        chown(file, Some(uid), Some(gid)).expect("given");
+    }
+    let shown = |address: &Address| match address {
+        Address::Tcp(address) => address.to_string(),
+        Address::Unix(_) => panic!("a TCP address"),
+    };
+    let command = |first: Option<&Pagewell>, more: &str| {
+        let of = |address: fn(&Pagewell) -> &Address| {
+            first.map_or("127.0.0.1:0".to_owned(), |first| shown(address(first)))
+        };
+        let (listen, admin) = (of(Pagewell::address), of(Pagewell::admin));
+        let text = format!(
+            "listen = {listen:?}\nadmin = {admin:?}\n{more}\nsite.origin = \"http://127.0.0.1:1\"\n"
+        );
+        let file = site.at("same-user.toml");
+        fs::write(&file, text).expect("written");
+        let mut command = Command::new("setpriv");
+        command.args([&format!("--reuid={uid}"), &format!("--regid={gid}"), "--clear-groups"]);
+        command.arg(&program).args(["serve", "--memory", "64M", "--take-over", "--config"]);
+        command.arg(file);
+        command
+    };
+    let start = |mut command: Command| {
+        let dir = PrivateDir::temporary("same-user").expect("a directory can be made");
+        Pagewell::start_command(dir, &mut command).expect("it starts")
+    };
+    let with_token = format!("admin_token_file = {token:?}");
+    let first = start(command(None, ""));
+    for more in ["", &with_token] {
+        let refused = command(Some(&first), more).output().expect("it runs");
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{error}");
+        assert!(error.contains("needs a secret") && error.contains("SIGUSR2"), "{error}");
+    }
+    until("it is said", || first.log().contains("take-over-refused"));
+    drop(first);
+    let mut first = start(command(None, &with_token));
+    let wrong = site.at("wrong");
+    fs::write(&wrong, "another token of some length").expect("written");
+    for more in [String::new(), format!("admin_token_file = {wrong:?}")] {
+        let refused = command(Some(&first), &more).output().expect("it runs");
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(1), "{error}");
+        assert!(error.contains("cannot be taken over"), "{error}");
+    }
+    let next = start(command(Some(&first), &with_token));
+    assert!(matches!(first.wait(BOUND), Wait::Ended(status) if status.success()));
+    assert!(next.log().contains("taken-over"), "{}", next.log());
+}

@@ -149,7 +149,7 @@ fn a_passed_socket_that_is_not_configured_is_refused() {
 fn systemd_accepts_the_units() {
     let dir = PrivateDir::temporary("units").expect("a directory can be made");
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/systemd");
-    for name in ["pagewell.service", "pagewell.socket"] {
+    for name in ["pagewell.service", "pagewell-php.service", "pagewell.socket"] {
         let text = std::fs::read_to_string(contrib.join(name)).expect("it is there");
         let here = text.replace("/usr/bin/pagewell", &binary().display().to_string());
         std::fs::write(dir.path().join(name), here).expect("can be written");
