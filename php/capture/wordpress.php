@@ -125,6 +125,11 @@
         if ($count->rules->hasFatalError()) {
             return 'a fatal error ended the script';
         }
+        // An exception whose handler is silent, or an exit: the hook is then still running.
+        [$done, $running] = [$GLOBALS['wp_actions'] ?? [], $GLOBALS['wp_current_filter'] ?? []];
+        if (isset($done['wp_head']) && (!isset($done['wp_footer']) || in_array('wp_footer', $running, true))) {
+            return 'the page ends before the footer of the theme';
+        }
         return $report->reason !== '' ? $report->reason : $count->finish();
     };
 

@@ -177,7 +177,7 @@ impl CaptureSource {
     pub fn file(&self) -> Option<PathBuf> {
         match self {
             CaptureSource::Reports(captures) => captures.file(),
-            CaptureSource::Relay(_) => None,
+            CaptureSource::Relay(relay) => Some(relay.file()),
         }
     }
 }
@@ -226,7 +226,7 @@ impl Captures {
     /// As for [`Captures::open`].
     pub fn restore(&self) -> Result<(), String> {
         for (name, content) in self.files().iter().rev() {
-            self.write(name, content)?;
+            write_file(&self.directory, self.access, name, content)?;
         }
         let listener = bind(&self.socket, self.access)?;
         let task = tokio::spawn(serve(listener, self.pending.clone()));
@@ -265,19 +265,6 @@ impl Captures {
         Capture(Producer::Report(ReportCapture { token, report, captures }))
     }
 
-    /// Writes a file in one step, so that PHP never reads a part of it.
-    fn write(&self, name: &str, content: &str) -> Result<(), String> {
-        let (path, new) = (self.directory.join(name), temporary(&self.directory, name));
-        let mode = if self.access == CaptureAccess::Owner { 0o600 } else { 0o644 };
-        // A name that exists is not written through: it may be a link.
-        let _ = std::fs::remove_file(&new);
-        let written = File::create_new(&new)
-            .and_then(|mut file| file.write_all(content.as_bytes()))
-            .and_then(|()| set_permissions(&new, Permissions::from_mode(mode)))
-            .and_then(|()| std::fs::rename(&new, &path));
-        written.map_err(|error| format!("{} cannot be written: {error}", path.display()))
-    }
-
     fn serve_by(&self, task: Option<AbortHandle>) {
         let mut serving = self.serving.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = std::mem::replace(&mut *serving, task) {
@@ -290,6 +277,24 @@ impl Drop for Captures {
     fn drop(&mut self) {
         self.serve_by(None);
     }
+}
+
+/// Writes a file for PHP in one step, so that PHP never reads a part of it.
+fn write_file(
+    directory: &Path,
+    access: CaptureAccess,
+    name: &str,
+    content: &str,
+) -> Result<(), String> {
+    let (path, new) = (directory.join(name), temporary(directory, name));
+    let mode = if access == CaptureAccess::Owner { 0o600 } else { 0o644 };
+    // A name that exists is not written through: it may be a link.
+    let _ = std::fs::remove_file(&new);
+    let written = File::create_new(&new)
+        .and_then(|mut file| file.write_all(content.as_bytes()))
+        .and_then(|()| set_permissions(&new, Permissions::from_mode(mode)))
+        .and_then(|()| std::fs::rename(&new, &path));
+    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))
 }
 
 /// The name under which a file is prepared, before it is renamed.

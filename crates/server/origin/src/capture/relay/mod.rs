@@ -7,6 +7,7 @@
 //! | its first request sets the default socket of PHP's worker (`PHP_VALUE`) | `fastcgi` |
 //! | connections to the socket are relayed to the database | `connection` |
 //! | the statements that pass are booked for the request of the slot | `ledger` |
+//! | `php/capture/hidden-reads.php` says on the response that a cache hides reads | PHP |
 //!
 //! A lock guards the books; it is held for single entries. Not here: the protocol (`mysql-relay`).
 
@@ -17,7 +18,7 @@ pub mod users;
 use self::connection::{SharedLedger, serve};
 use self::ledger::{Ledger, LedgerId};
 use super::socket::{ACCEPT_AGAIN, bind};
-use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory, server_of};
+use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory, server_of, write_file};
 use config::{Automatic, Config, Place};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,9 @@ use tokio::net::UnixListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
+/// The file that PHP runs before each script, and its content.
+const FILE: (&str, &str) =
+    ("hidden-reads.php", include_str!("../../../../../../php/capture/hidden-reads.php"));
 /// Maximum number of slots.
 const SLOTS_MAX: usize = 256;
 /// Maximum number of relayed connections.
@@ -121,11 +125,12 @@ impl SqlRelay {
         Ok(relay)
     }
 
-    /// Opens the sockets again. Connections that are open stay.
+    /// Writes the file and opens the sockets again. Connections that are open stay.
     ///
     /// # Errors
     /// As for [`SqlRelay::open`].
     pub fn restore(&self) -> Result<(), String> {
+        write_file(&self.directory, self.access, FILE.0, FILE.1)?;
         let open = |slot| bind(&self.socket(slot), self.access);
         let sockets = (0..=self.target.slots).map(open);
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
@@ -138,9 +143,15 @@ impl SqlRelay {
         Ok(())
     }
 
-    /// Whether the sockets exist; a clean-up job might have removed them.
+    /// Whether the file and the sockets exist; a clean-up job might have removed them.
     pub fn are_there(&self) -> bool {
-        (0..=self.target.slots).all(|slot| self.socket(slot).symlink_metadata().is_ok())
+        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+        is_there(self.file()) && (0..=self.target.slots).all(|slot| is_there(self.socket(slot)))
+    }
+
+    /// The file for PHP's setting `auto_prepend_file`.
+    pub fn file(&self) -> PathBuf {
+        self.directory.join(FILE.0)
     }
 
     fn socket(&self, slot: usize) -> PathBuf {

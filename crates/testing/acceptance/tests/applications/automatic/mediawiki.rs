@@ -8,6 +8,8 @@ use super::{Application, ComparedSite, Figures, guide};
 use acceptance::mediawiki::{self, Wiki};
 use acceptance::{cache_status, counter};
 use harness::{MariaDbOptions, Request};
+use std::path::Path;
+use std::process::Command;
 
 const GUIDE: &str = "MediaWiki in five minutes";
 
@@ -17,13 +19,16 @@ const AS_INSTALLED: &str = "$wgUseCdn = true; $wgCdnMaxAge = 86400; $wgJobRunRat
 /// The paths of pages that this test uses.
 const PATHS: &str = "$wgArticlePath = '/wiki/$1'; $wgUsePathInfo = true;";
 
-fn application(wiki: &Wiki) -> Application {
+/// PHP's settings without APCu, whatever this machine has.
+const WITHOUT_APCU: &str = "\"apc.enabled\" = \"0\"\n";
+
+fn application(wiki: &Wiki, ini: &str) -> Application {
     let root = wiki.root();
     Application {
         host: mediawiki::HOST,
         root: root.clone(),
         env: vec![("MW_INSTALL_PATH".to_owned(), root)],
-        plain_config: format!("[php.ini]\n{}", wiki.ini()),
+        plain_config: format!("[php.ini]\n{}{ini}", wiki.ini()),
         guide: GUIDE,
         idle_write: Request::form("/api.php", "action=query&meta=siteinfo&format=json"),
         comparable: mediawiki::comparable,
@@ -104,6 +109,27 @@ fn mediawiki_as_installed_serves_no_stale_page() {
     follow(AS_INSTALLED);
 }
 
+/// The installer chooses APCu where PHP has it. No statement shows what comes from there.
+#[test]
+fn mediawiki_with_apcu_is_not_stored() {
+    let script = "echo getenv('PAGEWELL_APCU') ?: ini_get('extension_dir') . '/apcu.so';";
+    let found = Command::new("php").args(["-r", script]).output().expect("php runs");
+    let extension = String::from_utf8(found.stdout).expect("a path");
+    if !Path::new(&extension).is_file() {
+        eprintln!("skipped: {extension} is not there (apt-get install php-apcu)");
+        return;
+    }
+    let settings = format!("{AS_INSTALLED} $wgMainCacheType = CACHE_ACCEL;\n{PATHS}");
+    let wiki = Wiki::start(MariaDbOptions::followed(&[]), &settings);
+    wiki.maintain(EDIT, &["-u", "Admin", "Ferry"], "A ferry.");
+    let ini = format!("extension = {extension:?}\n\"apc.enabled\" = \"1\"\n");
+    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki, &ini));
+    for url in ["/wiki/Ferry", "/wiki/Ferry", "/wiki/Main_Page", "/wiki/Main_Page"] {
+        let status = cache_status(&site.get(url)).to_owned();
+        assert!(!status.contains("stored") && !status.contains("hit"), "{url}: {status}");
+    }
+}
+
 fn follow(settings: &str) {
     let wiki = Wiki::start(MariaDbOptions::followed(&[]), &format!("{settings}\n{PATHS}"));
     for (title, text) in [
@@ -114,7 +140,7 @@ fn follow(settings: &str) {
     ] {
         wiki.maintain(EDIT, &["-u", "Admin", title], text);
     }
-    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki));
+    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki, WITHOUT_APCU));
     let mut figures = Figures::default();
     // The first views of a page also write: MediaWiki's caches and its statistics.
     site.fill(&URLS);
