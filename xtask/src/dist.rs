@@ -40,7 +40,7 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
         let to = place.join(file.file_name().unwrap_or_default());
         fs::copy(file, &to).map_err(|error| told(&to, error))?;
     }
-    archive(&place, &root::target().join("package/pagewell"))?;
+    archive(&place, &root::target().join("package/pagewell"), profile)?;
     if program.is_none() {
         bill_of_materials(&place)?;
     }
@@ -99,7 +99,7 @@ fn shown((major, minor): (u32, u32)) -> String {
 }
 
 /// The archive that `install.sh` installs from.
-fn archive(place: &Path, program: &Path) -> Result<PathBuf, String> {
+fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("pagewell-{version}-linux-{}", std::env::consts::ARCH);
     let above = root::target().join("dist-tree");
@@ -131,7 +131,10 @@ fn archive(place: &Path, program: &Path) -> Result<PathBuf, String> {
     let (packed, time) = (place.join(format!("{name}.tar.gz")), package::time_of_release()?);
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=root:0", "--group=root:0", "--format=ustar"]);
-    tar.arg(format!("--mtime=@{time}")).args(["--use-compress-program", "gzip -9 -n"]);
+    tar.arg(format!("--mtime=@{time}"));
+    // The program of a test has its debug symbols, and would take a minute.
+    let gzip = if profile == Profile::Dev { "gzip -1 -n" } else { "gzip -9 -n" };
+    tar.args(["--use-compress-program", gzip]);
     tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(&above).arg(&name);
     let made = tar.output().map_err(|error| format!("dist: tar: {error}"))?;
     if made.status.success() {
@@ -206,9 +209,9 @@ mod tests {
     fn the_archive_installs_and_its_program_runs() {
         let place = PrivateDir::temporary("dist").expect("a directory");
         let binary = root::pagewell(Profile::Dev).expect("it is built");
-        let packed = archive(place.path(), &binary).expect("it can be built");
+        let packed = archive(place.path(), &binary, Profile::Dev).expect("it can be built");
         let again = fs::read(&packed).expect("it is there");
-        archive(place.path(), &binary).expect("it can be built");
+        archive(place.path(), &binary, Profile::Dev).expect("it can be built");
         assert!(
             again == fs::read(&packed).expect("it is there"),
             "the same files, the same archive"
