@@ -47,20 +47,21 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 14] = [
+const SERVER: [(&str, &[&str]); 15] = [
     ("doctor", &[]),
     ("trusted-files", &[]),
     ("config", &["doctor", "trusted-files"]),
-    ("site-state", &["doctor", "config", "trusted-files"]),
+    ("statements", &["doctor", "config"]),
+    ("site-state", &["doctor", "config", "trusted-files", "statements"]),
     ("sockets", &["doctor", "trusted-files", "config", "site-state"]),
-    ("change-sources", &["doctor", "config", "sockets", "site-state"]),
+    ("change-sources", &["doctor", "config", "sockets", "statements", "site-state"]),
     ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state"]),
     ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
     (
         "forward",
         &["doctor", "config", "sockets", "site-state", "change-sources", "origin", "delivery"],
     ),
-    ("render", &["doctor", "config", "site-state", "origin", "delivery", "forward"]),
+    ("render", &["doctor", "config", "statements", "site-state", "origin", "delivery", "forward"]),
     (
         "exchange",
         &["doctor", "config", "sockets", "site-state", "origin", "delivery", "forward", "render"],
@@ -102,6 +103,7 @@ const SERVER: [(&str, &[&str]); 14] = [
             "trusted-files",
             "config",
             "sockets",
+            "statements",
             "site-state",
             "change-sources",
             "origin",

@@ -10,7 +10,7 @@
 use super::Feed;
 use super::follow::Follower;
 use site_state::SiteState;
-use site_state::footprints::Release;
+use statements::footprints::Release;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;

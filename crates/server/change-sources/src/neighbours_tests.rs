@@ -5,7 +5,7 @@ use super::{Stage, TABLES};
 use followed_database::sql::MariaDbConnection;
 use harness::Random;
 use page_store::Lease;
-use site_state::footprints::PageReads;
+use statements::footprints::PageReads;
 use std::thread;
 
 const ARTICLES: &str =

@@ -12,7 +12,7 @@ use super::source::{PartnerQuery, Position, Session, VisibilityMarker};
 use super::stream_ahead::StreamAhead;
 use footprint::schema::SqlSchema;
 use footprint::{Lookup, NearestLookup, SqlRow};
-use site_state::footprints::{FindPartners, NearestRows};
+use statements::footprints::{FindPartners, NearestRows};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;

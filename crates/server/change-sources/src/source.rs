@@ -25,7 +25,7 @@ use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, Po
 use postgres_replication::position::Lsn;
 use postgres_replication::snapshot::Snapshot;
 use postgres_replication::wire::login::Purpose;
-use site_state::footprints::NearestRows;
+use statements::footprints::NearestRows;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

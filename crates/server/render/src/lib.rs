@@ -61,7 +61,7 @@ use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
 use site_state::client::Client;
-use site_state::footprints::PageReads;
+use statements::footprints::PageReads;
 use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage, StoredPage};
 use site_state::panics::{self, Place};

@@ -27,7 +27,7 @@ use http::header::USER_AGENT;
 use http_cache::{LifetimeSource, NotStored, StoredResponse};
 use origin::OriginResponse;
 use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
-use site_state::footprints::{PageReads, ReadsRefused, RenderStatements};
+use statements::footprints::{PageReads, ReadsRefused, RenderStatements};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

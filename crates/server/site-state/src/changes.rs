@@ -21,7 +21,7 @@ use crate::page::StoredPage;
 use crate::propagation::Propagation;
 use crate::runtime::off_the_way;
 use crate::successor::HandOver;
-use crate::terms::SearchedPages;
+use statements::terms::SearchedPages;
 use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,

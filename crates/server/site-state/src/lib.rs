@@ -3,15 +3,15 @@
 //! or explains a site uses it.
 //!
 //! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
-//! (when a write may be acknowledged). It depends only on the configuration and on libraries; it
+//! (when a write may be acknowledged). It depends on the configuration, `statements` and libraries; it
 //! answers no request and accepts no connection. Higher modules are accessed through traits
-//! ([`cluster`], [`successor`], [`client`], [`terms`]).
+//! ([`cluster`], [`successor`], [`client`]).
 //!
 //! | subject | files |
 //! |---|---|
 //! | the site itself | `state`, `phase` (of the process), `runtime` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
-//! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `terms`, `uncovered_tags` |
+//! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `uncovered_tags` |
 //! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address`, `signed_in_marks` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
 //! | observation | `clock`, `counters`, `limit_hits` (limits), `history`, `traces`, `panics` |
@@ -39,7 +39,6 @@ pub mod cluster;
 pub mod content_decoding;
 pub mod content_encoding;
 pub mod counters;
-pub mod footprints;
 pub mod history;
 pub mod journal;
 pub mod limit_hits;
@@ -59,7 +58,6 @@ pub mod runtime;
 pub mod signed_in_marks;
 mod state;
 pub mod successor;
-pub mod terms;
 pub mod traces;
 pub mod trailers;
 pub mod uncovered_tags;

@@ -14,7 +14,6 @@ pub use new::NewPage;
 pub use select::{Section, SelectedForm, select, select_coding};
 
 use crate::content_decoding;
-use crate::footprints::PageReads;
 use bytes::Bytes;
 use forms::{ContentPlace, Ends};
 use http::HeaderMap;
@@ -25,6 +24,7 @@ use http_cache::{StoredFacts, StoredResponse, Timestamp};
 use memcache::Item;
 use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use site_rules::is_of_desktops;
+use statements::footprints::PageReads;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

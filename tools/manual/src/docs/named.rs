@@ -31,6 +31,7 @@ const PAGES: &[Page] = &[
             "crates/server/render/src",
             "crates/server/site-state/src",
             "crates/server/sockets/src",
+            "crates/server/statements/src",
             "crates/cache/http-cache/src/not_stored.rs",
             "crates/cache/site-rules/src/plan.rs",
             "crates/cache/site-rules/src/revise.rs",
@@ -43,7 +44,7 @@ const PAGES: &[Page] = &[
 ];
 const LOG: &str = "docs/operating/log.md";
 /// The crates of the server.
-const SERVER: [&str; 13] = [
+const SERVER: [&str; 14] = [
     "crates/server/change-sources/src",
     "crates/server/config/src",
     "crates/server/control/src",
@@ -57,6 +58,7 @@ const SERVER: [&str; 13] = [
     "crates/server/render/src",
     "crates/server/site-state/src",
     "crates/server/sockets/src",
+    "crates/server/statements/src",
 ];
 
 /// The names that the pages leave out, each with a sentence.

@@ -34,7 +34,7 @@ use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
 use mysql_replication::wire::query::QueryLimits;
 use naming::Naming;
-use site_state::footprints::NearestRows;
+use statements::footprints::NearestRows;
 
 /// A connection for queries.
 pub struct Session {

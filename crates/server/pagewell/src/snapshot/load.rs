@@ -19,9 +19,9 @@ use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
 };
 use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
-use site_state::footprints::EarlierStatements;
 use site_state::journal::{Open, Running, Snapshots, target};
 use site_state::page::StoredPage;
+use statements::footprints::EarlierStatements;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use delivery::site::Site;
 use page_snapshot::{Content, PageStatements, Record, SavedPage};
 use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
-use site_state::footprints::StatementWalk;
 use site_state::page::{IdentityContent, NewPage, ReadPage, StoredPage, variant};
+use statements::footprints::StatementWalk;
 use std::sync::Arc;
 
 const PROVEN: u8 = 1 << 7;

@@ -4,8 +4,8 @@
 
 use super::cause::ChangeSource;
 use super::shown::cut_bytes;
-use crate::{footprints, terms};
 use page_store::{ChangeTarget, Strength};
+use statements::{footprints, terms};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;

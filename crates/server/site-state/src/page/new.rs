@@ -8,7 +8,6 @@ use super::{
     EncodedForm, FormTable, IdentityContent, InternalPart, OtherForms, RareParts, SharedPage,
     StoredPage,
 };
-use crate::footprints::PageReads;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::HeaderValue;
@@ -16,6 +15,7 @@ use http_cache::codings::{Coding, describe};
 use http_cache::{StoredResponse, Timestamp};
 use memcache::Item;
 use page_store::{Page, PageInput};
+use statements::footprints::PageReads;
 use std::sync::Arc;
 
 /// A page that is about to be stored.
