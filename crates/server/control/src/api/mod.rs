@@ -7,6 +7,7 @@
 
 mod caller;
 pub mod client;
+mod content;
 mod dashboard;
 mod explain;
 mod history;
@@ -20,6 +21,7 @@ mod ready;
 mod sources;
 mod stats;
 
+use content::{ARRIVAL, CALL_BYTES, CallContents};
 pub use dashboard::FILES;
 pub use explain::Explain;
 pub use invalidate::{Invalidate, InvalidationResult};
@@ -35,7 +37,6 @@ use bytes::Bytes;
 use delivery::body::{BodyError, Content, ResponseBody};
 use delivery::site::Site;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -49,14 +50,8 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task;
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
-
-/// The longest body of a call in bytes: ten thousand tags of a kilobyte, with some reserve.
-const CALL_BYTES: usize = 16 << 20;
-/// The longest time for a call to arrive.
-const ARRIVAL: Duration = Duration::from_secs(30);
 
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
@@ -160,6 +155,7 @@ struct Control {
     live: Arc<Live>,
     history: Arc<MetricsHistory>,
     most_requested: Arc<MostRequested>,
+    contents: Arc<CallContents>,
     stop: PhaseWatch,
 }
 
@@ -199,7 +195,9 @@ pub async fn serve(listener: Listener, parts: ControlParts, stop: PhaseWatch) {
     let most = CONNECTIONS + 1;
     let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
     let (live, most_requested, watch) = (Arc::default(), Arc::default(), stop.clone());
-    let control = Arc::new(Control { site, reload, live, history, most_requested, stop: watch });
+    let contents = Arc::default();
+    let control =
+        Arc::new(Control { site, reload, live, history, most_requested, contents, stop: watch });
     let ended = accept_each(
         &listener,
         places.clone(),
@@ -415,29 +413,29 @@ async fn call(
         ("/v1/changes", &Method::GET) => Ok(Answer::Json(crate::explain::changes(site))),
         ("/v1/misses", &Method::GET) => Ok(Answer::Json(crate::explain::misses(site))),
         ("/v1/explain", &Method::POST) => {
-            let (site, call) = (site.clone(), read_json(request).await?);
+            let (site, call) = (site.clone(), read_json(control, request).await?);
             // For a site with files, this checks which file or script a URL means, and may wait for
             // the disk.
             on_blocking_thread(move || explain::explain(&site, &call)).await
         }
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
-            let call = read_json(request).await?;
+            let call = read_json(control, request).await?;
             invalidate(site, call, peer).await.map(Answer::Json)
         }
         ("/v1/reload", &Method::POST) => {
-            let NoParameters {} = read_json(request).await?;
+            let NoParameters {} = read_json(control, request).await?;
             reload(control).await.map(Answer::Json)
         }
         #[cfg(feature = "settable-clock")]
         ("/v1/clock", &Method::POST) => {
-            let Advance { advance_ms, set_ms } = read_json(request).await?;
-            site.clock.advance(Duration::from_millis(advance_ms));
+            let Advance { advance_ms, set_ms } = read_json(control, request).await?;
+            site.clock.advance(std::time::Duration::from_millis(advance_ms));
             site.clock.set_machine(set_ms);
             Ok(Answer::Json(serde_json::json!({ "now_ms": site.clock.now().0 })))
         }
         #[cfg(feature = "settable-clock")]
-        ("/v1/panic", &Method::POST) => provoke(&read_json(request).await?),
+        ("/v1/panic", &Method::POST) => provoke(&read_json(control, request).await?),
         (path, _) => Err(match ROUTES.iter().find(|(_, known)| *known == path) {
             Some((method, _)) => ControlError::Method(method),
             None => ControlError::NotFound,
@@ -528,6 +526,7 @@ fn provoke(call: &Provoke) -> Result<Answer, ControlError> {
 }
 
 async fn read_json<T: serde::de::DeserializeOwned>(
+    control: &Control,
     request: Request<Incoming>,
 ) -> Result<T, ControlError> {
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
@@ -535,9 +534,7 @@ async fn read_json<T: serde::de::DeserializeOwned>(
     if !essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
         return Err(ControlError::NotJson);
     }
-    let body = Limited::new(request.into_body(), CALL_BYTES);
-    let all = tokio::time::timeout(ARRIVAL, body.collect()).await;
-    let all = all.map_err(|_| ControlError::TooLarge)?.map_err(|_| ControlError::TooLarge)?;
-    serde_json::from_slice(&all.to_bytes())
+    let content = control.contents.read(request.into_body()).await?;
+    serde_json::from_slice(content.as_bytes())
         .map_err(|error| ControlError::Unreadable(error.to_string()))
 }
