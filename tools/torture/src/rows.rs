@@ -12,7 +12,7 @@
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
 use followed_database::{DependencySource, Kind, Rows, RowsSetup, items_of};
-use harness::Chance;
+use harness::{Chance, Stopwatch};
 use harness::{Client, Deadline, Request, Response};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
@@ -21,6 +21,10 @@ use std::time::Duration;
 
 /// How many write through Pagewell.
 const THROUGH: usize = 2;
+/// The searches and the notes of the visitor who attacks, and the pause between two notes.
+const SEARCHES: usize = 100;
+const NOTES: usize = 40;
+const NOTE_EVERY: Duration = Duration::from_millis(100);
 /// How often the stream is cut, with faults; and after how many cuts Pagewell is killed.
 const CUT_EVERY: Duration = Duration::from_millis(400);
 const CUTS_A_LIFE: u64 = 7;
@@ -45,6 +49,10 @@ struct Run<'a> {
     outdated: AtomicU64,
     own_outdated: AtomicU64,
     own: AtomicU64,
+    /// The notes of the visitor who attacks.
+    notes: AtomicU64,
+    /// The time of the slowest hit, in microseconds.
+    slowest_hit: AtomicU64,
     commits: AtomicU64,
     synced: AtomicU64,
     late: AtomicU64,
@@ -99,6 +107,8 @@ pub fn torture(
         outdated: zero(),
         own_outdated: zero(),
         own: zero(),
+        notes: zero(),
+        slowest_hit: zero(),
         commits: zero(),
         synced: zero(),
         late: zero(),
@@ -124,6 +134,9 @@ pub fn torture(
             all.push(scope.spawn(move || run.write_through(number)));
         }
         all.push(scope.spawn(|| run.sync()));
+        if amount.footprints && kind == Kind::Mariadb {
+            all.push(scope.spawn(|| run.attack()));
+        }
         if amount.faults {
             all.push(scope.spawn(|| run.disturb()));
         }
@@ -191,7 +204,9 @@ impl Run<'_> {
         known: &[(usize, u64)],
     ) -> Result<bool, String> {
         let target = format!("/p/{page}");
+        let asked = Stopwatch::start();
         let Some(response) = self.ask(visitor, &Request::get(&target))? else { return Ok(false) };
+        let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
         let text = response.text();
         if response.status != 200 {
             return Err(format!("torture: {target}: {} {text}", response.status));
@@ -199,6 +214,7 @@ impl Run<'_> {
         self.answers.fetch_add(1, SeqCst);
         if response.header("cache-status").is_some_and(|status| status.contains("; hit")) {
             self.hits.fetch_add(1, SeqCst);
+            self.slowest_hit.fetch_max(took, SeqCst);
         }
         let shown = |item: usize| {
             let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
@@ -249,6 +265,34 @@ impl Run<'_> {
             if self.is_less(&mut visitor, page, &[(item, now)])? {
                 self.own_outdated.fetch_add(1, SeqCst);
             }
+        }
+        Ok(())
+    }
+
+    /// Sends searches and notes that are slow to compare. After each note, the search that finds it must.
+    fn attack(&self) -> Result<(), String> {
+        let mut visitor = self.visitor();
+        for note in 0..NOTES {
+            for search in 1..=SEARCHES {
+                if self.is_over() {
+                    return Ok(());
+                }
+                self.ask(&mut visitor, &Request::get(&format!("/s/{search}")))?;
+            }
+            let found = self.ask(&mut visitor, &Request::get("/s/0"))?;
+            let Some(response) = self.ask(&mut visitor, &Request::form("/c/", ""))? else {
+                continue;
+            };
+            if found.is_none() || self.is_late(&response) {
+                continue;
+            }
+            let now: u64 = response.text().parse().map_err(|_| format!("/c/: note {note}"))?;
+            let Some(found) = self.ask(&mut visitor, &Request::get("/s/0"))? else { continue };
+            if found.text().parse::<u64>().is_ok_and(|found| found < now) {
+                self.own_outdated.fetch_add(1, SeqCst);
+            }
+            self.notes.fetch_add(1, SeqCst);
+            sleep(NOTE_EVERY);
         }
         Ok(())
     }
@@ -322,7 +366,8 @@ impl Run<'_> {
         let line = format!(
             "torture by the database {:>7} answers, {} from memory; {} transactions, {} times known \
              to be applied, {} writes through Pagewell; {} renders, {} not stored; {} cuts, {} late; \
-             {} times killed, {} pages taken up; {} outdated, {} outdated for their writer; leases {}",
+             {} times killed, {} pages taken up; {} slow notes, the slowest hit {} ms; {} outdated, {} outdated \
+             for their writer; leases {}",
             get(&self.answers),
             get(&self.hits),
             get(&self.commits),
@@ -334,6 +379,8 @@ impl Run<'_> {
             get(&self.late),
             get(&self.deaths),
             get(&self.restored),
+            get(&self.notes),
+            get(&self.slowest_hit) / 1_000,
             get(&self.outdated),
             get(&self.own_outdated),
             lease_check.as_str(),

@@ -6,6 +6,8 @@
 //! | `GET /p/K` | the page K: `id=n` of each of its items, as the database has them now |
 //! | `GET /k/K` | the page K of the item K, without asking the database |
 //! | `POST /w/I` | the item I is one more; the answer is how many |
+//! | `GET /s/K` | the number of notes that a search finds |
+//! | `POST /c/` | one more long note; the answer is how many the search 0 finds |
 //! | `POST /sync` | nothing |
 //!
 //! It is held a little before it answers with a page, now and then: so that changes come between.
@@ -24,6 +26,8 @@ use std::time::Duration;
 
 const LINE_BYTES: u64 = 16 << 10;
 const LINES: usize = 100;
+/// The letters of a note.
+const NOTE_LETTERS: usize = 60_000;
 
 /// How the server in front knows which page is made from what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,8 +138,11 @@ fn serve_scripts(shared: &OriginState, mut stream: TcpStream) {
     let mut sql = None;
     while let Ok(Some(request)) = ScriptRequest::read(&mut stream) {
         let (method, path) = (request.param("REQUEST_METHOD"), request.param("REQUEST_URI"));
-        let page = path.strip_prefix("/p/").and_then(|rest| rest.parse::<usize>().ok());
-        let statements = page.map_or_else(Vec::new, |page| vec![statement(shared, page)]);
+        let number =
+            |start: &str| path.strip_prefix(start).and_then(|rest| rest.parse::<usize>().ok());
+        let page = number("/p/").map(|page| statement(shared, page));
+        let statements: Vec<String> =
+            page.or_else(|| number("/s/").map(search)).into_iter().collect();
         let answer = answer(shared, &mut sql, method, path);
         let response = match answer.as_deref().map(|answer| answer.split_once("\r\n\r\n")) {
             Ok(Some((_, body))) => format!("Content-Type: text/plain\r\n\r\n{body}"),
@@ -157,6 +164,14 @@ fn statement(shared: &OriginState, page: usize) -> String {
         _ => items.map(|item| format!("(id >= {item} AND id < {})", item + 1)).join(" OR "),
     };
     format!("SELECT id, n FROM item WHERE {condition}")
+}
+
+/// The statement of a search: the number of notes with a text. The first finds every note; the others find none, and
+/// were slow to compare with one.
+fn search(number: usize) -> String {
+    let letters = if number == 0 { String::new() } else { "a".repeat(1_400) };
+    let end = if number == 0 { String::new() } else { number.to_string() };
+    format!("SELECT 0, COUNT(*) FROM note WHERE body LIKE '%{letters}ab{end}%'")
 }
 
 /// The method and the path of the next request; its content is passed over.
@@ -204,7 +219,18 @@ fn answer(
         return Ok(stored(&format!("\"item:{page}\", \"items\""), &format!("page {page}")));
     }
     let mut body = String::new();
-    if let (Some(item), "POST") = (number("/w/"), method) {
+    if let (Some(found), "GET") = (number("/s/"), method) {
+        let mut own = connection()?;
+        let found = own.numbers(&search(found))?;
+        *sql = Some(own);
+        body = found.first().map(|(_, n)| n.to_string()).unwrap_or_default();
+    } else if (path, method) == ("/c/", "POST") {
+        let mut own = connection()?;
+        own.run(&format!("INSERT INTO note (body) VALUES ('{}b')", "a".repeat(NOTE_LETTERS)))?;
+        let now = own.numbers(&search(0))?;
+        *sql = Some(own);
+        body = now.first().map(|(_, n)| n.to_string()).unwrap_or_default();
+    } else if let (Some(item), "POST") = (number("/w/"), method) {
         let mut own = connection()?;
         own.run(&format!("UPDATE item SET n = n + 1 WHERE id = {item}"))?;
         let now = own.numbers(&format!("SELECT id, n FROM item WHERE id = {item}"))?;

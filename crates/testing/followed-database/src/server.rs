@@ -111,6 +111,7 @@ fn mariadb(dir: PrivateDir, items: usize) -> Result<MariaDb, String> {
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, n BIGINT UNSIGNED NOT NULL);
          CREATE TABLE other (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, item INT UNSIGNED,
              body VARCHAR(100));
+         CREATE TABLE note (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, body MEDIUMTEXT);
          INSERT INTO item SELECT seq, 1 FROM {};",
         numbers(0, items.saturating_sub(1) as u64)
     );
