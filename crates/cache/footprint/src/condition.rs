@@ -4,9 +4,12 @@
 //! not affect the result. Where it answers [`Match::Yes`] or [`Match::No`], the answer is the database's.
 //! Comparisons with NULL satisfy nothing, also when they are negated. Not here: the statement.
 
-use crate::compare::{Comparison, Constant, Match, Pattern, ValueKey, moment};
+use crate::budget::MatchBudget;
+use crate::compare::{Comparison, Constant, Match, ValueKey, moment};
+use crate::pattern::Pattern;
 use crate::row::{SqlRow, SqlValue};
 use crate::schema::Columns;
+use crate::value_text::ValueText;
 use std::cmp::Ordering;
 
 /// The constants of a test. A condition has their positions, so that all statements of one shape share it.
@@ -121,27 +124,44 @@ impl Condition {
         }
     }
 
-    /// Whether the row satisfies the condition.
-    pub fn matches(&self, row: &SqlRow<'_>, operands: &[Operand]) -> Match {
+    /// Whether the row satisfies the condition; [`Match::Maybe`] if the budget is spent.
+    pub fn matches(
+        &self,
+        row: &SqlRow<'_>,
+        operands: &[Operand],
+        budget: &mut MatchBudget,
+    ) -> Match {
+        if budget.is_spent() {
+            return Match::Maybe;
+        }
+        budget.spend(1);
         match self {
             Condition::Always => Match::Yes,
             Condition::Never => Match::No,
-            Condition::Atom(atom) => atom.matches(row.get(atom.column), operands),
+            Condition::Atom(atom) => atom.matches(row, operands, budget),
             Condition::All(all) => {
                 let mut least = Match::Yes;
                 for condition in all {
-                    least = least.min(condition.matches(row, operands));
-                    if least == Match::No {
+                    least = least.min(condition.matches(row, operands, budget));
+                    if least == Match::No || budget.is_spent() {
                         break;
                     }
                 }
                 least
             }
-            Condition::Any(any) => any
-                .iter()
-                .map(|condition| condition.matches(row, operands))
-                .max()
-                .unwrap_or(Match::No),
+            Condition::Any(any) => {
+                let mut most = Match::No;
+                for condition in any {
+                    most = most.max(condition.matches(row, operands, budget));
+                    if most == Match::Yes {
+                        break;
+                    }
+                    if budget.is_spent() {
+                        return Match::Maybe;
+                    }
+                }
+                most
+            }
         }
     }
 
@@ -186,17 +206,17 @@ impl Condition {
 }
 
 impl Atom {
-    fn matches(&self, value: &SqlValue<'_>, operands: &[Operand]) -> Match {
-        let text = match value {
+    fn matches(&self, row: &SqlRow<'_>, operands: &[Operand], budget: &mut MatchBudget) -> Match {
+        let text = match row.get(self.column) {
             SqlValue::Unknown => return Match::Maybe,
             SqlValue::Null => return Match::from(self.test == Test::Null && !self.is_negated),
-            SqlValue::Text(text) => text.as_ref(),
+            SqlValue::Text(text) => row.text(self.column, text),
         };
         let is_match = match self.part {
-            None => self.test.matches(text, operands),
-            Some(part) => {
-                part.of(text).map_or(Match::Maybe, |number| self.test.matches(number, operands))
-            }
+            None => self.test.matches(text, operands, budget),
+            Some(part) => part.of(text.as_str()).map_or(Match::Maybe, |number| {
+                self.test.matches(ValueText::new(number), operands, budget)
+            }),
         };
         if self.is_negated { !is_match } else { is_match }
     }
@@ -224,21 +244,27 @@ impl Slot {
 }
 
 impl Test {
-    fn matches(&self, text: &str, operands: &[Operand]) -> Match {
+    fn matches(
+        &self,
+        text: ValueText<'_>,
+        operands: &[Operand],
+        budget: &mut MatchBudget,
+    ) -> Match {
         match self {
-            Test::In(slot) => slot.of(operands).has(text),
+            Test::In(slot) => slot.of(operands).has(text, budget),
             Test::Range { low, high } => {
-                let inside = |end: &Option<RangeEnd>, outside: Ordering| {
-                    end.as_ref().map_or(Match::Yes, |end| end.matches(text, outside, operands))
+                let mut inside = |end: &Option<RangeEnd>, outside: Ordering| {
+                    let end = end.as_ref();
+                    end.map_or(Match::Yes, |end| end.matches(text, outside, operands, budget))
                 };
                 inside(low, Ordering::Less).min(inside(high, Ordering::Greater))
             }
             Test::Like(slot) => match slot.of(operands) {
-                Operand::Pattern(pattern) => pattern.matches(text),
+                Operand::Pattern(pattern) => pattern.matches(text, budget),
                 Operand::One(_) | Operand::Integers(_) | Operand::Constants(_) => Match::Maybe,
             },
             // MariaDB: `IS NULL` is true for a date of zeros, which frameworks write for "none".
-            Test::Null if text.starts_with("0000-00-00") => Match::Maybe,
+            Test::Null if text.as_str().starts_with("0000-00-00") => Match::Maybe,
             Test::Null => Match::No,
         }
     }
@@ -254,7 +280,7 @@ impl Operand {
             Operand::One(constant) => text(constant),
             Operand::Integers(all) => all.len() * (size_of::<i64>() + PLACE_BYTES),
             Operand::Constants(all) => all.iter().map(text).sum(),
-            Operand::Pattern(_) => PLACE_BYTES + size_of::<Pattern>(),
+            Operand::Pattern(pattern) => PLACE_BYTES + size_of::<Pattern>() + pattern.heap_bytes(),
         }
     }
 
@@ -296,22 +322,33 @@ impl Operand {
     }
 
     /// Whether the text is one of the constants.
-    fn has(&self, text: &str) -> Match {
-        let equals = |constant: &Constant| match constant.compare(text) {
-            Comparison::Is(order) => Match::from(order == Ordering::Equal),
-            Comparison::Differs => Match::No,
-            Comparison::Unknown => Match::Maybe,
-        };
+    fn has(&self, text: ValueText<'_>, budget: &mut MatchBudget) -> Match {
+        let equals =
+            |constant: &Constant, budget: &mut MatchBudget| match constant.compare(text, budget) {
+                Comparison::Is(order) => Match::from(order == Ordering::Equal),
+                Comparison::Differs => Match::No,
+                Comparison::Unknown => Match::Maybe,
+            };
         match self {
-            Operand::One(constant) => equals(constant),
-            Operand::Integers(integers) => match text.parse::<i128>() {
+            Operand::One(constant) => equals(constant, budget),
+            Operand::Integers(integers) => match text.as_str().parse::<i128>() {
                 Ok(number) => {
                     integers.binary_search_by(|own| i128::from(*own).cmp(&number)).is_ok().into()
                 }
                 Err(_) => Match::Maybe,
             },
             Operand::Constants(constants) => {
-                constants.iter().map(equals).max().unwrap_or(Match::No)
+                let mut most = Match::No;
+                for constant in constants {
+                    most = most.max(equals(constant, budget));
+                    if most == Match::Yes {
+                        break;
+                    }
+                    if budget.is_spent() {
+                        return Match::Maybe;
+                    }
+                }
+                most
             }
             Operand::Pattern(_) => Match::Maybe,
         }
@@ -332,9 +369,15 @@ impl Operand {
 }
 
 impl RangeEnd {
-    fn matches(&self, text: &str, outside: Ordering, operands: &[Operand]) -> Match {
+    fn matches(
+        &self,
+        text: ValueText<'_>,
+        outside: Ordering,
+        operands: &[Operand],
+        budget: &mut MatchBudget,
+    ) -> Match {
         let Operand::One(value) = self.value.of(operands) else { return Match::Maybe };
-        match value.compare(text) {
+        match value.compare(text, budget) {
             Comparison::Is(Ordering::Equal) => self.is_included.into(),
             Comparison::Is(order) => (order != outside).into(),
             Comparison::Differs | Comparison::Unknown => Match::Maybe,

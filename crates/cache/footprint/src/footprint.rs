@@ -13,6 +13,7 @@
 //!
 //! Not here: how statements are read, and whether other tables have partners of the row.
 
+use crate::budget::MatchBudget;
 use crate::compare::{Constant, Match};
 use crate::condition::{Atom, Condition, Operand, Slot, Test};
 use crate::literal::Literal;
@@ -25,7 +26,8 @@ use std::sync::Arc;
 pub struct Reads {
     /// Shared by all statements of the same shape.
     pub(crate) form: Arc<ReadsForm>,
-    pub(crate) operands: Box<[Operand]>,
+    /// Shared with those who test a row without a lock of the index.
+    pub(crate) operands: Arc<[Operand]>,
 }
 
 /// The reads of all statements of a shape: everything but the constants.
@@ -151,7 +153,21 @@ impl Reads {
     /// Whether a changed row touches one of the footprints. Partners are not looked at.
     #[must_use]
     pub fn touched_by(&self, event: &RowEvent<'_>) -> bool {
-        self.footprints().any(|own| own.table == event.table && own.touch(event).is_some())
+        self.touched_within(event, &mut MatchBudget::new(u64::MAX))
+    }
+
+    /// The same within a budget. A row whose budget is spent touches every footprint of its table.
+    #[must_use]
+    pub fn touched_within(&self, event: &RowEvent<'_>, budget: &mut MatchBudget) -> bool {
+        budget.spend(1);
+        let mut of_table = self.footprints().filter(|own| own.table == event.table);
+        of_table.any(|own| budget.is_spent() || own.touch_within(event, budget).is_some())
+    }
+
+    /// Whether a changed row may have to have partners to affect the result.
+    #[must_use]
+    pub fn has_partners(&self) -> bool {
+        self.form.blocks.iter().flat_map(|block| &block.tables).any(|own| !own.partners.is_empty())
     }
 
     /// Whether the result depends on the time of day.
@@ -196,7 +212,7 @@ impl Reads {
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
         let slot = u16::try_from(self.operands.len()).map(Slot);
         let (Some(constants), Ok(slot)) = (constants, slot) else { return Narrowing::Nothing };
-        let mut operands = std::mem::take(&mut self.operands).into_vec();
+        let mut operands = self.operands.to_vec();
         operands.push(Operand::of(constants));
         self.operands = operands.into();
         let atom = Atom { column, part: None, test: Test::In(slot), is_negated: false };
@@ -270,8 +286,8 @@ impl TableReads {
 
 impl Footprint<'_> {
     /// Whether a row satisfies the condition.
-    pub(crate) fn matches(&self, row: &SqlRow<'_>) -> Match {
-        self.reads.condition.matches(row, self.operands)
+    pub(crate) fn matches(&self, row: &SqlRow<'_>, budget: &mut MatchBudget) -> Match {
+        self.reads.condition.matches(row, self.operands, budget)
     }
 
     /// The columns that it reads: an update of other columns does not touch it.
@@ -284,7 +300,16 @@ impl Footprint<'_> {
     /// Whether a changed row of this table touches the footprint. Partners are not looked at.
     #[must_use]
     pub fn touch(&self, event: &RowEvent<'_>) -> Option<FootprintTouch> {
-        let mut matches = event.images().map(|row| self.matches(row));
+        self.touch_within(event, &mut MatchBudget::new(u64::MAX))
+    }
+
+    /// The same within a budget.
+    pub(crate) fn touch_within(
+        &self,
+        event: &RowEvent<'_>,
+        budget: &mut MatchBudget,
+    ) -> Option<FootprintTouch> {
+        let mut matches = event.images().map(|row| self.matches(row, budget));
         let (first, second) = (matches.next()?, matches.next());
         if first.max(second.unwrap_or(first)) == Match::No {
             return None;

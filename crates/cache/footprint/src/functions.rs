@@ -5,6 +5,9 @@
 //! of the session, of locks and of files are not listed either, nor those that only one of the two servers
 //! has: on the other, a stored function may have the name.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The things that the result of a function depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
@@ -18,18 +21,24 @@ pub(crate) enum Function {
 
 /// Looks up a function by its name.
 pub(crate) fn known(name: &str) -> Option<Function> {
-    let name = name.to_ascii_lowercase();
-    let has = |list: &str| list.split_ascii_whitespace().any(|known| known == name);
-    if has(ARGUMENTS) {
-        Some(Function::Arguments)
-    } else if has(CLOCK) {
-        Some(Function::Clock)
-    } else if has(CHANCE) {
-        Some(Function::Chance)
-    } else {
-        None
+    if name.len() > NAME_BYTES_MAX {
+        return None;
     }
+    KNOWN.get(name.to_ascii_lowercase().as_str()).copied()
 }
+
+/// The functions by their names: a statement may have tens of thousands of words.
+static KNOWN: LazyLock<HashMap<&str, Function>> = LazyLock::new(|| {
+    let lists =
+        [(CHANCE, Function::Chance), (CLOCK, Function::Clock), (ARGUMENTS, Function::Arguments)];
+    let names = |(list, function): (&'static str, Function)| {
+        list.split_ascii_whitespace().map(move |name| (name, function))
+    };
+    lists.into_iter().flat_map(names).collect()
+});
+
+/// The longest name, in bytes, and more.
+const NAME_BYTES_MAX: usize = 32;
 
 const CLOCK: &str = "
     curdate current_date current_time current_timestamp curtime localtime localtimestamp now sysdate

@@ -1,21 +1,22 @@
 //! From a changed row to the statements that it touches, without testing every statement.
 //!
-//! Each footprint is found in one way, its *access path*: by the values of one column, if a row must
-//! have one of them, or by the list of those that have no such column. Among several columns the one is chosen whose
-//! lists are shortest now, so that a status or a type, which thousands of statements compare with the same
-//! value, is used only if there is nothing else.
+//! Each footprint is found in one way, its *access path*: by the values of one column, if a row must have one of them,
+//! or by the list of those that have no such column. Among several columns the one with the shortest lists now is
+//! chosen: a status, which thousands of statements compare with the same value, only if there is nothing else.
 //!
 //! Statements that differ in a bound alone are found as a group (`groups`), and the row touches the nearest of them.
 //!
 //! Invariant: a statement that a row touches is found by the row before or by the row after; a value that is
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
+//! The caller tests what is found ([`Candidate`]), after it has released its lock of the index.
 //! Not here: which pages use a statement, and the join check.
 
 mod groups;
 mod lists;
 
 use self::groups::Groups;
-use self::lists::{StatementLists, ValuePlaces};
+use self::lists::{StatementLists, StatementSet, ValuePlaces};
+use crate::budget::MatchBudget;
 use crate::compare::{self, ValueKey};
 use crate::condition::Condition;
 use crate::footprint::{Footprint, Reads};
@@ -23,7 +24,7 @@ use crate::nearest::{NearestLookup, RowInGroup};
 use crate::row::{RowEvent, SqlRow, SqlValue};
 use crate::schema::{ColumnKey, Columns, SqlSchema, TableId};
 use hashbrown::HashTable;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct Index {
     tables: HashMap<TableId, TableIndex>,
     lists: StatementLists,
     groups: Groups,
+    /// The memory of all reads, see [`Reads::heap_bytes`].
+    heap_bytes: usize,
     /// Draws the seed of the values' hashes.
     hasher: RandomState,
 }
@@ -81,6 +84,50 @@ pub struct FoundStatements {
     pub nearest: Vec<NearestLookup>,
 }
 
+/// The values of a changed row, in the form in which an index finds statements by them.
+#[derive(Debug)]
+pub struct RowKeys(Vec<Vec<RowKey>>);
+
+#[derive(Debug)]
+enum RowKey {
+    /// No statement is found by it.
+    None,
+    /// Those are found that have this hash.
+    Hash(u64),
+    /// All statements of the column are found.
+    Any,
+}
+
+/// A statement or group that a changed row may touch.
+#[derive(Debug)]
+pub enum Candidate {
+    /// A statement with its reads.
+    Statement(StatementId, Reads),
+    /// Statements that differ in a bound alone.
+    Group(CandidateGroup),
+}
+
+/// Statements that differ in a bound alone.
+#[derive(Debug)]
+pub struct CandidateGroup {
+    group: u32,
+    /// The reads of one of them.
+    reads: Reads,
+}
+
+impl CandidateGroup {
+    /// Where a row before or after a change is in the group.
+    #[must_use]
+    pub fn place(
+        &self,
+        schema: &SqlSchema,
+        row: &SqlRow<'_>,
+        budget: &mut MatchBudget,
+    ) -> RowInGroup {
+        self.reads.nearest(schema, self.group, row, budget)
+    }
+}
+
 /// The paths of a statement's footprints, in order: the column, or [`Paths::REST`]. Few of them need no memory
 /// of their own.
 #[derive(Debug)]
@@ -93,7 +140,7 @@ enum Paths {
 #[derive(Debug, Default)]
 struct TableIndex {
     by_value: HashMap<(u16, Columns), ValuePlaces>,
-    rest: HashMap<Columns, Vec<StatementId>>,
+    rest: HashMap<Columns, StatementSet>,
 }
 
 impl Paths {
@@ -148,6 +195,7 @@ impl Index {
             tables: HashMap::new(),
             lists: StatementLists::default(),
             groups: Groups::default(),
+            heap_bytes: 0,
             hasher: RandomState::new(),
         }
     }
@@ -162,6 +210,7 @@ impl Index {
             return id;
         }
         let reads = reads();
+        self.heap_bytes += reads.heap_bytes();
         let id = self.free.pop().unwrap_or_else(|| {
             self.statements.push(None);
             StatementId(u32::try_from(self.statements.len() - 1).unwrap_or(u32::MAX))
@@ -181,6 +230,7 @@ impl Index {
             return;
         }
         if let Some(Entry { key, reads, paths, .. }) = self.statements[id.0 as usize].take() {
+            self.heap_bytes -= reads.heap_bytes();
             if let Ok(found) = self.by_key.find_entry(hash_of(key), |own| *own == id) {
                 found.remove();
             }
@@ -219,6 +269,12 @@ impl Index {
         Some(places.iter().take(count).flatten().map(|entry| (entry.key, &entry.reads)))
     }
 
+    /// The memory of the statements, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.heap_bytes
+    }
+
     /// The number of statements.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -231,6 +287,93 @@ impl Index {
         self.by_key.is_empty()
     }
 
+    /// What the index needs of a changed row to find statements. Made without a lock of the index: a row may be long.
+    #[must_use]
+    pub fn keys_of(schema: &SqlSchema, hasher: &RandomState, event: &RowEvent<'_>) -> RowKeys {
+        let mut budget = MatchBudget::new(u64::MAX);
+        let columns = &schema.table(event.table).columns;
+        let of_image = |row: &SqlRow<'_>| {
+            let mut keys = Vec::with_capacity(columns.len());
+            for (at, column) in (0..).zip(columns) {
+                keys.push(match row.get(at) {
+                    SqlValue::Text(text) => {
+                        let key = compare::key(column.kind, row.text(at, text), &mut budget);
+                        key.map_or(RowKey::Any, |key| RowKey::Hash(hasher.hash_one(&key)))
+                    }
+                    // No constant is equal to NULL.
+                    SqlValue::Null => RowKey::None,
+                    SqlValue::Unknown => RowKey::Any,
+                });
+            }
+            keys
+        };
+        RowKeys(event.images().map(of_image).collect())
+    }
+
+    /// Draws the seed of the values' hashes, for [`Index::keys_of`].
+    #[must_use]
+    pub fn hasher(&self) -> &RandomState {
+        &self.hasher
+    }
+
+    /// The statements and groups that a changed row may touch, in any order, some more than once.
+    #[must_use]
+    pub fn candidates(&self, event: &RowEvent<'_>, keys: &RowKeys) -> Vec<StatementId> {
+        let Some(table) = self.tables.get(&event.table) else { return Vec::new() };
+        let may_touch = |read: &Columns| {
+            let is_update = event.before.is_some() && event.after.is_some();
+            !is_update || !event.changed.intersection(*read).is_empty()
+        };
+        let mut candidates: Vec<StatementId> = Vec::new();
+        for (_, ids) in table.rest.iter().filter(|(read, _)| may_touch(read)) {
+            candidates.extend(ids.iter());
+        }
+        for ((column, _), index) in table.by_value.iter().filter(|((_, read), _)| may_touch(read)) {
+            for image in &keys.0 {
+                match image.get(usize::from(*column)) {
+                    Some(RowKey::Hash(hash)) => index.find(*hash, &self.lists, &mut candidates),
+                    Some(RowKey::None) => {}
+                    Some(RowKey::Any) | None => index.all(&self.lists, &mut candidates),
+                }
+            }
+        }
+        candidates
+    }
+
+    /// What must be tested for a statement or group; `None` if it is gone.
+    #[must_use]
+    pub fn candidate(&self, id: StatementId) -> Option<Candidate> {
+        match Groups::of_id(id) {
+            Some(group) => {
+                let reads = self.groups.get(group)?.reads.clone();
+                Some(Candidate::Group(CandidateGroup { group, reads }))
+            }
+            None => Some(Candidate::Statement(id, self.reads(id)?.clone())),
+        }
+    }
+
+    /// The statements of a group that a changed row may touch. `rows` are the result of the look-up, if they are known
+    /// to be rows of the state right after the transaction of the change.
+    #[must_use]
+    pub fn within(&self, lookup: &NearestLookup, rows: Option<&[SqlRow<'_>]>) -> Vec<StatementId> {
+        let Some(group) = self.groups.get(lookup.group) else { return Vec::new() };
+        group.within(lookup.bounds(rows)).collect()
+    }
+
+    /// All statements of a group.
+    #[must_use]
+    pub fn members(&self, group: &CandidateGroup) -> Vec<StatementId> {
+        let group = self.groups.get(group.group);
+        group.map(|group| group.within(0..=u64::MAX).collect()).unwrap_or_default()
+    }
+
+    /// Whether a group has statements that a row with this look-up may touch.
+    #[must_use]
+    pub fn has_bounds(&self, lookup: &NearestLookup) -> bool {
+        let group = self.groups.get(lookup.group);
+        group.is_some_and(|group| group.within(lookup.side()).next().is_some())
+    }
+
     /// The statements that a changed row touches, before the join check, without look-ups.
     #[must_use]
     pub fn touched(&self, event: &RowEvent<'_>) -> BTreeSet<StatementId> {
@@ -239,22 +382,39 @@ impl Index {
         touched
     }
 
-    /// The statements that a changed row touches, before the join check, and the groups that it touches in part.
+    /// The statements that a changed row touches, before the join check, and the groups that it touches in part: all
+    /// steps at once, for a caller without a lock.
     #[must_use]
     pub fn find_touched(&self, event: &RowEvent<'_>) -> FoundStatements {
-        let mut found = FoundStatements::default();
-        for id in self.candidates(event) {
-            match Groups::of_id(id) {
-                Some(group) => self.find_in_group(event, group, &mut found),
-                None if self.is_touched(id, event) => drop(found.touched.insert(id)),
-                None => {}
+        let (mut found, mut budget) = (FoundStatements::default(), MatchBudget::of_row());
+        let mut open = self.candidates(event, &Index::keys_of(&self.schema, &self.hasher, event));
+        while let Some(id) = open.pop() {
+            match self.candidate(id) {
+                Some(Candidate::Statement(id, reads))
+                    if reads.touched_within(event, &mut budget) =>
+                {
+                    found.touched.insert(id);
+                }
+                Some(Candidate::Group(group)) => {
+                    for row in event.images() {
+                        match group.place(&self.schema, row, &mut budget) {
+                            RowInGroup::Outside => {}
+                            RowInGroup::Unknown => open.extend(self.members(&group)),
+                            RowInGroup::Nearest(lookup) => {
+                                if self.has_bounds(&lookup) && !found.nearest.contains(&lookup) {
+                                    found.nearest.push(lookup);
+                                }
+                            }
+                        }
+                    }
+                }
+                Some(Candidate::Statement(..)) | None => {}
             }
         }
         found
     }
 
-    /// The statements of a group that a changed row touches. `rows` are the result of the look-up, if they are known to
-    /// be rows of the state right after the transaction of the change.
+    /// The statements of a group that a changed row touches, see [`Index::within`].
     #[must_use]
     pub fn nearest(
         &self,
@@ -262,82 +422,22 @@ impl Index {
         lookup: &NearestLookup,
         rows: Option<&[SqlRow<'_>]>,
     ) -> Vec<StatementId> {
-        let Some(group) = self.groups.get(lookup.group) else { return Vec::new() };
-        let found = group.within(lookup.bounds(rows));
-        found.filter(|id| self.is_touched(*id, event)).collect()
+        let mut within = self.within(lookup, rows);
+        within.retain(|id| self.reads(*id).is_some_and(|reads| reads.touched_by(event)));
+        within
     }
 
-    fn is_touched(&self, id: StatementId, event: &RowEvent<'_>) -> bool {
-        self.reads(id).is_some_and(|reads| reads.touched_by(event))
-    }
-
-    /// Finds what a changed row touches in a group.
-    fn find_in_group(&self, event: &RowEvent<'_>, at: u32, found: &mut FoundStatements) {
-        let Some(group) = self.groups.get(at) else { return };
-        for row in event.images() {
-            match group.reads.nearest(&self.schema, at, row) {
-                RowInGroup::Outside => {}
-                RowInGroup::Unknown => {
-                    let all = group.within(0..=u64::MAX);
-                    found.touched.extend(all.filter(|id| self.is_touched(*id, event)));
-                }
-                RowInGroup::Nearest(lookup) => {
-                    let has_bounds = group.within(lookup.side()).next().is_some();
-                    if has_bounds && !found.nearest.contains(&lookup) {
-                        found.nearest.push(lookup);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The statements and groups that a changed row may touch.
-    fn candidates(&self, event: &RowEvent<'_>) -> Vec<StatementId> {
-        let Some(table) = self.tables.get(&event.table) else { return Vec::new() };
-        let may_touch = |read: &Columns| {
-            let is_update = event.before.is_some() && event.after.is_some();
-            !is_update || !event.changed.intersection(*read).is_empty()
-        };
-        let mut candidates: Vec<StatementId> = Vec::new();
-        for (_, ids) in table.rest.iter().filter(|(read, _)| may_touch(read)) {
-            candidates.extend_from_slice(ids);
-        }
-        for ((column, _), index) in table.by_value.iter().filter(|((_, read), _)| may_touch(read)) {
-            let kind = self.schema.table(event.table).columns[usize::from(*column)].kind;
-            for row in event.images() {
-                let key = match row.get(*column) {
-                    SqlValue::Text(text) => compare::key(kind, text),
-                    // No constant is equal to NULL.
-                    SqlValue::Null => continue,
-                    SqlValue::Unknown => None,
-                };
-                match key {
-                    Some(key) => index.find(self.value(&key), &self.lists, &mut candidates),
-                    None => index.all(&self.lists, &mut candidates),
-                }
-            }
-        }
-        candidates.sort_unstable();
-        candidates.dedup();
-        candidates
-    }
-
-    /// All statements that read a table: for a change of the whole table.
+    /// All statements that read a table, in any order, some more than once: for a change of the whole table.
     #[must_use]
-    pub fn of_table(&self, table: TableId) -> BTreeSet<StatementId> {
-        let Some(table) = self.tables.get(&table) else { return BTreeSet::new() };
-        let mut all: Vec<StatementId> = table.rest.values().flatten().copied().collect();
+    pub fn of_table(&self, table: TableId) -> Vec<StatementId> {
+        let Some(table) = self.tables.get(&table) else { return Vec::new() };
+        let mut all: Vec<StatementId> = table.rest.values().flat_map(StatementSet::iter).collect();
         table.by_value.values().for_each(|index| index.all(&self.lists, &mut all));
-        let (mut statements, mut groups) = (BTreeSet::new(), BTreeSet::new());
-        for id in all {
-            match Groups::of_id(id) {
-                Some(group) => drop(groups.insert(group)),
-                None => drop(statements.insert(id)),
-            }
-        }
+        let groups: HashSet<u32> = all.iter().filter_map(|id| Groups::of_id(*id)).collect();
+        all.retain(|id| Groups::of_id(*id).is_none());
         let groups = groups.into_iter().filter_map(|group| self.groups.get(group));
-        statements.extend(groups.flat_map(|group| group.within(0..=u64::MAX)));
-        statements
+        all.extend(groups.flat_map(|group| group.within(0..=u64::MAX)));
+        all
     }
 
     /// Adds a new statement wherever its footprints are found, and returns how.
@@ -378,11 +478,11 @@ impl Index {
         let table = self.tables.entry(footprint.table).or_default();
         match path {
             Path::Group => {}
-            Path::Rest => table.rest.entry(footprint.read()).or_default().push(id),
+            Path::Rest => table.rest.entry(footprint.read()).or_default().insert(id),
             Path::Column(column) => {
                 let index = table.by_value.entry((column, footprint.read())).or_default();
-                for key in keys(footprint, column) {
-                    index.insert(self.hasher.hash_one(&key), id, &mut self.lists);
+                for hash in hashes(&self.hasher, footprint, column) {
+                    index.insert(hash, id, &mut self.lists);
                 }
             }
         }
@@ -395,9 +495,7 @@ impl Index {
             Path::Group => {}
             Path::Rest => {
                 let Some(ids) = table.rest.get_mut(&footprint.read()) else { return };
-                if let Some(at) = ids.iter().rposition(|own| *own == id) {
-                    ids.swap_remove(at);
-                }
+                ids.remove(id);
                 if ids.is_empty() {
                     table.rest.remove(&footprint.read());
                 }
@@ -405,8 +503,8 @@ impl Index {
             Path::Column(column) => {
                 let place = (column, footprint.read());
                 let Some(index) = table.by_value.get_mut(&place) else { return };
-                for key in keys(footprint, column) {
-                    index.remove(self.hasher.hash_one(&key), id, &mut self.lists);
+                for hash in hashes(&self.hasher, footprint, column) {
+                    index.remove(hash, id, &mut self.lists);
                 }
                 if index.is_empty() {
                     table.by_value.remove(&place);
@@ -437,10 +535,15 @@ impl Index {
     }
 }
 
-/// The values that a row must have one of in a column, for a footprint that is found by that column.
-fn keys(footprint: Footprint<'_>, column: u16) -> Vec<ValueKey> {
+/// The hashes of the values that a row must have one of in a column, for a footprint that is found by that column.
+/// A value that is not distinct from another is left out: a statement is in each list once.
+fn hashes(hasher: &RandomState, footprint: Footprint<'_>, column: u16) -> Vec<u64> {
     let slot = footprint.reads.condition.constants(column);
-    slot.and_then(|slot| slot.of(footprint.operands).keys()).unwrap_or_default()
+    let keys = slot.and_then(|slot| slot.of(footprint.operands).keys()).unwrap_or_default();
+    let mut hashes: Vec<u64> = keys.iter().map(|key| hasher.hash_one(key)).collect();
+    hashes.sort_unstable_by_key(|hash| lists::lower(*hash));
+    hashes.dedup_by_key(|hash| lists::lower(*hash));
+    hashes
 }
 
 /// The key of a statement that the index has.

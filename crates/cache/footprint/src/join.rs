@@ -9,12 +9,13 @@
 //! known (too many rows, no database) counts as present. The caller does not test a change if a recent one
 //! was forgotten ([`RecentRows::is_complete_after`]). Not here: the look-ups, and how late they are.
 
+use crate::budget::MatchBudget;
 use crate::compare::Match;
 use crate::footprint::{Position, Reads};
 use crate::row::{RowEvent, SqlRow, SqlValue};
 use crate::schema::TableId;
 use change_feed::text::fold_value;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// The rows of a table that have a value in a column.
@@ -28,9 +29,11 @@ pub struct Lookup {
     pub value: Box<str>,
 }
 
-/// The maximum number of rows that are tested for a transaction. Each statement can have many ways from table
-/// to table; beyond this number, partners count as present.
-const STEPS_MAX: usize = 100_000;
+/// The steps for the rows that are tested for a transaction. Each statement can have many ways from table to table;
+/// beyond this number, partners count as present.
+const STEPS_MAX: u64 = 64 << 20;
+/// The steps for a row that is tested, beside those of its comparisons.
+const ROW_STEPS: usize = 64;
 
 /// The maximum memory for the values of remembered rows, in bytes.
 const BYTES_MAX: usize = 8 << 20;
@@ -126,26 +129,32 @@ fn is_number(text: &str) -> bool {
 #[derive(Debug)]
 pub struct PartnerRows<'r> {
     recent: &'r RecentRows,
-    /// `None` if they are not known.
+    /// With the rows before recent changes; `None` if they are not known.
     present: HashMap<Lookup, Option<Arc<[SqlRow<'static>]>>>,
-    missing: Vec<Lookup>,
-    steps: usize,
+    missing: HashSet<Lookup>,
+    budget: MatchBudget,
 }
 
 impl<'r> PartnerRows<'r> {
     /// None yet, beside the rows before recent changes.
     #[must_use]
     pub fn new(recent: &'r RecentRows) -> PartnerRows<'r> {
-        PartnerRows { recent, present: HashMap::new(), missing: Vec::new(), steps: 0 }
+        let budget = MatchBudget::new(STEPS_MAX);
+        PartnerRows { recent, present: HashMap::new(), missing: HashSet::new(), budget }
     }
 
     /// Adds the rows that a look-up found; `None` if it could not be made, or found too many.
     pub fn found(&mut self, lookup: Lookup, rows: Option<Vec<SqlRow<'static>>>) {
-        self.present.insert(lookup, rows.map(Arc::from));
+        // The recent rows are searched once, and not for each statement that asks.
+        let rows = rows.map(|mut rows| {
+            rows.extend(self.recent.find(&lookup).cloned());
+            Arc::from(rows)
+        });
+        self.present.insert(lookup, rows);
     }
 
     /// The look-ups that are needed, and have not been made.
-    pub fn take_missing(&mut self) -> Vec<Lookup> {
+    pub fn take_missing(&mut self) -> HashSet<Lookup> {
         std::mem::take(&mut self.missing)
     }
 
@@ -157,17 +166,16 @@ impl<'r> PartnerRows<'r> {
     ) -> Affects {
         let Some(present) = self.present.get(lookup) else {
             if !self.missing.contains(lookup) {
-                self.missing.push(lookup.clone());
+                self.missing.insert(lookup.clone());
             }
             return Affects::Unfinished;
         };
         // Shared, since the test looks up the partners of partners.
         let Some(present) = present.clone() else { return Affects::Yes };
-        let recent = self.recent;
         let mut most = Affects::No;
-        for row in present.iter().chain(recent.find(lookup)) {
-            self.steps += 1;
-            if self.steps > STEPS_MAX {
+        for row in present.iter() {
+            self.budget.spend(ROW_STEPS);
+            if self.budget.is_spent() {
                 return Affects::Yes;
             }
             most = most.max(test(self, row));
@@ -183,10 +191,15 @@ impl Reads {
     /// Whether a changed row affects the result, as far as its partners are known.
     pub fn affected_by(&self, event: &RowEvent<'_>, partners: &mut PartnerRows<'_>) -> Affects {
         let mut most = Affects::No;
+        if partners.budget.is_spent() {
+            return Affects::Yes;
+        }
         for (block, tables) in self.form.blocks.iter().map(|block| &block.tables).enumerate() {
             for (table, reads) in tables.iter().enumerate() {
                 let at = Position { block, table };
-                if reads.table == event.table && self.at(at).touch(event).is_some() {
+                let is_touched =
+                    |budget: &mut MatchBudget| self.at(at).touch_within(event, budget).is_some();
+                if reads.table == event.table && is_touched(&mut partners.budget) {
                     most = most.max(self.joins_any(at, event, partners));
                 }
                 if most == Affects::Yes {
@@ -205,8 +218,11 @@ impl Reads {
         partners: &mut PartnerRows<'_>,
     ) -> Affects {
         let footprint = self.at(at);
-        let images = event.images().filter(|row| footprint.matches(row) != Match::No);
-        images.map(|row| self.joins(at, row, &mut vec![at], partners)).max().unwrap_or(Affects::No)
+        let joins = |row: &SqlRow<'_>| match footprint.matches(row, &mut partners.budget) {
+            Match::No => Affects::No,
+            Match::Maybe | Match::Yes => self.joins(at, row, &mut vec![at], partners),
+        };
+        event.images().map(joins).max().unwrap_or(Affects::No)
     }
 
     /// Whether a row of one of the tables has all the partners that it needs in tables that are not on the
@@ -231,9 +247,11 @@ impl Reads {
             let other = self.at(partner.other);
             let lookup = Lookup { table: other.table, column: partner.other_column, value };
             way.push(partner.other);
-            let found = partners.any(&lookup, |partners, row| match other.matches(row) {
-                Match::No => Affects::No,
-                Match::Maybe | Match::Yes => self.joins(partner.other, row, way, partners),
+            let found = partners.any(&lookup, |partners, row| {
+                match other.matches(row, &mut partners.budget) {
+                    Match::No => Affects::No,
+                    Match::Maybe | Match::Yes => self.joins(partner.other, row, way, partners),
+                }
             });
             way.pop();
             least = least.min(found);

@@ -10,6 +10,7 @@
 //! all are an error ([`UnknownReads`]). Everything has a limit. Not in this crate: I/O, the clock, pages, and how
 //! statements and rows get here.
 
+mod budget;
 mod cascade;
 mod compare;
 mod condition;
@@ -21,19 +22,22 @@ mod join;
 mod lexer;
 mod literal;
 mod nearest;
+mod pattern;
 pub mod profile;
 mod reader;
 mod row;
 mod saved;
 pub mod schema;
 pub mod sql_text;
+mod value_text;
 
+pub use budget::MatchBudget;
 pub use describe::RowText;
 pub use footprint::{Footprint, FootprintTouch, Narrowing, Reads};
-pub use index::{FoundStatements, Index, StatementId};
+pub use index::{Candidate, CandidateGroup, FoundStatements, Index, RowKeys, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};
-pub use nearest::NearestLookup;
+pub use nearest::{NearestLookup, RowInGroup};
 pub use reader::{StatementReader, UnknownReads, is_logged_engine};
 pub use row::{RowEvent, SqlRow, SqlValue, TableChange};
 pub use saved::{InvalidReads, ReadsLoader};

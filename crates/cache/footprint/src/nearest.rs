@@ -10,6 +10,7 @@
 //! transaction changes is touched ([0096](../../../../docs/decisions/0096-neighbours-of-a-row.md) has the proof). Not
 //! here: the look-up.
 
+use crate::budget::MatchBudget;
 use crate::compare::{Constant, Match, moment};
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
 use crate::footprint::{FirstRows, Position, Reads, ReadsForm, RowOrder, TableReads};
@@ -106,12 +107,18 @@ impl Reads {
     }
 
     /// The look-up for a changed row of the group that this statement belongs to.
-    pub(crate) fn nearest(&self, schema: &SqlSchema, group: u32, row: &SqlRow<'_>) -> RowInGroup {
+    pub(crate) fn nearest(
+        &self,
+        schema: &SqlSchema,
+        group: u32,
+        row: &SqlRow<'_>,
+        budget: &mut MatchBudget,
+    ) -> RowInGroup {
         let Some((reads, first)) = self.first() else { return RowInGroup::Unknown };
         let Some((bound, _)) = bound(reads, first, &self.operands) else {
             return RowInGroup::Unknown;
         };
-        if rest_matches(reads, bound, row, &self.operands) == Match::No {
+        if rest_matches(reads, bound, row, &self.operands, budget) == Match::No {
             return RowInGroup::Outside;
         }
         let kind = schema.table(reads.table).columns[usize::from(first.column)].kind;
@@ -129,7 +136,7 @@ impl Reads {
 
 /// The place of a changed row in a group of statements.
 #[derive(Debug)]
-pub(crate) enum RowInGroup {
+pub enum RowInGroup {
     /// It is in no result of the group.
     Outside,
     /// Its value is not known: it touches each statement whose condition it satisfies.
@@ -165,11 +172,11 @@ impl NearestLookup {
 
     /// The value of the last of the rows that are in a result with this bound or nearer ones, if there are enough.
     fn end(&self, rows: &[SqlRow<'_>]) -> Option<OrderKey> {
-        let mut keys = Vec::with_capacity(rows.len());
+        let (mut keys, mut budget) = (Vec::with_capacity(rows.len()), MatchBudget::of_row());
         for row in rows {
             let SqlValue::Text(value) = row.get(self.first.column) else { continue };
             let is_nearer = compare(self.kind, value, &self.value) == Some(self.nearer());
-            if is_nearer && self.rest_matches(row) == Match::Yes {
+            if is_nearer && self.rest_matches(row, &mut budget) == Match::Yes {
                 keys.push(value_key(self.kind, value)?);
             }
         }
@@ -214,7 +221,8 @@ impl NearestLookup {
                 value_key(self.kind, value).is_none_or(|key| bounds.contains(&key))
             }
         };
-        if !is_between || self.rest_matches(after) == Match::No {
+        let mut budget = MatchBudget::of_row();
+        if !is_between || self.rest_matches(after, &mut budget) == Match::No {
             return false;
         }
         // A row that was at the same place before is the same row.
@@ -222,15 +230,15 @@ impl NearestLookup {
             let value = before.get(self.first.column);
             value == after.get(self.first.column)
                 && *value != SqlValue::Unknown
-                && self.rest_matches(before) == Match::Yes
+                && self.rest_matches(before, &mut budget) == Match::Yes
         };
         !event.before.as_ref().is_some_and(is_same)
     }
 
     /// Whether a row satisfies all conditions but that of the bound.
-    fn rest_matches(&self, row: &SqlRow<'_>) -> Match {
+    fn rest_matches(&self, row: &SqlRow<'_>, budget: &mut MatchBudget) -> Match {
         let reads = &self.reads.form.blocks[0].tables[0];
-        rest_matches(reads, self.bound, row, &self.reads.operands)
+        rest_matches(reads, self.bound, row, &self.reads.operands, budget)
     }
 
     /// The query for the rows, and how the values of each column are read. A column of the kind
@@ -342,10 +350,17 @@ fn is_at(condition: &Condition, bound: &Constant, column: u16, operands: &[Opera
 }
 
 /// Whether a row satisfies all conditions but that of the bound.
-fn rest_matches(reads: &TableReads, bound: usize, row: &SqlRow<'_>, operands: &[Operand]) -> Match {
+fn rest_matches(
+    reads: &TableReads,
+    bound: usize,
+    row: &SqlRow<'_>,
+    operands: &[Operand],
+    budget: &mut MatchBudget,
+) -> Match {
     let conjuncts = reads.condition.conjuncts().iter().enumerate();
     let rest = conjuncts.filter(|(at, _)| *at != bound);
-    rest.map(|(_, condition)| condition.matches(row, operands)).min().unwrap_or(Match::Yes)
+    let matches = rest.map(|(_, condition)| condition.matches(row, operands, budget));
+    matches.min().unwrap_or(Match::Yes)
 }
 
 fn collect_slots(condition: &Condition, slots: &mut Vec<Slot>) {
@@ -476,7 +491,7 @@ fn put_atom(sql: &mut String, table: &SqlTable, atom: &Atom, operands: &[Operand
             let Operand::Pattern(pattern) = slot.of(operands) else { return None };
             put_target(sql);
             sql.push_str(" LIKE ");
-            put_value(sql, kind, &pattern.text());
+            put_value(sql, kind, pattern.text());
         }
         Test::Null => {
             put_target(sql);

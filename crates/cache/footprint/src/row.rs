@@ -3,6 +3,7 @@
 //! Not here: how they are read from the database's stream.
 
 use crate::schema::{Columns, SqlSchema, TableId};
+use crate::value_text::{RowForms, ValueText};
 use std::borrow::Cow;
 
 /// The value of a column in a row.
@@ -18,7 +19,10 @@ pub enum SqlValue<'a> {
 
 /// The values of a row, in the order of the table's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlRow<'a>(Vec<SqlValue<'a>>);
+pub struct SqlRow<'a> {
+    values: Vec<SqlValue<'a>>,
+    forms: RowForms,
+}
 
 /// A row that was inserted, updated or deleted.
 #[derive(Debug, Clone)]
@@ -49,7 +53,7 @@ impl<'a> SqlRow<'a> {
     /// A row with these values. Columns without a value are unknown.
     #[must_use]
     pub fn new(values: Vec<SqlValue<'a>>) -> SqlRow<'a> {
-        SqlRow(values)
+        SqlRow { values, forms: RowForms::default() }
     }
 
     /// The value of a column.
@@ -59,12 +63,17 @@ impl<'a> SqlRow<'a> {
     }
 
     fn at(&self, column: usize) -> &SqlValue<'a> {
-        self.0.get(column).unwrap_or(&SqlValue::Unknown)
+        self.values.get(column).unwrap_or(&SqlValue::Unknown)
+    }
+
+    /// A text of this row in a column, for comparisons.
+    pub(crate) fn text<'r>(&'r self, column: u16, text: &'r str) -> ValueText<'r> {
+        self.forms.text(self.values.len(), column, text)
     }
 
     /// The number of values.
     pub(crate) fn len(&self) -> u16 {
-        u16::try_from(self.0.len()).unwrap_or(u16::MAX)
+        u16::try_from(self.values.len()).unwrap_or(u16::MAX)
     }
 
     /// The row without its texts of more than `bytes` bytes, which are unknown in it.
@@ -74,23 +83,23 @@ impl<'a> SqlRow<'a> {
             SqlValue::Text(text) if text.len() > bytes => SqlValue::Unknown,
             value => value.clone().into_owned(),
         };
-        SqlRow(self.0.iter().map(short).collect())
+        SqlRow::new(self.values.iter().map(short).collect())
     }
 
     /// The memory for the values, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        let texts = self.0.iter().map(|value| match value {
+        let texts = self.values.iter().map(|value| match value {
             SqlValue::Text(text) => text.len(),
             SqlValue::Null | SqlValue::Unknown => 0,
         });
-        self.0.len() * size_of::<SqlValue<'a>>() + texts.sum::<usize>()
+        self.values.len() * size_of::<SqlValue<'a>>() + texts.sum::<usize>()
     }
 
     /// The row, independent of what it was read from.
     #[must_use]
     pub fn into_owned(self) -> SqlRow<'static> {
-        SqlRow(self.0.into_iter().map(SqlValue::into_owned).collect())
+        SqlRow::new(self.values.into_iter().map(SqlValue::into_owned).collect())
     }
 }
 

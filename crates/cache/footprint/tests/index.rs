@@ -110,6 +110,7 @@ proptest! {
             let expected: BTreeSet<StatementId> = used.keys().filter(touches).copied().collect();
             prop_assert_eq!(index.touched(&event), expected);
         }
-        prop_assert_eq!(index.of_table(table), used.keys().copied().collect::<BTreeSet<_>>());
+        let of_table: BTreeSet<StatementId> = index.of_table(table).into_iter().collect();
+        prop_assert_eq!(of_table, used.keys().copied().collect::<BTreeSet<_>>());
     }
 }

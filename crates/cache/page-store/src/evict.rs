@@ -114,6 +114,31 @@ impl Queues {
         self.next(pages, keep)
     }
 
+    /// Up to `count` pages that are `wanted`: the oldest of each queue that are not used, else the oldest. Looks at a
+    /// bounded number of pages.
+    pub(crate) fn least_used<P>(
+        &self,
+        pages: &Slab<Place<P>>,
+        count: usize,
+        wanted: impl Fn(&Place<P>) -> bool,
+    ) -> Vec<u32> {
+        let (mut unused, mut used) = (Vec::new(), Vec::new());
+        for (oldest, uses_to_stay) in [(self.small.oldest, USES_TO_STAY), (self.main.oldest, 1)] {
+            let mut at = oldest;
+            for _ in 0..SECOND_CHANCES_MAX {
+                let Some(place) = pages.find(at).filter(|_| unused.len() < count) else { break };
+                if wanted(place) {
+                    let is_used = place.live().uses() >= uses_to_stay;
+                    if is_used { used.push(at) } else { unused.push(at) }
+                }
+                at = place.newer;
+            }
+        }
+        let missing = count - unused.len();
+        unused.extend(used.into_iter().take(missing));
+        unused
+    }
+
     /// The oldest page except `keep` of the queue that is due, or of the other queue if that one has none.
     fn next<P>(&self, pages: &Slab<Place<P>>, keep: u32) -> Option<u32> {
         let oldest = |fifo: &Fifo| {

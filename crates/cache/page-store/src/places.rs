@@ -191,6 +191,26 @@ impl<P> Index<P> {
         TidyOutcome::MoreToDo
     }
 
+    /// Evicts up to `count` pages, `wanted` ones if there are any among the least used. Returns their number.
+    pub(crate) fn evict_some(
+        &mut self,
+        shards: &Shards<P>,
+        count: usize,
+        wanted: impl Fn(&P) -> bool,
+        leaving: &mut RemovedPages<P>,
+    ) -> usize {
+        let mut found =
+            self.queues.least_used(&self.pages, count, |place| wanted(place.live().payload()));
+        if found.is_empty() {
+            found.extend(self.queues.victim(&mut self.pages, NOWHERE));
+        }
+        for at in &found {
+            self.retire(*at, shards, leaving);
+            self.counters.evicted += 1;
+        }
+        found.len()
+    }
+
     /// Removes the page from its queue and its place.
     fn kill(&mut self, at: u32) -> Page<P> {
         self.queues.remove(&mut self.pages, at);

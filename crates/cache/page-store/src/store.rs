@@ -103,6 +103,16 @@ impl<P: Payload> Store<P> {
         Number(self.shared.number.load(Ordering::Acquire))
     }
 
+    /// Evicts up to `count` pages, `wanted` ones if there are any among the least used: for memory of the caller that
+    /// those pages hold, beside the budget. Returns their number.
+    pub fn evict_some(&self, count: usize, wanted: impl Fn(&P) -> bool) -> usize {
+        let mut leaving = RemovedPages::new();
+        let mut index = self.shared.lock();
+        let evicted = index.evict_some(&self.shared.shards, count, wanted, &mut leaving);
+        self.shared.finish(index, None, leaving);
+        evicted
+    }
+
     /// Takes a lease for a render that is about to begin.
     pub fn lease(&self) -> Lease {
         let mut index = self.shared.lock();

@@ -19,13 +19,13 @@ use crate::SiteState;
 use crate::history::{ChangeRecorder, ChangeSource};
 use crate::page::StoredPage;
 use crate::propagation::Propagation;
-use crate::runtime::off_the_way;
 use crate::successor::HandOver;
-use statements::terms::SearchedPages;
 use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,
 };
+use statements::runtime::off_the_way;
+use statements::terms::SearchedPages;
 use std::time::Duration;
 
 /// A change that purges this many pages leaves entries of the index to be tidied.

@@ -54,7 +54,6 @@ pub mod propagation;
 pub mod refusal;
 pub mod release_memory;
 pub mod request_fields;
-pub mod runtime;
 pub mod signed_in_marks;
 mod state;
 pub mod successor;
@@ -63,3 +62,4 @@ pub mod trailers;
 pub mod uncovered_tags;
 
 pub use state::{Lasting, SiteState};
+pub use statements::runtime;

@@ -10,20 +10,20 @@ use crate::changes::Changes;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::counters::Counters;
-use statements::footprints::{Footprints, PageReads};
 use crate::history::History;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
 use crate::page::{self, StoredPage};
 use crate::pending_changes::PendingChanges;
 use crate::successor::{Leaving, SuccessorProcess};
-use statements::terms::Terms;
 use crate::traces::Exporter;
 use crate::uncovered_tags::UncoveredTags;
 use config::target::TargetUri as UriTarget;
 use config::{Config, Limits};
-use http_cache::StoredFacts;
+use http_cache::{StoredFacts, Timestamp};
 use page_store::{Dependencies, Number, Store};
+use statements::footprints::{Footprints, PageReads, ReadsRefused, RenderStatements};
+use statements::terms::Terms;
 use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +32,10 @@ use tokio::sync::Notify;
 
 /// Static files may use this fraction (1/`FILES_SHARE`) of the page budget.
 const FILES_SHARE: usize = 8;
+/// The pages that are evicted at a time to make room for statements.
+const EVICTED_PAGES: usize = 32;
+/// How often that is done for one page.
+const EVICTIONS_MAX: usize = 16;
 /// The number of no version of the configuration.
 const NO_READING: u64 = u64::MAX;
 
@@ -117,6 +121,26 @@ impl SiteState {
         let limits = Arc::new(config.limits.clone());
         let (reading, lasting) = (self.reading + 1, self.lasting.clone());
         Arc::new(SiteState { config, limits, reading, lasting })
+    }
+
+    /// The dependencies of a page whose render has run these statements, see [`Footprints::depend`]. If there is no
+    /// room for more statements, the least used pages with statements are evicted.
+    ///
+    /// # Errors
+    /// The reads are not known, or a row that they touch has changed since.
+    pub fn depend(
+        &self,
+        statements: RenderStatements<'_>,
+        since: Number,
+        made: (Timestamp, Timestamp),
+    ) -> Result<PageReads, ReadsRefused> {
+        for _ in 0..EVICTIONS_MAX {
+            let has_reads = |page: &StoredPage| page.reads().is_some();
+            if self.footprints.has_room() || self.store.evict_some(EVICTED_PAGES, has_reads) == 0 {
+                break;
+            }
+        }
+        self.footprints.depend(statements, since, made)
     }
 
     /// Makes this configuration current for all later requests.

@@ -1,9 +1,8 @@
-//! Automatic dependencies of a site: the statements that its pages depend on, and the changed rows
-//! that touch them ([0087](../../../../docs/decisions/automatic-dependencies.md)).
+//! Automatic dependencies of a site: the statements that its pages depend on, and the changed rows that touch them
+//! ([0087](../../../../docs/decisions/automatic-dependencies.md)).
 //!
-//! A statement is a tag of the store, so leases, settling, gaps and joins hold for it as for any other
-//! tag. Invariant: a page is stored only if no changed row that its render may not have seen touches
-//! a statement of the page.
+//! A statement is a tag of the store, so its rules hold for it. Invariant: a page is stored only if no changed row that
+//! its render may not have seen touches a statement of the page.
 //!
 //! | a row is looked for ... | the page's statement is ... | found by |
 //! |---|---|---|
@@ -11,15 +10,18 @@
 //! | before that, and was not settled when the render began | not in the index yet | the recent changes, tested when the page is stored |
 //! | before that, and was settled when the render began | | nothing: the render has seen the row |
 //!
-//! Locks: `tables` is never held while the store is locked, nor across an `await`; under it only the
-//! queue of released statements is locked. `reader` may be held when `tables` is locked, never the
-//! reverse. `applying` orders the changes, and is held during look-ups.
+//! Visitors choose the texts of statements and rows, so `tables` is held to copy references, for one row or [`PART`]
+//! statements at a time. Comparisons are bounded (`MatchBudget`), on a thread that answers no request (`runtime`).
+//!
+//! Locks: no other is taken under `tables`, and it is not held across an `await`. `reader` may be held when `tables` is
+//! locked, never the reverse. `applying` orders the changes, and is held during looks and look-ups.
 
 mod capture_health;
 mod earlier;
 mod look;
 mod page_reads;
 mod recent_changes;
+mod search;
 mod time_of_day;
 
 pub use capture_health::CaptureHealth;
@@ -27,6 +29,7 @@ pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{FindPartners, NearestRows, NeighbourCounts, Release, StatementLook};
 pub use page_reads::{PageReads, is_statement};
 
+use crate::runtime::off_the_way;
 use crate::terms::SearchedPages;
 use config::{Automatic, PartnerLookups};
 use earlier::Restoration;
@@ -54,14 +57,46 @@ const RECENT_ROWS_MAX: usize = 8_192;
 const STATEMENT_BYTES: usize = 320;
 /// The length of the machine's id (machine-id(5)), in bytes.
 const MACHINE_ID_BYTES: usize = 32;
+/// The number of statements that are copied or released under one lock.
+const PART: usize = 256;
+/// The maximum number of lines in the description of a page's reads.
+const DESCRIBED_MAX: usize = 2_000;
 /// The statements may use this fraction (1/`MEMORY_SHARE`) of the page budget.
 const MEMORY_SHARE: usize = 8;
+/// Before a page is stored, this fraction (1/`PAGE_SHARE`) of that room is freed.
+const PAGE_SHARE: usize = 16;
+
+/// The room for the statements of all pages.
+#[derive(Clone, Copy)]
+struct StatementRoom {
+    statements: usize,
+    bytes: usize,
+}
+
+impl StatementRoom {
+    fn of(memory_bytes: usize) -> StatementRoom {
+        let bytes = memory_bytes / MEMORY_SHARE;
+        StatementRoom { statements: bytes / STATEMENT_BYTES, bytes }
+    }
+
+    /// Whether a statement that needs this memory has room.
+    fn has(&self, index: &Index, bytes: usize) -> bool {
+        index.len() < self.statements && index.heap_bytes() + bytes <= self.bytes
+    }
+
+    /// Whether there is room for a page with many statements.
+    fn has_for_page(&self, index: &Index) -> bool {
+        let (statements, bytes) = (self.statements / PAGE_SHARE, self.bytes / PAGE_SHARE);
+        index.len() + statements.min(STATEMENTS_MAX) <= self.statements
+            && index.heap_bytes() + bytes <= self.bytes
+    }
+}
 
 /// The automatic dependencies of a site.
 pub struct Footprints {
     /// `None`: pages depend on what they declare.
     settings: Option<Automatic>,
-    statements_max: usize,
+    room: StatementRoom,
     tables: Mutex<Tables>,
     /// The identifier of the server that is followed; empty until it is known. Held for a comparison.
     server: Mutex<Arc<str>>,
@@ -92,9 +127,11 @@ struct Tables {
 
 struct KnownTables {
     index: Index,
-    /// The tables of options: the name, and the column of the options' names.
-    options: Vec<(String, TableId, u16)>,
+    options: Arc<OptionTables>,
 }
+
+/// The tables of options: the name, and the column of the options' names.
+type OptionTables = [(String, TableId, u16)];
 
 /// The stations of a change before the index.
 struct Applying {
@@ -175,7 +212,7 @@ impl Footprints {
         let recent = RecentRows::new(RECENT_ROWS_MAX);
         Footprints {
             settings,
-            statements_max: memory_bytes / MEMORY_SHARE / STATEMENT_BYTES,
+            room: StatementRoom::of(memory_bytes),
             tables: Mutex::new(tables),
             server: Mutex::new("".into()),
             reader: Mutex::default(),
@@ -239,12 +276,12 @@ impl Footprints {
         applying.filter = settings.profile.for_schema(&schema, prefix);
         applying.recent = RecentRows::new(RECENT_ROWS_MAX);
         let options = settings.profile.option_tables(&schema, prefix);
-        let options =
-            options.map(|(id, column)| (schema.table(id).name.clone(), id, column)).collect();
+        let options = options.map(|(id, column)| (schema.table(id).name.clone(), id, column));
+        let options: Arc<OptionTables> = options.collect();
         *self.reader() = Some(StatementReader::new(schema.clone()));
         let mut index = Index::new(schema);
         // No row is looked for before this returns, so none is missed for these statements.
-        let held = earlier.map(|earlier| earlier.hold_in(&mut index, self.statements_max));
+        let held = earlier.map(|earlier| earlier.hold_in(&mut index, self.room));
         let mut tables = self.tables();
         tables.known = Some(KnownTables { index, options });
         tables.hold(held.unwrap_or_default());
@@ -262,33 +299,51 @@ impl Footprints {
         since: Number,
         made: (Timestamp, Timestamp),
     ) -> Result<PageReads, ReadsRefused> {
+        let mut result = Err(ReadsRefused::NoTables);
+        off_the_way(&mut || result = self.depend_here(statements, since, made));
+        result
+    }
+
+    /// Every statement of the page is in the index before the recent changes are copied. So a row that the copy lacks
+    /// is looked for later, among these statements too.
+    fn depend_here(
+        &self,
+        statements: RenderStatements<'_>,
+        since: Number,
+        made: (Timestamp, Timestamp),
+    ) -> Result<PageReads, ReadsRefused> {
         let declared = self.settings.iter().flat_map(|settings| &settings.profile.statements);
         let texts = statements.texts.iter().map(|text| (&**text, statements.mode));
         let declared = declared.map(|text| (text.as_bytes(), SqlMode::default()));
-        let generation = self.tables().generation;
+        self.forget();
+        let (generation, options) = {
+            let tables = self.tables();
+            let known = tables.known.as_ref().ok_or(ReadsRefused::NoTables)?;
+            (tables.generation, known.options.clone())
+        };
         let mut reads = PageReads::new(generation, self.released.clone());
         for (text, mode) in texts.chain(declared) {
             let statement = TextWithOptions { text, mode, options: statements.options };
-            let Some((id, new_bytes)) = self.acquire(&statement, &reads)? else { continue };
+            let Some((id, new_bytes)) = self.acquire(&statement, &options, &reads)? else {
+                continue;
+            };
             reads.add(id, new_bytes);
             reads.is_timed |= time_of_day::is_in(text, made);
             if reads.len() > STATEMENTS_MAX {
                 return Err(ReadsRefused::TooMany);
             }
         }
-        let tables = self.tables();
-        match &tables.known {
-            Some(known) if reads.is_of(tables.generation) => {
-                let all: Vec<_> = reads.ids().filter_map(|id| known.index.reads(id)).collect();
-                if tables.recent.touch_any(&all, since) {
-                    return Err(ReadsRefused::Changed);
-                }
-                let is_timed = all.iter().any(|own| own.uses_clock() || own.is_random());
-                reads.is_timed |= is_timed;
-            }
-            _ => return Err(ReadsRefused::Changed),
+        let (all, unseen) = {
+            let mut tables = self.tables();
+            let known = tables.known_for(&reads)?;
+            let all: Vec<Reads> =
+                reads.ids().filter_map(|id| known.index.reads(id).cloned()).collect();
+            (all, tables.recent.unseen(since))
+        };
+        if unseen.touch_any(&all) {
+            return Err(ReadsRefused::Changed);
         }
-        drop(tables);
+        reads.is_timed |= all.iter().any(|own| own.uses_clock() || own.is_random());
         reads.finish();
         Ok(reads)
     }
@@ -298,18 +353,18 @@ impl Footprints {
     fn acquire(
         &self,
         statement: &TextWithOptions<'_>,
+        options: &OptionTables,
         page: &PageReads,
     ) -> Result<Option<(StatementId, usize)>, ReadsRefused> {
-        let (keys, schema, of_options) = {
+        let of_options = statement.options_in(options);
+        let keys = statement.keys(self.seed, !of_options.is_empty());
+        let schema = {
             let mut tables = self.tables();
-            tables.forget(&self.released);
             let known = tables.known_for(page)?;
-            let of_options = known.options_in(statement);
-            let keys = statement.keys(self.seed, !of_options.is_empty());
             if let Some(key) = known.key_of(keys, &of_options) {
                 return Ok(Some((known.index.acquire(key, Reads::default), 0)));
             }
-            (keys, known.index.schema().clone(), of_options)
+            known.index.schema().clone()
         };
         let mut reader = self.reader();
         let reader = reader.as_mut().filter(|reader| Arc::ptr_eq(reader.schema(), &schema));
@@ -332,26 +387,24 @@ impl Footprints {
         }
         let mut tables = self.tables();
         let known = tables.known_for(page)?;
-        if known.index.len() >= self.statements_max {
+        let bytes = reads.heap_bytes();
+        if !self.room.has(&known.index, bytes) {
             return Err(ReadsRefused::TooMany);
         }
-        let bytes = reads.heap_bytes();
         Ok(Some((known.index.acquire(key, || reads), bytes)))
     }
 
     /// The reads of a page in words, a line for each table of a statement: for `explain`.
     pub fn describe(&self, reads: &PageReads) -> Vec<String> {
-        let tables = self.tables();
-        let Some(known) = tables.known.as_ref().filter(|_| reads.is_of(tables.generation)) else {
-            return Vec::new();
+        let (all, schema) = {
+            let tables = self.tables();
+            let known = tables.known.as_ref().filter(|_| reads.is_of(tables.generation));
+            let Some(known) = known else { return Vec::new() };
+            let all = reads.ids().filter_map(|id| known.index.reads(id).cloned());
+            (all.collect::<Vec<Reads>>(), known.index.schema().clone())
         };
-        let schema = known.index.schema();
-        let all = reads.ids().filter_map(|id| known.index.reads(id));
-        let mut lines: Vec<String> = all
-            .flat_map(|reads| {
-                reads.footprints().map(|own| own.describe(schema)).collect::<Vec<_>>()
-            })
-            .collect();
+        let footprints = all.iter().flat_map(Reads::footprints).take(DESCRIBED_MAX);
+        let mut lines: Vec<String> = footprints.map(|own| own.describe(&schema)).collect();
         lines.sort_unstable();
         lines.dedup();
         lines
@@ -359,9 +412,29 @@ impl Footprints {
 
     /// The number of statements on which pages depend.
     pub fn statements(&self) -> usize {
-        let mut tables = self.tables();
-        tables.forget(&self.released);
-        tables.known.as_ref().map_or(0, |known| known.index.len())
+        self.forget();
+        self.tables().known.as_ref().map_or(0, |known| known.index.len())
+    }
+
+    /// Whether there is room for the statements of one more page. If not, evict pages with statements.
+    pub fn has_room(&self) -> bool {
+        self.forget();
+        self.tables().known.as_ref().is_none_or(|known| self.room.has_for_page(&known.index))
+    }
+
+    /// Removes the statements of pages that are gone.
+    fn forget(&self) {
+        while let Some(Statements { generation, ids }) = self.released.take_one() {
+            for part in ids.chunks(PART) {
+                let mut tables = self.tables();
+                if generation != tables.generation {
+                    break;
+                }
+                if let Some(known) = &mut tables.known {
+                    part.iter().for_each(|id| known.index.release(*id));
+                }
+            }
+        }
     }
 
     /// Whether partners of changed rows are looked up.
@@ -396,6 +469,13 @@ struct TextWithOptions<'r> {
 }
 
 impl TextWithOptions<'_> {
+    /// The tables of options that the statement names, if it is known which options were asked for.
+    fn options_in(&self, options: &OptionTables) -> Vec<(TableId, u16)> {
+        let has = |name: &str| memchr::memmem::find(self.text, name.as_bytes()).is_some();
+        let all = options.iter().filter(|_| self.options.is_some());
+        all.filter(|(name, ..)| has(name)).map(|(_, table, column)| (*table, *column)).collect()
+    }
+
     /// The keys of the statement in the index: as it stands, and narrowed to the options that were
     /// asked for.
     fn keys(&self, seed: u64, is_of_options: bool) -> [u128; 2] {
@@ -422,25 +502,9 @@ impl Tables {
             None => Err(ReadsRefused::NoTables),
         }
     }
-
-    /// Removes the statements of pages that are gone.
-    fn forget(&mut self, released: &ReleaseQueue) {
-        for Statements { generation, ids } in released.take() {
-            if let Some(known) = self.known.as_mut().filter(|_| generation == self.generation) {
-                ids.iter().for_each(|id| known.index.release(*id));
-            }
-        }
-    }
 }
 
 impl KnownTables {
-    /// The tables of options that a statement names, if it is known which options were asked for.
-    fn options_in(&self, statement: &TextWithOptions<'_>) -> Vec<(TableId, u16)> {
-        let has = |name: &str| memchr::memmem::find(statement.text, name.as_bytes()).is_some();
-        let all = self.options.iter().filter(|_| statement.options.is_some());
-        all.filter(|(name, ..)| has(name)).map(|(_, table, column)| (*table, *column)).collect()
-    }
-
     /// The key by which the index has a statement: narrowed to options, or as it stands, if it would
     /// not be narrowed.
     fn key_of(&self, keys: [u128; 2], of_options: &[(TableId, u16)]) -> Option<u128> {

@@ -22,7 +22,7 @@ struct Stage {
     footprints: Footprints,
 }
 
-struct Payload(#[expect(dead_code, reason = "held as long as the page")] Option<PageReads>);
+struct Payload(Option<PageReads>);
 
 impl page_store::Payload for Payload {
     fn bytes(&self) -> usize {
@@ -250,6 +250,87 @@ fn a_change_that_was_forgotten_refuses_what_it_might_touch() {
     stage.settle(opened, look);
     assert_eq!(stage.store(&early, FIFTH), Err("reads-changed"));
     assert_eq!(stage.store(&stage.store.lease(), FIFTH), Ok(()));
+}
+
+/// The lock of the tables is released between two rows, so pages are stored there.
+#[test]
+fn a_page_that_is_stored_between_two_rows_of_a_look_is_refused_or_purged() {
+    const ROWS: u32 = 300;
+    let text = |id: u32| format!("SELECT title FROM news WHERE id = {id}");
+    for round in 0..10 {
+        let stage = Stage::new();
+        let early = stage.store.lease();
+        // Some statements are in the index before the look.
+        for id in (0..ROWS).filter(|id| id % 7 == round % 7) {
+            stage.store(&early, &text(id)).expect("nothing has changed");
+        }
+        let changes = (0..ROWS).map(|id| stage.retitle(&id.to_string())).collect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for id in (0..ROWS).rev() {
+                    // Refused, or purged by the look.
+                    let _ = stage.store(&early, &text(id));
+                }
+            });
+            let look =
+                now(stage.footprints.look(changes, &mut Partners::default(), Duration::ZERO));
+            let opened = stage.open(&look);
+            stage.settle(opened, look);
+        });
+        for id in 0..ROWS {
+            assert!(!stage.has(&text(id)), "round {round}: an old page of row {id}");
+        }
+    }
+}
+
+/// Visitors choose the words of searches and of comments.
+#[test]
+fn a_comment_for_which_the_budget_is_too_small_purges_all_searches() {
+    let stage = Stage::new();
+    let title = "abcdefgh cdefghabcd efghabcdefab ghabcdefgh ".repeat(1_500);
+    let text = |at: usize| {
+        let search = "abcdefgh".repeat(9);
+        format!("SELECT id FROM news WHERE title LIKE '%{search}{at}%'")
+    };
+    let searches = 1_500;
+    for at in 0..searches {
+        stage.store(&stage.store.lease(), &text(at)).expect("nothing has changed");
+    }
+    let look = stage.look(stage.row("news", None, Some(&["9", "a short one", "1"])));
+    assert_eq!(look.tags().count(), 0);
+    let look = stage.look(stage.row("news", None, Some(&["9", &title, "1"])));
+    let touched = look.tags().count();
+    assert!(touched > searches / 2, "{touched}");
+    let opened = stage.open(&look);
+    assert_eq!((0..searches).filter(|at| !stage.has(&text(*at))).count(), touched);
+    stage.settle(opened, look);
+}
+
+#[test]
+fn a_full_index_evicts_the_least_used_pages_with_statements() {
+    let room = 64;
+    let store = Store::new(Limits::new(1 << 24));
+    let memory = room * MEMORY_SHARE * STATEMENT_BYTES;
+    let stage = Stage { store, footprints: Footprints::new(Some(settings()), memory) };
+    stage.define(&[]);
+    stage.store(&stage.store.lease(), FIFTH).expect("nothing has changed");
+    // A page without statements is older than all others.
+    let plain = stage.store.key(b"/plain");
+    let none = stage.store.dependencies(SITE, b"/plain");
+    let lease = stage.store.lease();
+    assert!(stage.store.insert(plain, 0, &none, &lease, Payload(None)).is_ok());
+    for id in 0..10 * room {
+        while !stage.footprints.has_room() {
+            assert!(stage.store.evict_some(8, |page| page.0.is_some()) > 0);
+        }
+        // Used again and again, as no other is.
+        let key = stage.store.key(FIFTH.as_bytes());
+        assert_eq!(stage.store.candidates(key).as_slice().len(), 1, "{id}");
+        let text = format!("SELECT title FROM news WHERE id = {}", 100 + id);
+        assert_eq!(stage.store(&stage.store.lease(), &text), Ok(()), "{id}");
+    }
+    assert!(!stage.store.peek(plain).as_slice().is_empty(), "it holds no statement");
+    assert!(stage.footprints.statements() <= room);
 }
 
 #[test]

@@ -6,4 +6,5 @@
 //! (`site-state`), the stream of a database (`change-sources`).
 
 pub mod footprints;
+pub mod runtime;
 pub mod terms;

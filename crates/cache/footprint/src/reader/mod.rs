@@ -209,7 +209,7 @@ impl StatementReader {
 
     /// Lets reads of equal form share it, and equal texts.
     fn share(&mut self, reads: &mut Reads) {
-        self.texts.share(&mut reads.operands);
+        self.texts.share(Arc::make_mut(&mut reads.operands));
         if let Some(form) = self.forms.get(&reads.form) {
             reads.form = form.clone();
             return;

@@ -16,10 +16,11 @@
 use super::Stop;
 use super::block::{BlockBuilder, Place, is_comparable};
 use super::expression::{constants_compare, is_dual, mirrored, opposite, signed, split, unnested};
-use crate::compare::{Constant, Pattern};
+use crate::compare::Constant;
 use crate::condition::{Atom, Condition, MomentPart, Operand, RangeEnd, Slot, Test};
 use crate::lexer::SqlMode;
 use crate::literal::Literal;
+use crate::pattern::Pattern;
 use crate::schema::{ColumnKey, Columns, SqlColumnKind, SqlSchema};
 use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, InTarget, Join,

@@ -4,8 +4,9 @@
 //! order, since they are searched by halving. Not here: the conditions that name them.
 
 use super::{InvalidReads, Rest, count};
-use crate::compare::{Constant, Pattern};
+use crate::compare::Constant;
 use crate::condition::Operand;
+use crate::pattern::Pattern;
 use crate::schema::SqlColumnKind;
 
 pub(super) fn write(out: &mut Vec<u8>, operand: &Operand) {
@@ -27,7 +28,7 @@ pub(super) fn write(out: &mut Vec<u8>, operand: &Operand) {
         Operand::Pattern(pattern) => {
             out.push(3);
             out.push(u8::from(pattern.is_case_sensitive()));
-            write_text(out, &pattern.text());
+            write_text(out, pattern.text());
         }
     }
 }

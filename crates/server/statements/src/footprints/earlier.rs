@@ -10,8 +10,8 @@
 //! the index later is not held, also if it has the same key. Not here: the file (`page-snapshot`), the pages.
 
 use super::look::RECENT_MS;
-use super::{Footprints, PageReads, STATEMENT_BYTES, STATEMENTS_MAX, Tables};
-use footprint::{Index, ReadsLoader, StatementId};
+use super::{Footprints, PageReads, STATEMENT_BYTES, STATEMENTS_MAX, StatementRoom, Tables};
+use footprint::{Index, Reads, ReadsLoader, StatementId};
 use std::collections::HashMap;
 use std::mem;
 use std::time::Duration;
@@ -43,17 +43,17 @@ impl EarlierStatements {
     }
 
     /// Adds the statements to an index of these tables, up to the first that cannot be read.
-    pub(super) fn hold_in(self, index: &mut Index, statements_max: usize) -> HeldStatements {
+    pub(super) fn hold_in(self, index: &mut Index, room: StatementRoom) -> HeldStatements {
         let mut held = HashMap::new();
         if index.schema().print() != self.tables {
             return held;
         }
         let mut loader = ReadsLoader::new(index.schema().clone());
         for (key, bytes) in self.statements {
-            if held.len() >= statements_max {
+            let Ok(reads) = loader.read(&bytes) else { break };
+            if !room.has(index, reads.heap_bytes()) {
                 break;
             }
-            let Ok(reads) = loader.read(&bytes) else { break };
             held.entry(key).or_insert_with(|| index.acquire(key, || reads));
         }
         held
@@ -95,7 +95,7 @@ impl StatementWalk {
 impl Footprints {
     /// An empty list for the statements of an earlier process, which read tables with this hash.
     pub fn earlier(&self, tables: u128) -> EarlierStatements {
-        let room_bytes = self.statements_max * STATEMENT_BYTES * EXPECTED_SHARE;
+        let room_bytes = self.room.statements * STATEMENT_BYTES * EXPECTED_SHARE;
         EarlierStatements { tables, statements: Vec::new(), room_bytes }
     }
 
@@ -110,8 +110,8 @@ impl Footprints {
 
     /// The reads of a page of an earlier process. `None` if a statement is not held.
     pub fn restore(&self, keys: &[u128], is_timed: bool) -> Option<PageReads> {
+        self.forget();
         let mut tables = self.tables();
-        tables.forget(&self.released);
         let generation = tables.generation;
         let Tables { known: Some(known), restoration: Restoration::Held(held), .. } = &mut *tables
         else {
@@ -123,7 +123,7 @@ impl Footprints {
         let ids: Option<Vec<StatementId>> = keys.iter().map(|key| held.get(key).copied()).collect();
         let mut reads = PageReads::new(generation, self.released.clone());
         for (id, key) in ids?.into_iter().zip(keys) {
-            known.index.acquire(*key, footprint::Reads::default);
+            known.index.acquire(*key, Reads::default);
             reads.add(id, 0);
         }
         reads.is_timed = is_timed;
@@ -151,11 +151,15 @@ impl Footprints {
 
     /// The next statements with their keys, as bytes; `None` after the last one, or if the tables have been redefined.
     pub fn walk(&self, walk: &mut StatementWalk) -> Option<Vec<(u128, Vec<u8>)>> {
-        let tables = self.tables();
-        let known = tables.known.as_ref().filter(|_| tables.generation == walk.generation)?;
-        let part = known.index.part(walk.next, PLACES)?;
+        let part: Vec<(u128, Reads)> = {
+            let tables = self.tables();
+            let known = tables.known.as_ref().filter(|_| tables.generation == walk.generation)?;
+            let part = known.index.part(walk.next, PLACES)?;
+            part.map(|(key, reads)| (key, reads.clone())).collect()
+        };
         walk.next += PLACES;
-        Some(part.filter_map(|(key, reads)| Some((key, reads.save()?))).collect())
+        let saved = part.into_iter().filter_map(|(key, reads)| Some((key, reads.save()?)));
+        Some(saved.collect())
     }
 
     /// The keys of a page's statements, if they are of the definition of the tables that was walked.

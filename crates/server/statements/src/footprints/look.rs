@@ -1,18 +1,27 @@
 //! Finds the statements that changed rows touch: the profile, the index, the join check.
 //!
-//! One look at a time, in the order of the database's stream. A change is among the recent ones before
-//! the index is asked, so a page that is stored meanwhile is tested against it.
+//! One look at a time, in the order of the database's stream. The lock of the tables is released between two rows of
+//! a look, and between two parts of a row's candidates (`search`). Only the look itself defines tables or releases
+//! held rows (`applying`), so pages are all that changes between.
+//!
+//! | a page's statement is added and its page tested | found by |
+//! |---|---|
+//! | before the row is among the recent changes | the candidates, which are copied under the same lock: the tag is opened after the look, and the store refuses the page, or purges it |
+//! | after that, between two rows or two parts | the recent changes, which have the row; a later row of the look is as in the line above |
+//! | added before, tested after | both |
+//!
+//! A statement that is released between may have its number given to another, which then counts as touched or is
+//! tested in its place: it was added after the row, so it has the other proof. Not here: the comparisons (`footprint`).
 
 use super::page_reads::{StatementTag, tag};
-use super::{Applying, Footprints, KnownTables, Tables};
+use super::recent_changes::RecentChange;
+use super::search::{Finding, Search};
+use super::{Applying, Footprints};
+use crate::runtime::off_the_way;
 use footprint::profile::Filter;
 use footprint::schema::SqlSchema;
-use footprint::{
-    Affects, FoundStatements, Lookup, NearestLookup, PartnerRows, RowEvent, RowText, SqlRow,
-    StatementId, TableChange,
-};
+use footprint::{Lookup, NearestLookup, PartnerRows, RowText, SqlRow, TableChange};
 use page_store::Number;
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -172,30 +181,29 @@ impl Footprints {
         let checks = self.looks_up()
             && changes.len() <= CHECKED_ROWS_MAX
             && applying.recent.is_complete_after(oldest);
-        let mut finding = {
+        self.forget();
+        let (number, generation) = {
             let mut tables = self.tables();
-            tables.forget(&self.released);
-            let finding = tables.begin_look(changes);
-            held.iter().for_each(|change| tables.recent.push_held(change));
+            tables.looks += 1;
+            let number = tables.looks;
+            held.iter().for_each(|change| tables.recent.push(RecentChange::held(change)));
             if applying.filter.held() == 0 {
-                tables.recent.settle_held_with(finding.number);
+                tables.recent.settle_held_with(number);
             }
-            finding
+            (number, tables.generation)
         };
+        let mut finding = Finding::new(number, generation, checks);
+        off_the_way(&mut || Search::new(&self.tables, &mut finding).changes(&changes));
         self.find_nearest(&mut finding, checks, &applying.filter, partners).await;
+        let schema = self.tables().known.as_ref().map(|known| known.index.schema().clone());
+        let Some(schema) = schema else { return finding.end(0) };
         let mut found = PartnerRows::new(&applying.recent);
-        let mut lookups = 0;
+        let (mut lookups, mut answers) = (0, Vec::new());
         loop {
-            let schema = {
-                let tables = self.tables();
-                let Some(known) = &tables.known else { break };
-                if checks {
-                    finding.check(known, &mut found);
-                } else {
-                    finding.touch_all(known.index.schema());
-                }
-                known.index.schema().clone()
-            };
+            off_the_way(&mut || {
+                answers.drain(..).for_each(|(lookup, rows)| found.found(lookup, rows));
+                finding.check(&schema, &mut found);
+            });
             let missing = found.take_missing();
             if missing.is_empty() {
                 break;
@@ -203,7 +211,7 @@ impl Footprints {
             for lookup in missing {
                 lookups += 1;
                 let rows = partners.find(&schema, &lookup).await;
-                found.found(lookup, rows);
+                answers.push((lookup, rows));
             }
         }
         finding.end(lookups)
@@ -217,7 +225,7 @@ impl Footprints {
         filter: &Filter,
         partners: &mut dyn FindPartners,
     ) {
-        let nearest = std::mem::take(&mut finding.nearest);
+        let nearest = finding.take_nearest();
         if nearest.is_empty() {
             return;
         }
@@ -232,111 +240,20 @@ impl Footprints {
             _ => Vec::new(),
         };
         rows.resize(lookups.len(), None);
-        let tables = self.tables();
-        // If the tables were redefined meanwhile, every page is purged.
-        let Some(known) = tables.known.as_ref().filter(|_| finding.generation == tables.generation)
-        else {
-            return;
-        };
-        for ((place, lookup), rows) in places.into_iter().zip(&lookups).zip(&rows) {
-            let (event, waiting) = &mut finding.open[place];
-            waiting.extend(known.index.nearest(event, lookup, rows.as_deref()));
-            match rows {
-                Some(_) => finding.neighbours.used += 1,
-                None => finding.neighbours.unknown += 1,
+        off_the_way(&mut || {
+            let mut search = Search::new(&self.tables, finding);
+            for ((place, lookup), rows) in places.iter().zip(&lookups).zip(&rows) {
+                search.nearest(*place, lookup, rows.as_deref());
             }
-        }
+        });
     }
-}
-
-impl Tables {
-    /// Begins a look: from now on, pages that are stored are tested against the changes.
-    fn begin_look(&mut self, changes: Vec<TableChange>) -> Finding {
-        self.looks += 1;
-        let mut finding = Finding {
-            number: self.looks,
-            generation: self.generation,
-            touched: BTreeSet::new(),
-            row: None,
-            open: Vec::new(),
-            nearest: Vec::new(),
-            neighbours: NeighbourCounts::default(),
-            is_everything: false,
-        };
-        for change in changes {
-            self.recent.push(self.looks, &change);
-            let Some(known) = &self.known else { continue };
-            match change {
-                TableChange::Row(event) => {
-                    let FoundStatements { touched, nearest } = known.index.find_touched(&event);
-                    if !touched.is_empty() || !nearest.is_empty() {
-                        let place = finding.open.len();
-                        finding.nearest.extend(nearest.into_iter().map(|lookup| (place, lookup)));
-                        finding.open.push((event, Vec::from_iter(touched)));
-                    }
-                }
-                TableChange::Table(table) => finding.touched.extend(known.index.of_table(table)),
-                TableChange::Everything => finding.is_everything = true,
-            }
-        }
-        finding
-    }
-}
-
-/// A look in progress.
-struct Finding {
-    number: u64,
-    generation: u32,
-    touched: BTreeSet<StatementId>,
-    /// The first row that touched a statement.
-    row: Option<RowText>,
-    /// The rows that need the join check, each with the statements that wait for it.
-    open: Vec<(RowEvent<'static>, Vec<StatementId>)>,
-    /// The rows to be looked up near changed rows, each with the place of that row in `open`.
-    nearest: Vec<(usize, NearestLookup)>,
-    neighbours: NeighbourCounts,
-    is_everything: bool,
 }
 
 impl Finding {
-    /// Checks the waiting statements, as far as partners are known.
-    fn check(&mut self, known: &KnownTables, partners: &mut PartnerRows<'_>) {
-        let (touched, row) = (&mut self.touched, &mut self.row);
-        for (event, waiting) in &mut self.open {
-            waiting.retain(|id| {
-                if touched.contains(id) {
-                    return false;
-                }
-                // A statement that is gone has no page.
-                let Some(reads) = known.index.reads(*id) else { return false };
-                match reads.affected_by(event, partners) {
-                    Affects::No => false,
-                    Affects::Unfinished => true,
-                    Affects::Yes => {
-                        row.get_or_insert_with(|| event.describe(known.index.schema()));
-                        touched.insert(*id);
-                        false
-                    }
-                }
-            });
-        }
-        self.open.retain(|(_, waiting)| !waiting.is_empty());
-    }
-
-    /// Touches all waiting statements.
-    fn touch_all(&mut self, schema: &SqlSchema) {
-        if let Some((event, _)) = self.open.first() {
-            self.row.get_or_insert_with(|| event.describe(schema));
-        }
-        self.touched.extend(self.open.drain(..).flat_map(|(_, waiting)| waiting));
-    }
-
     fn end(self, lookups: usize) -> StatementLook {
-        // If statements wait still, the tables were redefined meanwhile: that purges every page.
-        let waiting = self.open.into_iter().flat_map(|(_, waiting)| waiting);
-        let touched: BTreeSet<StatementId> = self.touched.into_iter().chain(waiting).collect();
-        let tags = touched.into_iter().map(|id| tag(self.generation, id)).collect();
-        let (number, is_everything, row) = (self.number, self.is_everything, self.row);
-        StatementLook { number, tags, is_everything, row, lookups, neighbours: self.neighbours }
+        let Finding { number, generation, neighbours, is_everything, .. } = self;
+        let (touched, row) = self.into_touched();
+        let tags = touched.into_iter().map(|id| tag(generation, id)).collect();
+        StatementLook { number, tags, is_everything, row, lookups, neighbours }
     }
 }

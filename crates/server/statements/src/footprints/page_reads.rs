@@ -1,7 +1,8 @@
 //! The statements of one page: the page holds them in the index as long as it exists.
 //!
 //! A page is dropped under locks of the store, so the drop only puts its statements into a queue.
-//! The queue is emptied when a page is made, and when rows are looked for.
+//! The queue is emptied when a page is made, and when rows are looked for: a page at a time, so that no lock is held
+//! while many pages that were purged at once are forgotten.
 
 use footprint::StatementId;
 use std::mem;
@@ -42,8 +43,9 @@ pub(super) struct Statements {
 pub(super) struct ReleaseQueue(Mutex<Vec<Statements>>);
 
 impl ReleaseQueue {
-    pub(super) fn take(&self) -> Vec<Statements> {
-        mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes the statements of one page.
+    pub(super) fn take_one(&self) -> Option<Statements> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn put(&self, statements: Statements) {

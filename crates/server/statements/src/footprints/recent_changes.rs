@@ -4,9 +4,10 @@
 //! A change is forgotten only for lack of room; then pages whose render began before it settled are
 //! refused.
 
-use footprint::{Reads, TableChange};
+use footprint::{MatchBudget, Reads, TableChange};
 use page_store::Number;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// The maximum number of changes.
 const CHANGES_MAX: usize = 8_192;
@@ -31,17 +32,22 @@ pub(super) struct RecentChanges {
     is_closed: bool,
 }
 
-struct RecentChange {
+/// A change as it is remembered.
+pub(super) struct RecentChange {
     look: u64,
-    change: TableChange,
+    /// Shared with the pages that are tested against it without a lock.
+    change: Arc<TableChange>,
     bytes: usize,
     /// The clock's value when every reader saw it; `None`: not yet.
     settled: Option<Number>,
 }
 
-impl RecentChanges {
-    /// Adds a change, with the number of its look.
-    pub(super) fn push(&mut self, look: u64, change: &TableChange) {
+/// The changes that the render of a page may not have seen.
+pub(super) struct UnseenChanges(Option<Vec<Arc<TableChange>>>);
+
+impl RecentChange {
+    /// A change with the number of its look. Made without a lock, since a row may be long.
+    pub(super) fn new(look: u64, change: &TableChange) -> RecentChange {
         let change = match change {
             TableChange::Row(event) => TableChange::Row(event.without_long_texts(TEXT_BYTES_MAX)),
             TableChange::Table(_) | TableChange::Everything => change.clone(),
@@ -50,9 +56,21 @@ impl RecentChanges {
             TableChange::Row(event) => event.images().map(|row| row.heap_bytes()).sum(),
             TableChange::Table(_) | TableChange::Everything => 0,
         };
-        let bytes = size_of::<RecentChange>() + images;
-        self.bytes += bytes;
-        self.changes.push_back(RecentChange { look, change, bytes, settled: None });
+        let bytes = size_of::<RecentChange>() + size_of::<TableChange>() + images;
+        RecentChange { look, change: Arc::new(change), bytes, settled: None }
+    }
+
+    /// A row that is held back: a page that is made meanwhile may have seen that it is gone.
+    pub(super) fn held(change: &TableChange) -> RecentChange {
+        RecentChange::new(HELD, change)
+    }
+}
+
+impl RecentChanges {
+    /// Adds a change.
+    pub(super) fn push(&mut self, change: RecentChange) {
+        self.bytes += change.bytes;
+        self.changes.push_back(change);
         while self.changes.len() > CHANGES_MAX || self.bytes > BYTES_MAX {
             self.forget_oldest();
         }
@@ -65,11 +83,6 @@ impl RecentChanges {
             Some(number) => self.reaches_back = self.reaches_back.max(Some(number)),
             None => drop(self.unsettled.insert(oldest.look)),
         }
-    }
-
-    /// Adds a row that is held back: a page that is made meanwhile may have seen that it is gone.
-    pub(super) fn push_held(&mut self, change: &TableChange) {
-        self.push(HELD, change);
     }
 
     /// Lets the rows that were held back settle with this look: none is held any more.
@@ -104,19 +117,28 @@ impl RecentChanges {
         self.reaches_back = self.reaches_back.max(Some(number));
     }
 
-    /// Whether a change touches one of these statements that a render with this lease may not have
-    /// seen.
-    pub(super) fn touch_any(&self, reads: &[&Reads], since: Number) -> bool {
+    /// The changes that a render with this lease may not have seen.
+    pub(super) fn unseen(&self, since: Number) -> UnseenChanges {
         if !page_store::is_lease_checked() {
-            return false;
+            return UnseenChanges(Some(Vec::new()));
         }
         if self.is_closed || !self.unsettled.is_empty() || Some(since) < self.reaches_back {
-            return true;
+            return UnseenChanges(None);
         }
-        let mut unseen =
-            self.changes.iter().filter(|change| change.settled.is_none_or(|at| at > since));
-        unseen.any(|change| match &change.change {
-            TableChange::Row(event) => reads.iter().any(|own| own.touched_by(event)),
+        let unseen = self.changes.iter().filter(|own| own.settled.is_none_or(|at| at > since));
+        UnseenChanges(Some(unseen.map(|own| own.change.clone()).collect()))
+    }
+}
+
+impl UnseenChanges {
+    /// Whether one of them touches one of these statements, or may: they are too many, or are not all known.
+    pub(super) fn touch_any(&self, reads: &[Reads]) -> bool {
+        let Some(unseen) = &self.0 else { return true };
+        let mut budget = MatchBudget::of_row();
+        unseen.iter().any(|change| match &**change {
+            TableChange::Row(event) => {
+                reads.iter().any(|own| budget.is_spent() || own.touched_within(event, &mut budget))
+            }
             TableChange::Table(table) => {
                 reads.iter().any(|own| own.footprints().any(|footprint| footprint.table == *table))
             }
