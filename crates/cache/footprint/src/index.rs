@@ -8,7 +8,7 @@
 //!
 //! Invariant: a statement that a row touches is found by the row before or by the row after; a value that is
 //! not known finds all statements of its column. Statements are counted: one that no page uses is gone.
-//! The caller tests what is found ([`Candidate`]), after it has released its lock of the index.
+//! The caller tests what is found ([`StatementCandidate`]), after it has released its lock of the index.
 //! Not here: which pages use a statement, and the join check.
 
 mod groups;
@@ -100,7 +100,7 @@ enum RowKey {
 
 /// A statement or group that a changed row may touch.
 #[derive(Debug)]
-pub enum Candidate {
+pub enum StatementCandidate {
     /// A statement with its reads.
     Statement(StatementId, Reads),
     /// Statements that differ in a bound alone.
@@ -287,7 +287,7 @@ impl Index {
         self.by_key.is_empty()
     }
 
-    /// What the index needs of a changed row to find statements. Made without a lock of the index: a row may be long.
+    /// The values of a changed row by which an index finds statements. Made without a lock of the index: a row may be long.
     #[must_use]
     pub fn keys_of(schema: &SqlSchema, hasher: &RandomState, event: &RowEvent<'_>) -> RowKeys {
         let mut budget = MatchBudget::new(u64::MAX);
@@ -340,15 +340,15 @@ impl Index {
         candidates
     }
 
-    /// What must be tested for a statement or group; `None` if it is gone.
+    /// The reads that must be tested for a statement or group; `None` if it is gone.
     #[must_use]
-    pub fn candidate(&self, id: StatementId) -> Option<Candidate> {
+    pub fn candidate(&self, id: StatementId) -> Option<StatementCandidate> {
         match Groups::of_id(id) {
             Some(group) => {
                 let reads = self.groups.get(group)?.reads.clone();
-                Some(Candidate::Group(CandidateGroup { group, reads }))
+                Some(StatementCandidate::Group(CandidateGroup { group, reads }))
             }
-            None => Some(Candidate::Statement(id, self.reads(id)?.clone())),
+            None => Some(StatementCandidate::Statement(id, self.reads(id)?.clone())),
         }
     }
 
@@ -390,12 +390,12 @@ impl Index {
         let mut open = self.candidates(event, &Index::keys_of(&self.schema, &self.hasher, event));
         while let Some(id) = open.pop() {
             match self.candidate(id) {
-                Some(Candidate::Statement(id, reads))
+                Some(StatementCandidate::Statement(id, reads))
                     if reads.touched_within(event, &mut budget) =>
                 {
                     found.touched.insert(id);
                 }
-                Some(Candidate::Group(group)) => {
+                Some(StatementCandidate::Group(group)) => {
                     for row in event.images() {
                         match group.place(&self.schema, row, &mut budget) {
                             RowInGroup::Outside => {}
@@ -408,7 +408,7 @@ impl Index {
                         }
                     }
                 }
-                Some(Candidate::Statement(..)) | None => {}
+                Some(StatementCandidate::Statement(..)) | None => {}
             }
         }
         found

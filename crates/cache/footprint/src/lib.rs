@@ -34,7 +34,7 @@ mod value_text;
 pub use budget::MatchBudget;
 pub use describe::RowText;
 pub use footprint::{Footprint, FootprintTouch, Narrowing, Reads};
-pub use index::{Candidate, CandidateGroup, FoundStatements, Index, RowKeys, StatementId};
+pub use index::{CandidateGroup, FoundStatements, Index, RowKeys, StatementCandidate, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};
 pub use nearest::{NearestLookup, RowInGroup};

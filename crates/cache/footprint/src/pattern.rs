@@ -30,7 +30,7 @@ pub(crate) struct Pattern {
 /// A part of a pattern without `%`.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Segment {
-    /// The characters, of which each is a byte; in lower case if case does not count.
+    /// The characters, each a byte; in lower case if case does not count.
     bytes: Vec<u8>,
     /// The positions of `_`, in ascending order.
     any: Vec<usize>,
@@ -138,9 +138,9 @@ impl Pattern {
                 return Match::Maybe;
             }
             match segment.find(&text[at..end], budget) {
-                Found::At(place) => at += place + segment.bytes.len(),
-                Found::Nowhere => return Match::No,
-                Found::Unknown => return Match::Maybe,
+                SegmentPlace::At(place) => at += place + segment.bytes.len(),
+                SegmentPlace::Nowhere => return Match::No,
+                SegmentPlace::Unknown => return Match::Maybe,
             }
         }
         Match::Yes
@@ -148,7 +148,7 @@ impl Pattern {
 }
 
 /// The first place of a segment.
-enum Found {
+enum SegmentPlace {
     At(usize),
     Nowhere,
     /// It takes too much work.
@@ -171,29 +171,31 @@ impl Segment {
     }
 
     /// The first place where the text has the segment.
-    fn find(&self, text: &[u8], budget: &mut MatchBudget) -> Found {
+    fn find(&self, text: &[u8], budget: &mut MatchBudget) -> SegmentPlace {
         if self.any.is_empty() {
-            return find(text, &self.bytes, budget).map_or(Found::Nowhere, Found::At);
+            return find(text, &self.bytes, budget).map_or(SegmentPlace::Nowhere, SegmentPlace::At);
         }
         // With `_`, the places of its longest run are tried.
-        let Some(last) = text.len().checked_sub(self.bytes.len()) else { return Found::Nowhere };
+        let Some(last) = text.len().checked_sub(self.bytes.len()) else {
+            return SegmentPlace::Nowhere;
+        };
         let run = self.longest_run();
         let mut at = 0;
         while at <= last {
             if budget.is_spent() {
-                return Found::Unknown;
+                return SegmentPlace::Unknown;
             }
             let Some(place) =
                 find(&text[at + run.start..last + run.end], &self.bytes[run.clone()], budget)
             else {
-                return Found::Nowhere;
+                return SegmentPlace::Nowhere;
             };
             if self.is_at(text, at + place, budget) {
-                return Found::At(at + place);
+                return SegmentPlace::At(at + place);
             }
             at += place + 1;
         }
-        Found::Nowhere
+        SegmentPlace::Nowhere
     }
 
     fn longest_run(&self) -> std::ops::Range<usize> {
@@ -354,7 +356,7 @@ mod tests {
             let most = 20 * (text.len() + pattern.text().len()) as u64;
             assert!(budget.done() - before < most, "{}", budget.done() - before);
         }
-        // What is not linear is not done to its end.
+        // Work that is not linear is not done to its end.
         let mut budget = MatchBudget::new(1 << 20);
         let pattern =
             Pattern::of(TEXT, &format!("%{}_{}b%", "a".repeat(99), "a".repeat(600))).expect("text");

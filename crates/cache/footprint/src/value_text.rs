@@ -50,8 +50,8 @@ pub(crate) struct FoldedText<'r> {
     parts: Option<&'r TextParts>,
 }
 
-/// The hashes of all parts of a text. A word of which one part is not there is not in the text, so most of many words
-/// are excluded without another pass over the text.
+/// The hashes of all parts of a text. A word with a part that the text lacks is not in it, so most of many words are
+/// excluded without another pass over the text.
 struct TextParts(Box<[u64]>);
 
 impl RowForms {

@@ -2,7 +2,7 @@
 
 use footprint::schema::{SqlColumn, SqlSchema};
 use footprint::{
-    Candidate, Index, MatchBudget, RowEvent, SqlMode, SqlRow, SqlValue, StatementReader,
+    Index, MatchBudget, RowEvent, SqlMode, SqlRow, SqlValue, StatementCandidate, StatementReader,
 };
 use std::sync::Arc;
 
@@ -38,14 +38,16 @@ fn steps(searches: &[String], content: &str) -> (u64, usize) {
     let mut budget = MatchBudget::of_row();
     let touched =
         index.candidates(&event, &keys).into_iter().filter(|id| match index.candidate(*id) {
-            Some(Candidate::Statement(_, reads)) => reads.touched_within(&event, &mut budget),
-            Some(Candidate::Group(_)) | None => panic!("no group"),
+            Some(StatementCandidate::Statement(_, reads)) => {
+                reads.touched_within(&event, &mut budget)
+            }
+            Some(StatementCandidate::Group(_)) | None => panic!("no group"),
         });
     let touched = touched.count();
     (budget.done(), touched)
 }
 
-/// A text of `words` words, of which none is a search of the tests.
+/// A text of `words` words. None of them is a search of the tests.
 fn prose(words: usize) -> String {
     (0..words).map(|at| format!("word{at} of this comment, ")).collect()
 }

@@ -169,7 +169,11 @@ fn with_captures(
     }
     // As root, the workers run as another user.
     let (entry, access) = if rustix::process::geteuid().is_root() {
-        (DirectoryEntry::Everyone, CaptureAccess::Everyone)
+        let access = match workers(options) {
+            PeerUsers::Only(user) => CaptureAccess::User(user),
+            PeerUsers::Everyone => CaptureAccess::Everyone,
+        };
+        (DirectoryEntry::Everyone, access)
     } else {
         (DirectoryEntry::Owner, CaptureAccess::Owner)
     };

@@ -61,11 +61,11 @@ use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
 use site_state::client::Client;
-use statements::footprints::PageReads;
 use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage, StoredPage};
 use site_state::panics::{self, Place};
 use site_state::request_fields::{AsSent, read_facts};
+use statements::footprints::{PageReads, ScriptHash};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -258,7 +258,7 @@ struct Render {
     /// Whether the last origin request had fixed values in place of the client's own (`undeclared`).
     is_fixed: bool,
     /// The capture of the statements of the last origin request, until it is complete.
-    capture: Option<Capture>,
+    capture: Option<(Capture, ScriptHash)>,
     /// The statements that the render has run, once all of them are known.
     reads: Option<Arc<PageReads>>,
     /// The reason why the reads are not known, if the page is stored for a short time because of it.

@@ -27,7 +27,9 @@ use http::header::USER_AGENT;
 use http_cache::{LifetimeSource, NotStored, StoredResponse};
 use origin::OriginResponse;
 use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
+use origin::routes::Script;
 use statements::footprints::{PageReads, ReadsRefused, RenderStatements};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -48,12 +50,14 @@ pub(super) const READS_UNKNOWN: &str = "reads-unknown";
 
 impl Render {
     /// Begins the capture of the next request's statements, if the site has automatic dependencies.
-    pub(super) fn begin_capture(&mut self) -> Option<CaptureParameters> {
-        self.capture = match self.ask.owner {
-            None if self.site.footprints.health.is_due() => self.site.origin.begin_capture(),
-            None | Some(_) => None,
-        };
-        self.capture.as_ref().map(|capture| capture.parameters())
+    pub(super) fn begin_capture(&mut self, script: Option<&Script>) -> Option<CaptureParameters> {
+        let health = &self.site.footprints.health;
+        let name = script.map(|script| script.filename.as_os_str().as_bytes());
+        let script = health.script(name.unwrap_or_default());
+        let is_due = self.ask.owner.is_none() && health.is_due(script, self.site.clock.monotonic());
+        let capture = is_due.then(|| self.site.origin.begin_capture()).flatten();
+        self.capture = capture.map(|capture| (capture, script));
+        self.capture.as_ref().map(|(capture, _)| capture.parameters())
     }
 
     /// The form in which a response is stored. One that declares no lifetime needs its statements.
@@ -92,14 +96,15 @@ impl Render {
         if against.is_some() {
             return against;
         }
-        let Some(capture) = self.capture.take() else {
+        let Some((capture, script)) = self.capture.take() else {
             let is_shared = self.ask.owner.is_none() && self.site.footprints.settings().is_some();
             return if is_shared { self.store_untracked(stored, UNSEEN) } else { None };
         };
         let reported = capture.report(REPORT_WITHIN).await;
+        let (health, now) = (&self.site.footprints.health, self.site.clock.monotonic());
         match &reported {
-            Err(NotCaptured::NoReport) => self.site.footprints.health.missed(),
-            Ok(_) | Err(_) => self.site.footprints.health.arrived(),
+            Err(NotCaptured::NoReport) => health.missed(script, now),
+            Ok(_) | Err(_) => health.arrived(script, now),
         }
         let (reason, logged, why) = match reported.map(|report| self.depend(report)) {
             // A part is combined with others, which have other reads.
@@ -160,7 +165,7 @@ impl Render {
         };
         let (site, since) = (&self.site, self.right.lease().number());
         site.footprints.check_server(&report.server)?;
-        site.footprints.depend(statements, since, (self.asked, site.clock.now()))
+        site.depend(statements, since, (self.asked, site.clock.now()))
     }
 
     /// Counts a page whose reads are not known. Logs why, at most once in ten seconds.

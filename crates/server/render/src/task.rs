@@ -102,7 +102,7 @@ impl Render {
 
     /// The request that is sent to the origin, with these header lines.
     pub(super) fn request(&mut self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
-        let (capture, peer) = (self.begin_capture(), self.peer());
+        let (capture, peer) = (self.begin_capture(script.as_ref()), self.peer());
         let RenderRequest { target, client, version, .. } = &self.ask;
         OriginRequest {
             method: Method::GET,

@@ -24,7 +24,7 @@ mod recent_changes;
 mod search;
 mod time_of_day;
 
-pub use capture_health::CaptureHealth;
+pub use capture_health::{CaptureHealth, ScriptHash};
 pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{FindPartners, NearestRows, NeighbourCounts, Release, StatementLook};
 pub use page_reads::{PageReads, is_statement};

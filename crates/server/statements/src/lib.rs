@@ -1,4 +1,4 @@
-//! What pages depend on beside their tags: the statements that their renders have run ([`footprints`]) and the
+//! The dependencies of pages beside their tags: the statements that their renders have run ([`footprints`]) and the
 //! terms that they search for ([`terms`]), and the changed rows that touch them.
 //!
 //! Both are tags of the store in the end: a look at changed rows returns the tags that change. Start reading at

@@ -108,14 +108,14 @@ mod tests {
     use tokio::task::LocalSet;
 
     /// The content of a call whose client never ends it.
-    struct Unfinished {
+    struct UnfinishedBody {
         left: usize,
         read: Rc<Cell<usize>>,
     }
 
     const PIECE: usize = 256 << 10;
 
-    impl Body for Unfinished {
+    impl Body for UnfinishedBody {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -139,7 +139,7 @@ mod tests {
         for _ in 0..60 {
             let (contents, read) = (contents.clone(), read.clone());
             calls.spawn_local(async move {
-                drop(contents.read(Unfinished { left: 15 << 20, read }).await);
+                drop(contents.read(UnfinishedBody { left: 15 << 20, read }).await);
             });
         }
         // Each runs until it waits for its client, or for another call.

@@ -56,6 +56,8 @@ pub type Token = [u8; TOKEN_BYTES];
 pub enum CaptureAccess {
     /// Only the user that runs Pagewell.
     Owner,
+    /// The user with this number, and the one that runs Pagewell. The file can be read by all that enter the directory.
+    User(u32),
     /// Every user that may enter the directory: the workers of php-fpm run as another one.
     Everyone,
 }
@@ -229,7 +231,7 @@ impl Captures {
             write_file(&self.directory, self.access, name, content)?;
         }
         let listener = bind(&self.socket, self.access)?;
-        let task = tokio::spawn(serve(listener, self.pending.clone()));
+        let task = tokio::spawn(serve(listener, self.access, self.pending.clone()));
         self.serve_by(Some(task.abort_handle()));
         Ok(())
     }

@@ -5,7 +5,8 @@
 //! | sends nothing, or no valid token within [`DELIVERY`] | closed; no capture is affected |
 //! | sends a token that is unknown, or was used before | closed at once |
 //! | stops in the middle, sends too much or garbage | the capture of its token fails with the reason |
-//! | is beyond [`CONNECTIONS_MAX`] | closed at once |
+//! | is of another user than PHP's, where that is known | closed at once |
+//! | is beyond [`CONNECTIONS_MAX`] of its user, or [`STRANGER_MAX`] before that user's first valid token | closed at once |
 //!
 //! Nothing is ever written to a peer. Memory is bounded by the captures in flight: without a token a peer
 //! has a buffer of at most one read.
@@ -24,8 +25,12 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// Maximum number of concurrent connections.
+/// Maximum number of concurrent connections of PHP's user: one that has sent a valid token.
 pub const CONNECTIONS_MAX: usize = 256;
+/// Maximum number of concurrent connections of any other user.
+pub const STRANGER_MAX: usize = 16;
+/// Maximum number of users that are remembered for their tokens.
+const REPORTERS_MAX: usize = 64;
 /// Maximum time from the acceptance of a connection to the end of its report.
 pub const DELIVERY: Duration = Duration::from_secs(2);
 /// Maximum size of one read, in bytes.
@@ -79,17 +84,84 @@ pub fn bind(path: &Path, access: CaptureAccess) -> Result<UnixListener, String> 
     })
 }
 
+/// The users that connect. No user takes the connections of another.
+#[derive(Default)]
+struct PeerCounts {
+    /// Held only to count.
+    users: Mutex<HashMap<u32, PeerCount>>,
+}
+
+#[derive(Default)]
+struct PeerCount {
+    open: usize,
+    /// Whether a connection of this user has sent a valid token.
+    has_reported: bool,
+}
+
+/// A connection that is counted, until it is dropped.
+struct CountedPeer {
+    counts: Arc<PeerCounts>,
+    user: u32,
+}
+
+impl PeerCounts {
+    /// Counts a connection of this user. `None` if it is refused.
+    fn enter(self: &Arc<Self>, user: u32, access: CaptureAccess) -> Option<CountedPeer> {
+        let own = rustix::process::geteuid().as_raw();
+        let is_php = match access {
+            CaptureAccess::Owner => user == own,
+            CaptureAccess::User(php) => user == php || user == own,
+            CaptureAccess::Everyone => false,
+        };
+        if !is_php && access != CaptureAccess::Everyone {
+            return None;
+        }
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = users.entry(user).or_default();
+        let max = if is_php || count.has_reported { CONNECTIONS_MAX } else { STRANGER_MAX };
+        if count.open >= max {
+            return None;
+        }
+        count.open += 1;
+        Some(CountedPeer { counts: self.clone(), user })
+    }
+}
+
+impl CountedPeer {
+    /// Records that the connection has sent a valid token.
+    fn has_reported(&self) {
+        let mut users = self.counts.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_room = users.values().filter(|count| count.has_reported).count() < REPORTERS_MAX;
+        if let Some(count) = users.get_mut(&self.user).filter(|_| is_room) {
+            count.has_reported = true;
+        }
+    }
+}
+
+impl Drop for CountedPeer {
+    fn drop(&mut self) {
+        let mut users = self.counts.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = users.get_mut(&self.user) else { return };
+        count.open -= 1;
+        if count.open == 0 && !count.has_reported {
+            users.remove(&self.user);
+        }
+    }
+}
+
 /// Accepts connections, until the task is aborted, which also ends those that are open.
-pub async fn serve(listener: UnixListener, pending: Arc<Pending>) {
-    let mut connections = JoinSet::new();
+pub async fn serve(listener: UnixListener, access: CaptureAccess, pending: Arc<Pending>) {
+    let (mut connections, counts) = (JoinSet::new(), Arc::new(PeerCounts::default()));
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if connections.len() < CONNECTIONS_MAX => {
-                    connections.spawn(receive(stream, pending.clone()));
+                Ok((stream, _)) => {
+                    let user = stream.peer_cred().ok().map(|peer| peer.uid());
+                    // Any other is closed at once.
+                    if let Some(peer) = user.and_then(|user| counts.enter(user, access)) {
+                        connections.spawn(receive(stream, peer, pending.clone()));
+                    }
                 }
-                // Closed at once.
-                Ok(_) => {}
                 Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
             },
             Some(_) = connections.join_next() => {}
@@ -98,9 +170,9 @@ pub async fn serve(listener: UnixListener, pending: Arc<Pending>) {
 }
 
 /// Reads the report of one connection, and hands it to the capture of its token.
-async fn receive(mut stream: UnixStream, pending: Arc<Pending>) {
+async fn receive(mut stream: UnixStream, peer: CountedPeer, pending: Arc<Pending>) {
     let (mut bytes, mut sender) = (BytesMut::new(), None);
-    let reading = read(&mut stream, &pending, &mut bytes, &mut sender);
+    let reading = read(&mut stream, (&peer, &pending), &mut bytes, &mut sender);
     let end = tokio::time::timeout(DELIVERY, reading).await.unwrap_or(ReadEnd::CutOff);
     let Some(sender) = sender else { return };
     let outcome = match end {
@@ -123,7 +195,7 @@ enum ReadEnd {
 /// without a valid token the reading ends.
 async fn read(
     stream: &mut UnixStream,
-    pending: &Pending,
+    (peer, pending): (&CountedPeer, &Pending),
     bytes: &mut BytesMut,
     sender: &mut Option<ReportSender>,
 ) -> ReadEnd {
@@ -149,6 +221,43 @@ async fn read(
             if sender.is_none() {
                 return ReadEnd::CutOff;
             }
+            peer.has_reported();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_user_does_not_take_the_connections_of_another() {
+        let counts = Arc::new(PeerCounts::default());
+        let enter = |user| counts.enter(user, CaptureAccess::Everyone);
+        let php = enter(33).expect("the first");
+        let hostile: Vec<_> = (0..300).filter_map(|_| enter(1000)).collect();
+        assert_eq!(hostile.len(), STRANGER_MAX);
+        php.has_reported();
+        let more: Vec<_> = (0..300).filter_map(|_| enter(33)).collect();
+        assert_eq!(more.len(), CONNECTIONS_MAX - 1);
+        drop((php, hostile, more));
+        let known = counts.users.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(known.keys().collect::<Vec<_>>(), [&33], "no stranger is remembered");
+    }
+
+    #[test]
+    fn only_phps_user_connects_where_it_is_known() {
+        let counts = Arc::new(PeerCounts::default());
+        let own = rustix::process::geteuid().as_raw();
+        for (access, user, expected) in [
+            (CaptureAccess::Owner, own, true),
+            (CaptureAccess::Owner, own + 1, false),
+            (CaptureAccess::User(own + 1), own + 1, true),
+            (CaptureAccess::User(own + 1), own, true),
+            (CaptureAccess::User(own + 1), own + 2, false),
+            (CaptureAccess::Everyone, own + 2, true),
+        ] {
+            assert_eq!(counts.enter(user, access).is_some(), expected, "{access:?} {user}");
         }
     }
 }

@@ -15,8 +15,8 @@ use super::recent_changes::RecentChange;
 use super::{PART, Tables};
 use footprint::schema::SqlSchema;
 use footprint::{
-    Affects, Candidate, Index, MatchBudget, NearestLookup, PartnerRows, Reads, RowEvent,
-    RowInGroup, RowText, SqlRow, StatementId, TableChange,
+    Affects, Index, MatchBudget, NearestLookup, PartnerRows, Reads, RowEvent, RowInGroup, RowText,
+    SqlRow, StatementCandidate, StatementId, TableChange,
 };
 use std::collections::BTreeSet;
 use std::hash::RandomState;
@@ -148,7 +148,7 @@ impl<'s> Search<'s> {
         candidates.retain(|id| !self.finding.touched.contains(id));
         while !candidates.is_empty() {
             let part = candidates.split_off(candidates.len().saturating_sub(PART));
-            let part: Vec<Candidate> = {
+            let part: Vec<StatementCandidate> = {
                 let tables = lock(self.tables);
                 let Some(known) = &tables.known else { return };
                 // A statement that is gone has no page.
@@ -156,13 +156,13 @@ impl<'s> Search<'s> {
             };
             for candidate in part {
                 match candidate {
-                    Candidate::Statement(id, reads)
+                    StatementCandidate::Statement(id, reads)
                         if reads.touched_within(&row.event, &mut row.budget) =>
                     {
                         self.finding.add(&schema, row, id, reads);
                     }
-                    Candidate::Statement(..) => {}
-                    Candidate::Group(group) => {
+                    StatementCandidate::Statement(..) => {}
+                    StatementCandidate::Group(group) => {
                         for image in row.event.images() {
                             match group.place(&schema, image, &mut row.budget) {
                                 RowInGroup::Outside => {}
