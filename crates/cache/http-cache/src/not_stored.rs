@@ -54,6 +54,8 @@ pub enum NotStored {
     VaryTooLong,
     /// The content is longer than the site's limit.
     TooLarge,
+    /// Too much content of other responses is being collected, or waits for clients.
+    MemoryShort,
     /// A tag, or the list of tags, exceeds a limit.
     TagsTooLong,
     /// The tags are unreadable.
@@ -68,7 +70,7 @@ pub enum NotStored {
 
 impl NotStored {
     /// All reasons of this enum.
-    pub const ALL: [NotStored; 26] = [
+    pub const ALL: [NotStored; 27] = [
         NotStored::Method,
         NotStored::Interim,
         NotStored::PartialContent,
@@ -90,6 +92,7 @@ impl NotStored {
         NotStored::VaryUnreadable,
         NotStored::VaryTooLong,
         NotStored::TooLarge,
+        NotStored::MemoryShort,
         NotStored::TagsTooLong,
         NotStored::TagsUnreadable,
         NotStored::VaryValue,
@@ -121,6 +124,7 @@ impl NotStored {
             NotStored::VaryUnreadable => "vary-unreadable",
             NotStored::VaryTooLong => "vary-too-long",
             NotStored::TooLarge => "too-large",
+            NotStored::MemoryShort => "memory-short",
             NotStored::TagsTooLong => "tags-too-long",
             NotStored::TagsUnreadable => "tags-unreadable",
             NotStored::VaryValue => "vary-value",
@@ -183,6 +187,7 @@ impl NotStored {
             NotStored::TooLarge => {
                 "Raise the limit on a page's content, or leave the page uncached."
             }
+            NotStored::MemoryShort => "Raise memory, or limits.client_backlog_bytes.",
             NotStored::TagsTooLong => {
                 "Use fewer or shorter tags; a list that was cut could miss a change."
             }

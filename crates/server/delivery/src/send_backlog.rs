@@ -8,6 +8,7 @@
 //! | of a stored page that a front sends without hyper | the socket is full | all of it is written |
 //! | of a stored page that hyper sends | hyper has the response ([`track`]) | hyper has released the last piece |
 //! | of a response in progress (`response_spool`) | the origin sent them | hyper has released them ([`ClientBacklog::tracked`]) |
+//! | of a response that is collected ([`CollectedBytes`]) | the origin sent them | it is stored, or is not |
 //! | on the disk | they are written there | the response has ended |
 //!
 //! A page counts once, however many clients wait for it, and not while it is in the store. Whether it
@@ -160,6 +161,29 @@ pub fn hold(site: &SiteState, backlog: Option<&ClientBacklog>, bytes: usize) {
     if all > bytes_max(site) / 2 {
         let slowest = table().look(site);
         slowest.iter().for_each(|client| client.wake());
+    }
+}
+
+/// Content that is collected until it is known whether it is stored. It counts as content for clients, until this is
+/// dropped.
+#[derive(Default)]
+pub struct CollectedBytes(usize);
+
+impl CollectedBytes {
+    /// Counts `bytes` more; `false` if there is no room for them, so that the content cannot be collected.
+    pub fn grow(&mut self, site: &SiteState, bytes: usize) -> bool {
+        if SINGLE_BYTES.load(Ordering::Relaxed) + bytes > bytes_max(site) / 2 {
+            return false;
+        }
+        SINGLE_BYTES.fetch_add(bytes, Ordering::Relaxed);
+        self.0 += bytes;
+        true
+    }
+}
+
+impl Drop for CollectedBytes {
+    fn drop(&mut self) {
+        SINGLE_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 

@@ -4,7 +4,8 @@
 //! sent with their length, a validator and the result of storing them. A page that takes longer is
 //! streamed at the client's speed while it is collected at the origin's. Once it is complete, the
 //! client gets the rest from the stored page's bytes. So there is no second copy, and the render
-//! does not wait for the client. A page that exceeds the limit is buffered in memory and on disk
+//! does not wait for the client. All content that is collected counts (`send_backlog`). A page that exceeds the limit,
+//! or for which no memory is left, is buffered in memory and on disk
 //! (`response_spool`), and still read at the origin's speed.
 
 use super::superseded::UnstoredResponse;
@@ -13,7 +14,9 @@ use bytes::Bytes;
 use delivery::body::{Content, ContentBuffer, ResponseBody, SpoolContent};
 use delivery::codings::{self, Demand};
 use delivery::response_spool::{ClientGone, ContentEnd, Piece, SpoolSender, response_spool};
+use delivery::send_backlog::CollectedBytes;
 use delivery::serve;
+use delivery::site::Site;
 use forward::litespeed;
 use forward::owner_copies;
 use http::{HeaderMap, HeaderValue, Method, Response, header};
@@ -27,6 +30,7 @@ use site_rules::key_without_vary;
 use site_state::history::{ChangeSource, Content as Told};
 use site_state::limit_hits::Limit;
 use site_state::page::{NewPage, ReadPage, SharedPage, variant};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
@@ -57,6 +61,8 @@ pub(super) struct CompletePage {
 enum HoldOutcome {
     Complete,
     Going,
+    /// There is no memory for more.
+    Short,
     Failed(Failure),
     Abandoned,
 }
@@ -70,8 +76,8 @@ impl Render {
         status: CacheStatus<'static>,
     ) {
         let mut body = response.body;
-        let mut content = ContentBuffer::default();
-        match self.hold(&mut body, &mut content).await {
+        let (mut content, mut collected) = (ContentBuffer::default(), CollectedBytes::default());
+        match self.hold(&mut body, &mut content, &mut collected).await {
             HoldOutcome::Complete => {
                 let content = content.into_bytes();
                 let against = body.ended().against_storing();
@@ -96,13 +102,24 @@ impl Render {
             }
             HoldOutcome::Abandoned => {}
             // This is rare. The future is boxed so that the common ones stay smaller.
-            HoldOutcome::Going => {
-                Box::pin(self.stream(stored, body, content.into_vec(), status)).await
+            held @ (HoldOutcome::Going | HoldOutcome::Short) => {
+                let against = match held {
+                    HoldOutcome::Short => Some(NotStored::MemoryShort),
+                    _ if content.len() > self.site.limits.page_bytes => Some(NotStored::TooLarge),
+                    _ => None,
+                };
+                let content = (content.into_vec(), collected);
+                Box::pin(self.stream(stored, body, content, against, status)).await
             }
         }
     }
 
-    async fn hold(&mut self, body: &mut OriginBody, content: &mut ContentBuffer) -> HoldOutcome {
+    async fn hold(
+        &mut self,
+        body: &mut OriginBody,
+        content: &mut ContentBuffer,
+        collected: &mut CollectedBytes,
+    ) -> HoldOutcome {
         let most = HOLD_BYTES.min(self.site.limits.page_bytes);
         let until = tokio::time::sleep(HOLD);
         let mut until = std::pin::pin!(until);
@@ -116,7 +133,13 @@ impl Render {
             match piece {
                 None => return HoldOutcome::Complete,
                 Some(Err(failure)) => return HoldOutcome::Failed(failure),
-                Some(Ok(bytes)) => content.push(bytes),
+                Some(Ok(bytes)) => {
+                    let has_room = collected.grow(&self.site, bytes.len());
+                    content.push(bytes);
+                    if !has_room {
+                        return HoldOutcome::Short;
+                    }
+                }
             }
             if content.len() > most {
                 return HoldOutcome::Going;
@@ -294,7 +317,8 @@ impl Render {
         mut self: Box<Self>,
         stored: StoredResponse,
         body: OriginBody,
-        content: Vec<u8>,
+        (content, collected): (Vec<u8>, CollectedBytes),
+        against: Option<NotStored>,
         status: CacheStatus<'static>,
     ) {
         let length = stored.content_length();
@@ -303,19 +327,18 @@ impl Render {
         // Whether the page can be stored is known at its end only.
         let status = CacheStatus { detail: status.detail.or(Some(UNDECIDED)), ..status };
         let head = self.head(&stored, &status, sent);
-        let page_bytes = self.site.limits.page_bytes;
-        let is_kept = content.len() <= page_bytes;
-        if !is_kept {
-            self.too_large(&stored);
+        if let Some(reason) = against {
+            self.outgrown(&stored, reason);
         }
         let mut streaming = Streaming {
+            site: self.site.clone(),
             received: content.len() as u64,
             content,
+            collected,
             sent: 0,
-            is_kept,
+            is_kept: against.is_none(),
             length,
             client: Some(sender),
-            page_bytes,
         };
         match self.answer.take() {
             Some(answer) if self.ask.method != Method::HEAD => {
@@ -332,9 +355,13 @@ impl Render {
         self.finish(stored, body, streaming).await;
     }
 
-    fn too_large(&self, stored: &StoredResponse) {
-        self.site.counters.limit_hits.note(Limit::PageBytes);
-        let outcome = self.refused(stored, NotStored::TooLarge.as_str());
+    /// The response is not stored, because its content is too long, or that of all together.
+    fn outgrown(&self, stored: &StoredResponse, reason: NotStored) {
+        self.site.counters.limit_hits.note(match reason {
+            NotStored::MemoryShort => Limit::ClientBacklogBytes,
+            _ => Limit::PageBytes,
+        });
+        let outcome = self.refused(stored, reason.as_str());
         self.right.tell(outcome);
     }
 
@@ -350,9 +377,9 @@ impl Render {
         loop {
             match streaming.step(&mut body).await {
                 Step::Going => {}
-                Step::TooLarge => {
+                Step::Outgrown(reason) => {
                     // The followers are notified before the render waits for the client.
-                    self.too_large(&stored);
+                    self.outgrown(&stored, reason);
                     streaming.hand_all().await;
                 }
                 Step::Left => return,
@@ -437,8 +464,10 @@ impl Render {
 
 /// Content that is sent to the client while it is collected.
 struct Streaming {
+    site: Arc<Site>,
     /// All content received so far, as long as it may be stored.
     content: Vec<u8>,
+    collected: CollectedBytes,
     /// The number of bytes handed to the client.
     sent: usize,
     /// Whether the content will be stored.
@@ -447,12 +476,12 @@ struct Streaming {
     length: Option<u64>,
     /// The client's spool; none once the client has disconnected.
     client: Option<SpoolSender>,
-    page_bytes: usize,
 }
 
 enum Step {
     Going,
-    TooLarge,
+    /// The content is not kept any more.
+    Outgrown(NotStored),
     Complete,
     Failed(Failure),
     /// Neither the client nor the store needs more content.
@@ -508,10 +537,16 @@ impl Streaming {
     async fn take(&mut self, bytes: Bytes) -> Step {
         self.received += bytes.len() as u64;
         if self.is_kept {
-            let outgrown = self.content.len() + bytes.len() > self.page_bytes;
+            let against = if self.content.len() + bytes.len() > self.site.limits.page_bytes {
+                Some(NotStored::TooLarge)
+            } else if !self.collected.grow(&self.site, bytes.len()) {
+                Some(NotStored::MemoryShort)
+            } else {
+                None
+            };
             self.content.extend_from_slice(&bytes);
-            self.is_kept = !outgrown;
-            return if outgrown { Step::TooLarge } else { Step::Going };
+            self.is_kept = against.is_none();
+            return against.map_or(Step::Going, Step::Outgrown);
         }
         self.hand(bytes).await;
         Step::Going
@@ -521,7 +556,9 @@ impl Streaming {
     async fn hand_all(&mut self) {
         let content = Bytes::from(std::mem::take(&mut self.content));
         let unsent = content.slice(std::mem::take(&mut self.sent)..);
+        drop(content);
         self.hand(unsent).await;
+        self.collected = CollectedBytes::default();
     }
 
     async fn hand(&mut self, bytes: Bytes) {

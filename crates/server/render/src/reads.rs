@@ -183,12 +183,13 @@ impl Render {
     /// The outcome of a complete response that is not stored. A page whose rows changed meanwhile may
     /// be stored by the next render.
     pub(super) fn not_stored_outcome(&self, reason: &'static str) -> RenderOutcome {
-        if reason != ReadsRefused::Changed.as_str() {
+        let is_changed = reason == ReadsRefused::Changed.as_str();
+        if !is_changed && reason != NotStored::MemoryShort.as_str() {
             self.not_shareable();
             return RenderOutcome::NotShareable;
         }
         self.site.counters.not_stored.add();
-        if let Some(for_nobody) = &self.for_nobody {
+        if let Some(for_nobody) = self.for_nobody.as_ref().filter(|_| is_changed) {
             for_nobody.is_outdated.store(true, Relaxed);
         }
         RenderOutcome::GivenUp

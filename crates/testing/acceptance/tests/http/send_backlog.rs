@@ -7,7 +7,9 @@ use acceptance::{binary, client, counter, is_hit, limit_hit, slow_client, until}
 use harness::{Pagewell, PrivateDir, page_origin};
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
 /// The length of each page in bytes.
 const PAGE_BYTES: usize = 3 << 20;
@@ -270,4 +272,72 @@ fn one_unread_byte_does_not_keep_a_whole_page_in_memory() {
         served.is_bounded();
     }
     assert_eq!((served.cut(), served.backlog()), (0, 0));
+}
+
+/// Accepts requests, and sends of each response all but the last byte. Sends that when `go` says so.
+fn unfinished_origin(requests: usize) -> (String, Sender<()>, Receiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it has one");
+    let ((go, told), (arrived, all_sent)) = (channel::<()>(), channel());
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming().take(requests) {
+            let mut stream = stream.expect("accepted");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).expect("a request");
+                head.push(byte[0]);
+            }
+            let fields = "HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nConnection: close\r\n";
+            let head = format!("{fields}Content-Length: {PAGE_BYTES}\r\n\r\n");
+            stream.write_all(head.as_bytes()).expect("sent");
+            stream.write_all(&vec![b'x'; PAGE_BYTES - 1]).expect("sent");
+            let _ = arrived.send(());
+            open.push(stream);
+        }
+        // The test is over if nothing comes.
+        if told.recv().is_ok() {
+            open.iter_mut().for_each(|stream| stream.write_all(b"x").expect("sent"));
+        }
+    });
+    (format!("http://{address}"), go, all_sent)
+}
+
+#[test]
+fn pages_that_are_collected_at_the_same_time_have_a_bound_together() {
+    /// Two pages fit into half of the bound, with a little for their clients.
+    const COLLECTED_BYTES: usize = 13 << 20;
+    const FITTING: usize = 2;
+    const PAGES: usize = 6;
+    let backlog = |pagewell: &Pagewell| counter(pagewell, "client_backlog_bytes") as usize;
+    let dir = PrivateDir::temporary("collected").expect("a directory can be made");
+    let config = dir.path().join("pagewell.toml");
+    let text = format!(
+        "memory = \"64M\"\n[limits]\nclient_backlog_bytes = \"{COLLECTED_BYTES}\"\npage_bytes = \"4M\"\n"
+    );
+    fs::write(&config, text).expect("a file can be written");
+    let (origin, go, all_sent) = unfinished_origin(PAGES);
+    let config = config.display().to_string();
+    let args = ["--origin", &origin, "--config", &config];
+    let pagewell = Pagewell::start(binary(), &args).expect("pagewell starts");
+    let mut held = Vec::new();
+    for page in 0..PAGES {
+        held.push(asks(&pagewell, &format!("/{page}")));
+        all_sent.recv().expect("the origin has sent a page");
+        if page < FITTING {
+            let collected = (page + 1) * (PAGE_BYTES - 1);
+            until("it is collected", || backlog(&pagewell) >= collected);
+        } else {
+            let refused = (page + 1 - FITTING) as u64;
+            until("it is not stored", || counter(&pagewell, "not_stored") == refused);
+        }
+        assert!(backlog(&pagewell) <= COLLECTED_BYTES);
+    }
+    go.send(()).expect("the origin waits");
+    let readers = held.into_iter().map(|mut stream| thread::spawn(move || all_of(&mut stream)));
+    for reader in readers.collect::<Vec<_>>() {
+        assert_eq!(reader.join().expect("no panic"), Some(PAGE_BYTES));
+    }
+    until("two are stored", || counter(&pagewell, "stored") == FITTING as u64);
 }
