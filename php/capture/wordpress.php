@@ -24,7 +24,7 @@
  *     connection;
  *   - what a filter on "query" does that was added later with the same priority, PHP_INT_MAX;
  *   - other processes that the page depends on;
- *   - values from a cache that outlives the request (APCu, files); object-cache.php makes the list incomplete;
+ *   - values from a cache that outlives the request (APCu, files), but for that of object-cache.php;
  *   - statements of destructors, and of shutdown functions that are registered during the shutdown.
  *
  * PHP 7.4 to 8.4.
@@ -120,7 +120,7 @@
             return 'WordPress did not start, or it removed the filter';
         }
         if (function_exists('wp_using_ext_object_cache') && wp_using_ext_object_cache()) {
-            return 'an object cache hides reads (object-cache.php)';
+            $report->hide('object-cache.php');
         }
         if ($count->rules->hasFatalError()) {
             return 'a fatal error ended the script';

@@ -6,7 +6,7 @@
  *     event                                      what happens
  *     a connection of the driver mysql is made   by CapturingConnector, unless the application has a connector of its own
  *     a statement of another driver              the list is incomplete
- *     a value comes from a cache                 the list is incomplete, unless the driver of the store is `array` or `null`
+ *     a value comes from a cache                 reads are hidden, unless the driver of the store is `array` or `null`
  *
  * Before Laravel 11, the event of the cache does not name its store: the default one counts.
  */
@@ -56,7 +56,7 @@ final class StatementReports
     {
         foreach ((array) $config->get('cache.stores') as $name => $store) {
             if (($store['events'] ?? true) === false && !in_array($store['driver'] ?? null, self::SEEN, true)) {
-                StatementCapture::running()?->giveUp("Laravel's cache $name has no events, and could hide reads");
+                StatementCapture::running()?->hide("laravel-cache:$name");
             }
         }
     }
@@ -72,7 +72,7 @@ final class StatementReports
     {
         $store ??= (string) $config->get('cache.default');
         if (!in_array($config->get("cache.stores.$store.driver"), self::SEEN, true)) {
-            StatementCapture::running()?->giveUp("a value from Laravel's cache, whose store $store hides reads");
+            StatementCapture::running()?->hide("laravel-cache:$store");
         }
     }
 }

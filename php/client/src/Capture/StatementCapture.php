@@ -95,6 +95,13 @@ final class StatementCapture
         }
     }
 
+    /** The page may show a value of a cache that no statement shows. The name is shown to the operator. */
+    public function hide(string $name): void
+    {
+        $this->report->hide($name);
+        $this->giveUp($name);
+    }
+
     /** Returns the books of a connection of PDO; null if it cannot be captured. */
     public function connection(\PDO $pdo): ?CapturedConnection
     {

@@ -16,6 +16,7 @@
  *     S  a statement, in the order in which it was sent
  *     P  a statement that was sent after the output of the page
  *     I  the reason why the list is incomplete; then there are no D, O, S and P
+ *     H  the name of a cache whose values no statement shows, such as `object-cache.php`; then there is no I either
  *     E  the end; without it the list is incomplete
  *
  * PHP 7.4 to 8.4.
@@ -30,12 +31,23 @@ return new class () {
     private int $statements = 0;
     /** Why the list is incomplete; empty as long as it is not. */
     public string $reason = '';
+    /** The cache that hides reads; empty as long as none is known. */
+    private string $hidden = '';
 
     /** The list is incomplete. The first reason is reported, and nothing is collected any more. */
     public function giveUp(string $reason): void
     {
         if ($this->reason === '') {
             [$this->reason, $this->records] = [$reason, ''];
+        }
+    }
+
+    /** The page may show values of a cache that no statement shows. The first name is reported, and precedes any reason. */
+    public function hide(string $name): void
+    {
+        $this->giveUp('a cache hides reads: ' . $name);
+        if ($this->hidden === '') {
+            $this->hidden = substr((string) preg_replace('~[^\x21-\x7e]~', '?', $name), 0, 64);
         }
     }
 
@@ -81,6 +93,7 @@ return new class () {
             stream_set_timeout($stream, 1);
             $head = "pagewell-capture 1\n" . self::record('T', $token) . self::record('V', $version);
             $rest = $this->reason === '' ? $this->records : self::record('I', $this->reason);
+            $rest = $this->hidden === '' ? $rest : self::record('H', $this->hidden);
             foreach ([$head, $rest, self::record('E', '')] as $part) {
                 $sent = 0;
                 while ($sent < strlen($part)) {

@@ -55,13 +55,14 @@ final class CaptureListener
             $kinds .= $report[$at];
             match ($report[$at]) {
                 'I' => $reason = $content,
+                'H' => $reason = "hidden: $content",
                 'S' => $statements[] = $content,
                 'T' => $content === self::TOKEN || throw new \RuntimeException("the token $content"),
                 'V', 'D', 'E' => null,
             };
             $at += 5 + $length;
         }
-        if (preg_match('/^TV(?:I|S*D)E$/D', $kinds) !== 1) {
+        if (preg_match('/^TV(?:I|H|S*D)E$/D', $kinds) !== 1) {
             throw new \RuntimeException("a report of $kinds: $output");
         }
         return [$reason, $statements];
