@@ -67,6 +67,7 @@ fn holds(conditions: &Conditions, address: &str) -> bool {
         host,
         aliases: &aliases,
         url,
+        spelled: &page_store::normal_spelling(url),
         content_type: Some(b"text/html"),
     })
 }
@@ -83,7 +84,10 @@ fn expression(text: &str, address: &str) {
             UrlPattern::Any => true,
             UrlPattern::Exact(url) => url == address,
             UrlPattern::Below(path) => address.starts_with(path.as_str()),
-            UrlPattern::Search(pattern) => pattern.is_in(address.as_bytes()),
+            UrlPattern::Search(pattern) => {
+                let url = address.as_bytes();
+                pattern.is_in(url, &page_store::normal_spelling(url))
+            }
         };
         // "Any" means any URL; URLs begin with a slash.
         assert!(taken || !oracle.is_in(address.as_bytes()), "{text:?} {address:?}");
