@@ -54,7 +54,7 @@ pub enum NotStored {
     VaryTooLong,
     /// The content is longer than the site's limit.
     TooLarge,
-    /// Too much content of other responses is being collected, or waits for clients.
+    /// Too much content of other responses is being collected.
     MemoryShort,
     /// A tag, or the list of tags, exceeds a limit.
     TagsTooLong,

@@ -42,6 +42,8 @@ const TIME_MIN: Duration = Duration::from_secs(1);
 
 /// Bytes in memory that are for a single client each.
 static SINGLE_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Bytes in memory of responses that are being collected.
+static COLLECTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A connection as a receiver of responses.
 pub struct Recipient {
@@ -143,7 +145,8 @@ fn bytes_max(site: &SiteState) -> usize {
 
 /// Bytes in memory for clients now, excluding pages in the store.
 pub fn memory_bytes() -> usize {
-    table().apart_bytes() + SINGLE_BYTES.load(Ordering::Relaxed)
+    let apart = table().apart_bytes() + SINGLE_BYTES.load(Ordering::Relaxed);
+    apart + COLLECTED_BYTES.load(Ordering::Relaxed)
 }
 
 /// Whether data for single clients uses half of the limit; then further responses go to the disk.
@@ -164,26 +167,28 @@ pub fn hold(site: &SiteState, backlog: Option<&ClientBacklog>, bytes: usize) {
     }
 }
 
-/// Content that is collected until it is known whether it is stored. It counts as content for clients, until this is
-/// dropped.
+/// Content that is collected until it is known whether it is stored. All of it together has half of the limit; clients
+/// that do not read take none of that. Counted until this is dropped.
 #[derive(Default)]
 pub struct CollectedBytes(usize);
 
 impl CollectedBytes {
     /// Counts `bytes` more; `false` if there is no room for them, so that the content cannot be collected.
     pub fn grow(&mut self, site: &SiteState, bytes: usize) -> bool {
-        if SINGLE_BYTES.load(Ordering::Relaxed) + bytes > bytes_max(site) / 2 {
-            return false;
+        let all = COLLECTED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let has_room = all <= bytes_max(site) / 2;
+        if has_room {
+            self.0 += bytes;
+        } else {
+            COLLECTED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
         }
-        SINGLE_BYTES.fetch_add(bytes, Ordering::Relaxed);
-        self.0 += bytes;
-        true
+        has_room
     }
 }
 
 impl Drop for CollectedBytes {
     fn drop(&mut self) {
-        SINGLE_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+        COLLECTED_BYTES.fetch_sub(self.0, Ordering::Relaxed);
     }
 }
 

@@ -357,10 +357,9 @@ impl Render {
 
     /// The response is not stored, because its content is too long, or that of all together.
     fn outgrown(&self, stored: &StoredResponse, reason: NotStored) {
-        self.site.counters.limit_hits.note(match reason {
-            NotStored::MemoryShort => Limit::ClientBacklogBytes,
-            _ => Limit::PageBytes,
-        });
+        if reason == NotStored::TooLarge {
+            self.site.counters.limit_hits.note(Limit::PageBytes);
+        }
         let outcome = self.refused(stored, reason.as_str());
         self.right.tell(outcome);
     }
