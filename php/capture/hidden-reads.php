@@ -38,10 +38,10 @@
     $name = static function () use ($classes): string {
         $hasApcu = function_exists('apcu_enabled') && apcu_enabled();
         if (isset($GLOBALS['wgMainCacheType'], $GLOBALS['wgVersion']) || defined('MW_VERSION')) {
-            // CACHE_ANYTHING, CACHE_NONE and CACHE_DB: the rows of the last are read by statements.
+            // CACHE_ANYTHING, CACHE_NONE, CACHE_DB (its rows are read by statements), CACHE_HASH (of one request).
             foreach (['wgMainCacheType', 'wgMessageCacheType', 'wgParserCacheType'] as $setting) {
                 $type = $GLOBALS[$setting] ?? 0;
-                if (!in_array($type, [-1, 0, 2, false, null, '-1', '0', '2'], true) && ($hasApcu || (string) $type !== '3')) {
+                if (!in_array($type, [-1, 0, 1, 'hash', false, null, '-1', '0', '1'], true) && ($hasApcu || (string) $type !== '3')) {
                     return "mediawiki:$setting";
                 }
             }

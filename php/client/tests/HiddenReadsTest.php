@@ -44,15 +44,15 @@ final class HiddenReadsTest extends TestCase
     {
         yield 'an application without a cache' => ['echo "page";', false];
         yield 'nothing is sent' => ['', false];
-        yield 'MediaWiki whose cache is in the database' => [self::MEDIAWIKI . '$wgMainCacheType = 2; echo "page";', false];
+        yield 'MediaWiki whose cache is in the database' => [self::MEDIAWIKI . '$wgMainCacheType = 1; echo "page";', false];
         yield 'MediaWiki without a cache' => [self::MEDIAWIKI . '$wgMainCacheType = 0; $wgParserCacheType = -1; echo "page";', false];
         yield 'MediaWiki with APCu, which is not there' => [self::MEDIAWIKI . '$wgMainCacheType = 3; echo "page";', false];
-        yield 'MediaWiki with memcached' => [self::MEDIAWIKI . '$wgMainCacheType = 1; echo "page";', true];
-        yield 'MediaWiki whose parsed pages are in Redis' => [self::MEDIAWIKI . '$wgMainCacheType = 2; $wgParserCacheType = "redis"; echo "page";', true];
+        yield 'MediaWiki with memcached' => [self::MEDIAWIKI . '$wgMainCacheType = "memcached-php"; echo "page";', true];
+        yield 'MediaWiki whose parsed pages are in Redis' => [self::MEDIAWIKI . '$wgMainCacheType = 1; $wgParserCacheType = "redis"; echo "page";', true];
         yield 'WordPress with a cache' => ['function wp_using_ext_object_cache() { return true; } echo "page";', true];
         yield 'a class that is loaded' => ['eval("namespace Predis; class Client {}"); echo "page";', true];
-        yield 'a page with tags' => [self::MEDIAWIKI . '$wgMainCacheType = 1; header("Surrogate-Key: news"); echo "page";', false];
-        yield 'a write' => [self::MEDIAWIKI . '$wgMainCacheType = 1; echo "page";', false, 'POST'];
+        yield 'a page with tags' => [self::MEDIAWIKI . '$wgMainCacheType = "memcached-php"; header("Surrogate-Key: news"); echo "page";', false];
+        yield 'a write' => [self::MEDIAWIKI . '$wgMainCacheType = "memcached-php"; echo "page";', false, 'POST'];
         yield 'several parts' => ['echo "one"; flush(); eval("namespace Predis; class Client {}"); echo "two";', false];
     }
 

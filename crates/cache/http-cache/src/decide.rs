@@ -144,7 +144,7 @@ pub fn decide<'c>(
     if !matches!(request.method, Method::Get | Method::Head) {
         return Verdict::Forward { why: ForwardReason::Method, validate: None, fallback: None };
     }
-    let verdict = match select(fields, candidates) {
+    let verdict = match select(request, fields, candidates) {
         Selection::Found { index, candidate } => weigh(request, index, candidate, policy, now),
         Selection::Missing(why) => Verdict::Forward { why, validate: None, fallback: None },
     };
@@ -163,6 +163,7 @@ enum Selection<'c> {
 
 /// The most recent candidate that the request selects (RFC 9111 §4.1).
 fn select<'c>(
+    request: &RequestFacts<'_>,
     fields: &dyn Fields,
     candidates: impl Iterator<Item = Candidate<'c>>,
 ) -> Selection<'c> {
@@ -170,8 +171,12 @@ fn select<'c>(
     let mut implied = None;
     for (index, candidate) in candidates.enumerate() {
         let nominated = candidate.stored.nominated();
-        let selected = nominated
-            .is_selected(fields, || *implied.get_or_insert_with(|| ImpliedFields::of(fields)));
+        let selected = if request.may_imply {
+            let implied = || *implied.get_or_insert_with(|| ImpliedFields::of(fields));
+            nominated.is_selected(fields, implied)
+        } else {
+            nominated.is_empty() || nominated.has_values_of(fields)
+        };
         selection = match selection {
             Selection::Found { index, candidate: known }
                 if !selected || recency(known.stored) >= recency(candidate.stored) =>

@@ -7,6 +7,7 @@
 
 use crate::directives::RequestDirectives;
 use crate::fields::{self, trim};
+use crate::variants::is_unusual_accept;
 
 /// The method of a request, as far as caching distinguishes methods (RFC 9110 §9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,8 @@ pub struct RequestFacts<'a> {
     pub range: Option<&'a [u8]>,
     /// Accept-Encoding, RFC 9110 §12.5.3; used only if several codings are available.
     pub accept_encoding: FieldLines<'a>,
+    /// Whether a field may count as nominated whatever `Vary` says (`variants::ImpliedFields`).
+    pub(crate) may_imply: bool,
 }
 
 impl<'a> RequestFacts<'a> {
@@ -115,6 +118,7 @@ impl<'a> RequestFacts<'a> {
             if_range: None,
             range: None,
             accept_encoding: FieldLines { lines: [&[]; LINES_MAX], count: 0 },
+            may_imply: false,
         }
     }
 
@@ -139,6 +143,8 @@ impl<'a> RequestFacts<'a> {
                 self.pragma_no_cache |= fields::members(value)
                     .any(|directive| directive.eq_ignore_ascii_case(b"no-cache"));
             }
+            6 if is("accept") => self.may_imply |= is_unusual_accept(trim(value)),
+            6 if is("origin") => self.may_imply = true,
             8 if is("if-match") => self.if_match.push(trim(value)),
             8 if is("if-range") => first(&mut self.if_range, value),
             13 if is("cache-control") => {

@@ -164,9 +164,14 @@ impl NominatedFields {
         request: &dyn Fields,
         implied: impl FnOnce() -> ImpliedFields,
     ) -> bool {
+        self.has_values_of(request)
+            && implied().names().all(|name| self.names().any(|known| *known == name))
+    }
+
+    /// Whether each nominated field and cookie has the same value in a request.
+    pub(crate) fn has_values_of(&self, request: &dyn Fields) -> bool {
         self.fields.iter().all(|(name, value)| normalised(name.as_str(), request) == *value)
             && self.cookies.iter().all(|(name, value)| cookie(name, request) == *value)
-            && implied().names().all(|name| self.names().any(|known| *known == name))
     }
 
     /// The bytes that identify the variant of the page: names and normalised values. They are equal for two
@@ -226,12 +231,12 @@ pub(crate) struct ImpliedFields {
 }
 
 impl ImpliedFields {
-    /// Those of a request. It allocates nothing, because it runs for each hit.
+    /// Those of a request. It allocates nothing.
     pub(crate) fn of(request: &dyn Fields) -> ImpliedFields {
         let mut implied = ImpliedFields { origin: false, accept: false };
         request.values(ORIGIN.as_str(), &mut |_| implied.origin = true);
         request.values(ACCEPT.as_str(), &mut |line| {
-            implied.accept |= !BROWSERS_ACCEPT.contains(&line) && !is_usual_accept(line);
+            implied.accept |= is_unusual_accept(line);
         });
         implied
     }
@@ -251,6 +256,12 @@ const BROWSERS_ACCEPT: [&[u8]; 6] = [
     b"image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8",
     b"text/css,*/*;q=0.1",
 ];
+
+/// Whether this line of Accept names a type that browsers do not ask for. It allocates nothing, because it runs for
+/// each hit.
+pub(crate) fn is_unusual_accept(line: &[u8]) -> bool {
+    !BROWSERS_ACCEPT.contains(&line) && !is_usual_accept(line)
+}
 
 /// Whether this line of Accept names only types that browsers accept.
 fn is_usual_accept(line: &[u8]) -> bool {

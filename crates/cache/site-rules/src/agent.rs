@@ -124,7 +124,7 @@ pub fn is_of_desktops(nominated: &NominatedFields) -> bool {
         && nominated.fields().all(|(name, value)| *name == USER_AGENT && value == Some(desktop))
 }
 
-/// What a word in User-Agent says, as bits.
+/// The meanings of words in User-Agent, as bits.
 const CRAWLER: u8 = 1;
 const TABLET: u8 = 2;
 const PHONE: u8 = 4;

@@ -1,11 +1,8 @@
-//! Request collapsing: the turns of a request before it renders. They decide which render it waits
-//! for.
+//! Request collapsing: the turns of a request before it renders. They decide which render it waits for.
 //!
-//! All requests wait for a render whose outcome is valid for all. A render with an unknown cookie,
-//! with custom fields or with Authorization is usually for one client alone. Requests with none of
-//! these must not wait for it, and its outcome must not mark the page as unshareable for them.
-//! Otherwise one client could make the others render the page as often as it likes. So there are
-//! groups:
+//! A render with an unknown cookie, custom fields or Authorization is usually for one client alone. Requests with
+//! none of these must not wait for it, and it must not mark the page as unshareable for them; otherwise one client
+//! could make the others render the page as often as it likes. So there are groups:
 //!
 //! | group | leads, and waits for renders of | joins the render of `Everybody` |
 //! |---|---|---|

@@ -9,7 +9,7 @@
 //!
 //! Before a render it is not known whether its page declares anything, so this holds for every render of a site with
 //! automatic dependencies. A response that only its client gets is rendered as the client has sent the request: for
-//! own requests (`fields`), and for pages that could not be stored lately ([`AS_SENT_MS`]). Such a response is never
+//! own requests (`fields`), and for pages that could recently not be stored ([`AS_SENT_MS`]). Such a response is never
 //! stored as a page that declares nothing.
 
 use super::{Render, RenderRequest};

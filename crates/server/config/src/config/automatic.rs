@@ -109,21 +109,8 @@ pub(super) fn resolve(
         }
         Some(Err(why)) => return wrong("automatic.lifetime_max", why),
     };
-    let untracked = match raw.untracked.as_deref() {
-        None | Some("short") => UntrackedPages::Short,
-        Some("never") => UntrackedPages::Never,
-        Some("store") => UntrackedPages::Store,
-        Some(other) => {
-            return wrong("automatic.untracked", format!("{other:?}: never, short or store"));
-        }
-    };
-    if let Some(bad) = raw.content_types.iter().find(|kind| !kind.contains('/')) {
-        return wrong(
-            "automatic.content_types",
-            format!("{bad:?}: write for example application/json"),
-        );
-    }
-    let content_types = raw.content_types.iter().map(|kind| kind.to_ascii_lowercase()).collect();
+    let untracked = untracked(raw.untracked.as_deref())?;
+    let content_types = content_types(&raw.content_types)?;
     let partners = match raw.look_up {
         None | Some(true) => PartnerLookups::Made,
         Some(false) => PartnerLookups::LeftOut,
@@ -155,6 +142,26 @@ pub(super) fn resolve(
         content_types,
         partners,
     }))
+}
+
+/// What happens to a page that declares a lifetime and whose reads are not known.
+fn untracked(named: Option<&str>) -> Result<UntrackedPages, LoadError> {
+    match named {
+        None | Some("short") => Ok(UntrackedPages::Short),
+        Some("never") => Ok(UntrackedPages::Never),
+        Some("store") => Ok(UntrackedPages::Store),
+        Some(other) => wrong("automatic.untracked", format!("{other:?}: never, short or store")),
+    }
+}
+
+/// The content types that are pages beside those that always are, in lower case.
+fn content_types(named: &[String]) -> Result<Vec<String>, LoadError> {
+    match named.iter().find(|kind| !kind.contains('/')) {
+        Some(bad) => {
+            wrong("automatic.content_types", format!("{bad:?}: write for example application/json"))
+        }
+        None => Ok(named.iter().map(|kind| kind.to_ascii_lowercase()).collect()),
+    }
 }
 
 /// The directory for captures: one that PHP can enter, which only Pagewell's own php-fpm has already.

@@ -28,6 +28,7 @@ mod snapshot;
 mod symlinks;
 pub mod table;
 mod table_changes;
+mod table_keys;
 mod table_limits;
 mod traces;
 pub mod units;

@@ -42,7 +42,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.untracked",
         "",
         "short",
-        "What becomes of a page that declares a lifetime, has no tags, and whose reads are not known, so that it would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
+        "The treatment of a page that declares a lifetime, has no tags, and whose reads are not known, so that it would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
     ),
     row(
         "automatic.content_types",

@@ -50,7 +50,7 @@ impl OpenedStreams {
     /// # Errors
     /// The frame is not allowed; the connection has to end.
     pub fn headers(&mut self, stream: u32, ends: bool) -> Result<HeadersUse, ErrorCode> {
-        if stream % 2 == 0 {
+        if stream.is_multiple_of(2) {
             return Err(ErrorCode::Protocol);
         }
         if stream > self.last {

@@ -121,7 +121,6 @@ fn plugin(guide: &mut Guide, machine: &mut Machine) {
 
 fn cron(guide: &mut Guide, machine: &mut Machine) {
     let section = "Scheduled posts (WP-Cron)";
-    machine.append(TOML, &guide.next(section, "toml"));
     let define = guide.next(section, "php").trim().to_owned();
     let edit = format!(
         "sudo sed -i \"s|^/\\* That.s all|{}\\n&|\" /var/www/blog/wp-config.php",
@@ -130,6 +129,7 @@ fn cron(guide: &mut Guide, machine: &mut Machine) {
     machine.run(&edit);
     let set = machine.run(&wp("var_dump(DISABLE_WP_CRON);"));
     assert!(set.contains("true"), "{set}");
+    machine.append(TOML, &guide.next(section, "toml"));
     machine.run(&format!("sudo pagewell check --config {TOML} && sudo systemctl restart pagewell"));
 }
 

@@ -91,6 +91,7 @@ fn help_names_every_command_and_flag() {
                 "[DIR]",
                 "--listen",
                 "--admin",
+                "--admin-token-file",
                 "--memory",
                 "--config",
                 "--php",

@@ -44,6 +44,7 @@ fn the_container_files_exist_and_the_user_is_unprivileged() {
         "FROM",
         "WORKDIR",
         "COPY",
+        "ARG",
         "RUN",
         "ENV",
         "USER",

@@ -33,9 +33,10 @@ impl Paper {
              barrier = \"1m\"\n[automatic]\nenabled = true\n{automatic}\n"
         );
         // Captures of WordPress take the place of `auto_prepend_file`, and do not set the socket.
-        let config = match automatic.contains("application") {
-            false => config,
-            true => format!("{config}[php.ini]\n\"mysqli.default_socket\" = \"{socket}\"\n"),
+        let config = if automatic.contains("application") {
+            format!("{config}[php.ini]\n\"mysqli.default_socket\" = \"{socket}\"\n")
+        } else {
+            config
         };
         let file = site.at("pagewell.toml");
         std::fs::write(&file, config).expect("written");

@@ -1,0 +1,257 @@
+//! The keys of the configuration from `[keys]` on, as data: the last rows of [`OPTIONS`](super::table::OPTIONS).
+//!
+//! The first of them are about cache keys and cookies; then come the tables that the manual lists after these.
+//! Limits are in `table_limits`.
+
+use super::table::{OptionRow, row};
+
+/// The rows from `[keys]` on.
+pub(super) const KEYS: &[OptionRow] = &[
+    row(
+        "keys.drop",
+        "",
+        "the list in the guide to the cache key",
+        "Query parameters (`*` stands for anything) that are neither part of the cache key nor sent to the origin. The list replaces the built-in one.",
+    ),
+    row("keys.drop_also", "", "none", "Query parameters to drop in addition to that list."),
+    row(
+        "keys.keep",
+        "",
+        "none",
+        "Query parameters that are never dropped, and never count as personal data, whatever the lists contain.",
+    ),
+    row(
+        "keys.sort",
+        "",
+        "true",
+        "Whether the order of query parameters is ignored in the cache key.",
+    ),
+    row(
+        "keys.lower_case",
+        "",
+        "false",
+        "Whether upper and lower case in paths mean the same page.",
+    ),
+    row(
+        "keys.trailing_slash",
+        "",
+        "keep",
+        "The slash at the end of a path: `keep` it, or always `add` or `remove` it. Choose the form to which the application itself redirects.",
+    ),
+    row(
+        "keys.index",
+        "",
+        "none",
+        "Names of index files, such as `index.php`, that are left out at the end of a path.",
+    ),
+    row(
+        "keys.fields",
+        "",
+        "none",
+        "Request header fields that the application reads but does not name in `Vary`, such as `CF-IPCountry`. Their values are part of the cache key, and the origin receives them for pages that are cached. At most 256 bytes each.",
+    ),
+    row(
+        "keys.harmless_fields",
+        "",
+        "none",
+        "Request header fields on which no page depends, such as `X-Company-Proxy` of a proxy in front; `*` stands for anything. The origin receives them, and the response is stored for everybody. The response to a request with any other field of its own is for its client only, unless `Vary` names the field.",
+    ),
+    row(
+        "cookies.ignore",
+        "",
+        "none",
+        "Cookies that only scripts in the browser read, in addition to the known ones; `*` stands for anything.",
+    ),
+    row(
+        "cookies.session",
+        "",
+        "none",
+        "Cookies of sessions and logins, in addition to the known ones; `*` stands for anything.",
+    ),
+    row(
+        "cookies.unknown",
+        "",
+        "declared",
+        "The treatment of a cookie that is on no list: `declared` (its request gets only pages whose TTL the application declares), `ignore`, or `bypass`.",
+    ),
+    row(
+        "cookies.secret_file",
+        "",
+        "random, new at each start",
+        "A file with at least 32 random characters. It signs the mark of visitors that have just written. Use the same file on all nodes of a site.",
+    ),
+    row("dialects.litespeed", "", "true", super::dialects::LITESPEED_HELP),
+    row("dialects.litespeed_esi", "", "false", super::dialects::LITESPEED_ESI_HELP),
+    row(
+        "dialects.pass_on",
+        "",
+        "none",
+        "Response header fields that clients still receive because a cache or web server in front of Pagewell needs them. These are tag fields, such as `Cache-Tag`, and fields that name a file to send (`X-Accel-Redirect`, `X-Sendfile`).",
+    ),
+    row(
+        "private.enabled",
+        "",
+        "true if `cookies` is set; otherwise only for pages that LiteSpeed's plugins mark private",
+        "Whether `private` pages are stored for the one visitor for whom they were rendered ([guide](../guide/private-copies.md)).",
+    ),
+    row(
+        "private.cookies",
+        "",
+        "none; for LiteSpeed's plugins, the session cookies of their software",
+        "Names of the cookies that identify a visitor, with `*`: `[\"PHPSESSID\"]`. Their values must be secret, different for each visitor, and at least 16 bytes long. They count as session cookies.",
+    ),
+    row(
+        "private.pages_per_owner",
+        "",
+        "50",
+        "The largest number of private copies for one visitor, 1 to 10000. A further copy replaces the visitor's oldest one.",
+    ),
+    row(
+        "private.lifetime_max",
+        "",
+        "10m",
+        "The longest TTL of a private copy, whatever the page declares.",
+    ),
+    row(
+        "access_log.to",
+        "--access-log",
+        "none",
+        "The destination of the access log: the path of a file (reopened on SIGHUP and SIGUSR1), `stdout`, `syslog` (the daemon at `/dev/log`), or `syslog:/its/socket`.",
+    ),
+    row(
+        "access_log.format",
+        "",
+        "combined",
+        "The format of a line: `common`, `combined`, `json`, or fields in braces, such as `{client} {target} {cache}`.",
+    ),
+    row(
+        "access_log.buffer",
+        "",
+        "4M",
+        "The most that may wait to be written. Lines beyond that are dropped and counted (`access_log_dropped`); no request waits for the log.",
+    ),
+    row(
+        "access_log.mask_addresses",
+        "",
+        "false",
+        "Whether only the network of an address is logged: /24, or /48 for IPv6.",
+    ),
+    row(
+        "access_log.mask_queries",
+        "",
+        "false",
+        "Whether only the names of query parameters are logged, in the target and in `Referer`.",
+    ),
+    row(
+        "codings.make",
+        "",
+        "[\"br\", \"zstd\", \"gzip\"]",
+        "The compression formats of stored pages and files. A visitor gets the smallest stored form that the browser accepts. An empty list turns compression off; then `Accept-Encoding` is sent to the origin.",
+    ),
+    row(
+        "codings.types",
+        "",
+        "text, scripts, JSON, XML, SVG and the like",
+        "Media types to compress, such as `text/*`, or `!text/event-stream` to exclude one. The first matching pattern counts. The list replaces the built-in one.",
+    ),
+    row("codings.min_bytes", "", "256", "Content shorter than this is sent uncompressed."),
+    row(
+        "codings.on_the_way",
+        "",
+        "true",
+        "Whether content without a stored compressed form, such as pages for signed-in visitors, is compressed (gzip) while it is sent.",
+    ),
+    row(
+        "codings.files_beside",
+        "",
+        "false",
+        "Whether a compressed file beside the original (`app.js.br`, `.zst`, `.gz`) is used if it is not older than the original.",
+    ),
+    row(
+        "memcached.listen",
+        "",
+        "none",
+        "Addresses for memcached's text protocol: `address:port` or `unix:path`; one, or a list. Only addresses of this machine, and only with a single site.",
+    ),
+    row(
+        "memcached.socket_mode",
+        "",
+        "666",
+        "Permission bits of its Unix sockets, as for `chmod`. A program that may connect may store pages. `660` permits Pagewell's own user and group only.",
+    ),
+    row(
+        "memcached.item_bytes",
+        "",
+        "1M",
+        "The largest item, including its key and about 60 bytes, as with memcached's `-I`.",
+    ),
+    row(
+        "memcached.render_time",
+        "",
+        "60s",
+        "The longest time that the render of a page stored there may take. A page without a lease is rejected if anything that it depends on has changed within this time. A lease is valid for this time.",
+    ),
+    row(
+        "snapshot.directory",
+        "",
+        "none: pages are lost when the process ends",
+        "A directory, used by Pagewell alone, for pages that survive a restart. It is created if it does not exist. Every site has its own files in it.",
+    ),
+    row(
+        "snapshot.every",
+        "",
+        "10m",
+        "The time from the end of one snapshot to the start of the next. Pagewell writes another one when it stops.",
+    ),
+    row(
+        "snapshot.max_size",
+        "",
+        "the site's `memory`",
+        "The largest size of a snapshot. If not all pages fit, used pages are written first.",
+    ),
+    row(
+        "snapshot.unwatched",
+        "",
+        "none; required for a site without `[[database]]`",
+        "The treatment of stored pages at the start, for a site whose database is not followed: `serve` them, although changes while Pagewell was down are unknown, or `drop` them.",
+    ),
+    row(
+        "traces.to",
+        "",
+        "none",
+        "Turns traces on. The address of the collector, by OTLP over HTTP: `http://127.0.0.1:4318/v1/traces`.",
+    ),
+    row(
+        "traces.share",
+        "",
+        "0.01",
+        "The share of requests to trace, from 0 to 1, where no `traceparent` decides. A `traceparent` from `trusted_proxies` decides for its own request.",
+    ),
+    row("traces.service", "", "pagewell", "Pagewell's name in traces (`service.name`)."),
+    row(
+        "rewarm.enabled",
+        "",
+        "false",
+        "Whether pages that a change has purged or marked stale are refreshed in the background, the most used first.",
+    ),
+    row("rewarm.pages_per_second", "", "10", "The most pages per second, for each site."),
+    row("rewarm.at_once", "", "2", "The most concurrent refreshes, while the origin has capacity."),
+    row(
+        "rewarm.min_uses",
+        "",
+        "1",
+        "Pages used at least this often are refreshed, up to 3; 0 means every page.",
+    ),
+    row(
+        "wake.url",
+        "",
+        "",
+        "An address that Pagewell requests at intervals, such as `/wp-cron.php`. Without `site.host`, write the whole URL. At most 16 for a site. A document root with WordPress's `wp-cron.php` gets one for it, every minute, unless a `[[wake]]` names it.",
+    ),
+    row(
+        "wake.every",
+        "",
+        "",
+        "The time from the end of one request to the start of the next, from `1s` to `1d`.",
+    ),
+];
