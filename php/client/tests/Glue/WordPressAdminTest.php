@@ -154,7 +154,7 @@ final class WordPressAdminTest extends TestCase
         self::assertMatchesRegularExpression('~^  read by      page: .*\bcalled:latest\b~m', $text);
         self::assertTrue(self::hits('/latest/'), 'the page that visitors get stays');
         self::assertStringNotContainsString('read by', $this->cli("'explain', ['/latest/']", $this->resolved()), 'only if it is wanted');
-        self::assertStringContainsString('Error: The response, with status 200, names no readers', $this->cli("'explain', ['/latest/?preview=1'], ['readers' => true]", $this->resolved()));
+        self::assertStringContainsString('Error: The response, with status 200, names no readers', $this->cli("'explain', ['/wp-login.php'], ['readers' => true]", $this->resolved()));
         self::assertStringContainsString('Error: The page cannot be rendered: No route.', $this->cli("'explain', ['/latest/'], ['readers' => true]", 'add_filter("pre_http_request", fn () => new WP_Error("no", "No route."));'));
     }
 
