@@ -1,8 +1,7 @@
 //! Request collapsing: the turns of a request before it renders. They decide which render it waits for.
 //!
-//! A render with an unknown cookie, custom fields or Authorization is usually for one client alone. Requests with
-//! none of these must not wait for it, and it must not mark the page as unshareable for them; otherwise one client
-//! could make the others render the page as often as it likes. So there are groups:
+//! A render with an unknown cookie, custom fields or Authorization is usually for one client alone. Requests without
+//! them must neither wait for it nor find the page marked as unshareable by it. So there are groups:
 //!
 //! | group | leads, and waits for renders of | joins the render of `Everybody` |
 //! |---|---|---|
@@ -13,7 +12,6 @@
 //!
 //! A response that is not stored, or has to be validated for each request (`no-cache`), marks the page as
 //! hit-for-miss for its own group (`limits.hit_for_miss`). Any other stored page is used by all groups.
-//!
 //! The response to an own request (unknown cookie, custom field) that is marked as shared begins a render for
 //! everybody. It is entered before the followers of the own request are notified, so that they find it:
 //!

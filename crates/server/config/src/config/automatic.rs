@@ -144,7 +144,7 @@ pub(super) fn resolve(
     }))
 }
 
-/// What happens to a page that declares a lifetime and whose reads are not known.
+/// The treatment of a page that declares a lifetime and whose reads are not known.
 fn untracked(named: Option<&str>) -> Result<UntrackedPages, LoadError> {
     match named {
         None | Some("short") => Ok(UntrackedPages::Short),

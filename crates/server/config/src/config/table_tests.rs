@@ -18,55 +18,7 @@ fn every_default_can_be_read_and_none_is_left_out() {
 #[test]
 fn every_option_is_a_key_of_the_file() {
     for row in OPTIONS {
-        let value = match row.key {
-            "site.hidden" | "codings.make" | "codings.types" => "[\"*.x\"]",
-            "site.allow_symlinks"
-            | "hits_in_front"
-            | "keys.sort"
-            | "cache.server_timing"
-            | "cache.esi"
-            | "access_log.mask_addresses"
-            | "access_log.mask_queries"
-            | "keys.lower_case"
-            | "codings.on_the_way"
-            | "dialects.litespeed"
-            | "dialects.litespeed_esi"
-            | "rewarm.enabled"
-            | "automatic.enabled"
-            | "automatic.look_up"
-            | "private.enabled"
-            | "codings.files_beside" => "true",
-            "site.aliases"
-            | "trusted_proxies"
-            | "keys.drop"
-            | "keys.drop_also"
-            | "keys.keep"
-            | "keys.index"
-            | "keys.fields"
-            | "keys.harmless_fields"
-            | "automatic.content_types"
-            | "cookies.ignore"
-            | "cookies.session"
-            | "private.cookies" => "[\"x\"]",
-            "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
-            "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
-            | "site.private" | "site.cluster" | "site.automatic" => "{}",
-            "dialects.pass_on" => "[\"cache-tag\"]",
-            "rule" | "site.rule" => "[{ path = \"/x\" }]",
-            "php.children"
-            | "cache.heuristic_percent"
-            | "codings.min_bytes"
-            | "rewarm.pages_per_second"
-            | "rewarm.at_once"
-            | "private.pages_per_owner"
-            | "cluster.keep"
-            | "rewarm.min_uses"
-            | "traces.share" => "1",
-            "site.database" | "site.change" | "site.wake" => "[]",
-            "https_redirect" => "308",
-            "php.env" | "php.ini" => "{ a = \"b\" }",
-            _ => "\"x\"",
-        };
+        let value = value_of(row.key);
         let text = match row.key.split_once('.') {
             Some(("tls", _)) => "[[tls]]\ncertificate = \"x\"\nkey = \"y\"\n".to_owned(),
             Some(("database", "manage")) => "[[database]]\nurl = \"x\"\nmanage = true\n".to_owned(),
@@ -90,6 +42,59 @@ fn every_option_is_a_key_of_the_file() {
             None => format!("{} = {value}\n", row.key),
         };
         assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
+    }
+}
+
+/// A value that this key may have.
+fn value_of(key: &str) -> &'static str {
+    match key {
+        "site.hidden" | "codings.make" | "codings.types" => "[\"*.x\"]",
+        "site.allow_symlinks"
+        | "hits_in_front"
+        | "keys.sort"
+        | "cache.server_timing"
+        | "cache.esi"
+        | "access_log.mask_addresses"
+        | "access_log.mask_queries"
+        | "keys.lower_case"
+        | "codings.on_the_way"
+        | "dialects.litespeed"
+        | "dialects.litespeed_esi"
+        | "rewarm.enabled"
+        | "automatic.enabled"
+        | "automatic.look_up"
+        | "private.enabled"
+        | "codings.files_beside" => "true",
+        "site.aliases"
+        | "trusted_proxies"
+        | "keys.drop"
+        | "keys.drop_also"
+        | "keys.keep"
+        | "keys.index"
+        | "keys.fields"
+        | "keys.harmless_fields"
+        | "automatic.content_types"
+        | "cookies.ignore"
+        | "cookies.session"
+        | "private.cookies" => "[\"x\"]",
+        "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
+        "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
+        | "site.private" | "site.cluster" | "site.automatic" => "{}",
+        "dialects.pass_on" => "[\"cache-tag\"]",
+        "rule" | "site.rule" => "[{ path = \"/x\" }]",
+        "php.children"
+        | "cache.heuristic_percent"
+        | "codings.min_bytes"
+        | "rewarm.pages_per_second"
+        | "rewarm.at_once"
+        | "private.pages_per_owner"
+        | "cluster.keep"
+        | "rewarm.min_uses"
+        | "traces.share" => "1",
+        "site.database" | "site.change" | "site.wake" => "[]",
+        "https_redirect" => "308",
+        "php.env" | "php.ini" => "{ a = \"b\" }",
+        _ => "\"x\"",
     }
 }
 
