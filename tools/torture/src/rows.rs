@@ -87,11 +87,7 @@ pub fn torture(
         kind,
         items: amount.items,
         memory: "64M",
-        dependencies: if amount.footprints {
-            DependencySource::Statements
-        } else {
-            DependencySource::Tags
-        },
+        dependencies: dependencies(amount),
         more: "barrier = \"20s\"",
         last: if amount.faults { SNAPSHOT } else { "" },
     })?;
@@ -146,6 +142,11 @@ pub fn torture(
         Ok::<_, String>(())
     })?;
     run.verdict(lease_check)
+}
+
+/// The dependencies of the pages: tags, or the statements that they were made from.
+fn dependencies(amount: &Amount) -> DependencySource {
+    if amount.footprints { DependencySource::Statements } else { DependencySource::Tags }
 }
 
 impl Run<'_> {
