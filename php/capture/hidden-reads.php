@@ -36,7 +36,8 @@
         'Predis\Client', 'Cm_Cache_Backend_Redis', 'Phpfastcache\CacheManager',
     ];
     $name = static function () use ($classes): string {
-        $hasApcu = function_exists('apcu_enabled') && apcu_enabled();
+        // Switched off for a pool only, it still stores values.
+        $hasApcu = function_exists('apcu_store') && (apcu_enabled() || @apcu_store('pagewell', 1, 1) === true);
         if (isset($GLOBALS['wgMainCacheType'], $GLOBALS['wgVersion']) || defined('MW_VERSION')) {
             // CACHE_ANYTHING, CACHE_NONE, CACHE_DB (its rows are read by statements), CACHE_HASH (of one request).
             foreach (['wgMainCacheType', 'wgMessageCacheType', 'wgParserCacheType'] as $setting) {

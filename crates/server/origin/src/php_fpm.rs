@@ -67,6 +67,7 @@ impl PhpFpm {
             socket: socket.clone(),
             captures: captures.clone(),
             text,
+            at_start: settings_at_start(options),
         };
         let child = own.start().await?;
         tracing::info!(
@@ -105,6 +106,8 @@ struct PrivateFpm {
     captures: Option<CaptureSource>,
     /// The content of the configuration file.
     text: String,
+    /// The settings on the command line.
+    at_start: Vec<String>,
 }
 
 impl PrivateFpm {
@@ -114,7 +117,7 @@ impl PrivateFpm {
         let config = self.directory.path().join("php-fpm.conf");
         write_secret(&config, &self.text)
             .map_err(|e| format!("{} cannot be written: {e}", config.display()))?;
-        let mut child = spawn(&self.binary, &config)?;
+        let mut child = spawn(&self.binary, &config, &self.at_start)?;
         if let Err(error) = wait_for_socket(&self.socket, &mut child, &self.binary).await {
             end_group(child.id());
             return Err(error);
@@ -299,9 +302,20 @@ fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn spawn(binary: &Path, config: &Path) -> Result<Child, String> {
+/// The settings that PHP reads only when it starts: those of extensions with shared memory. A pool's configuration
+/// comes too late for them.
+fn settings_at_start(options: &OwnPhp) -> Vec<String> {
+    let is_read_at_start = |name: &str| name.starts_with("apc.") || name.starts_with("opcache.");
+    let settings = options.ini.iter().filter(|(name, _)| is_read_at_start(name));
+    settings.map(|(name, value)| format!("{name}={}", quoted(value))).collect()
+}
+
+fn spawn(binary: &Path, config: &Path, at_start: &[String]) -> Result<Child, String> {
     let mut command = Command::new(binary);
     command.arg("--nodaemonize").arg("--fpm-config").arg(config);
+    for setting in at_start {
+        command.arg("-d").arg(setting);
+    }
     if rustix::process::geteuid().is_root() {
         command.arg("--allow-to-run-as-root");
     }

@@ -41,6 +41,8 @@ struct Application {
     env: Vec<(String, String)>,
     /// Additional configuration of the Pagewell that stores nothing.
     plain_config: String,
+    /// Settings of PHP in place of the guide's about APCu; empty: the guide's.
+    apcu: String,
     /// The section of the guide with the configuration.
     guide: &'static str,
     /// A request of an unsafe method that PHP answers, and that writes nothing.
@@ -87,6 +89,9 @@ impl ComparedSite {
             .lines()
             .map(|line| match line.split_once(" = ") {
                 Some(("root", _)) => format!("root = {:?}\n", application.root),
+                Some(("\"apc.enabled\"", _)) if !application.apcu.is_empty() => {
+                    application.apcu.clone()
+                }
                 Some(("url", _)) => format!("url = {url:?}\nbarrier = \"1m\"\n"),
                 _ => format!("{line}\n"),
             })

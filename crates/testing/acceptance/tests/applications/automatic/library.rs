@@ -245,6 +245,7 @@ fn serves_no_stale_page(files: &[(&str, &str)], urls: &[&'static str]) {
             root: dir.path().join("public").display().to_string(),
             env: vec![("DB_PORT".to_owned(), port.address().port().to_string())],
             plain_config: String::new(),
+            apcu: String::new(),
             guide: "An application with the PHP library",
             idle_write: Request::form("/idle", ""),
             comparable: str::to_owned,

@@ -159,6 +159,7 @@ impl Paper {
             root: news.dir().join("public").display().to_string(),
             env,
             plain_config,
+            apcu: String::new(),
             guide,
             idle_write: Request::form("/news/4/", "author=&body="),
             comparable,
