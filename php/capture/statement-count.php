@@ -9,7 +9,7 @@
  * count of $wpdb, one that code sent with mysqli itself is too many in that of the connection.
  *
  * A statement that failed makes the list incomplete, unless it could only write: the page may show the failure,
- * which no row tells of. docs/decisions/0086-capture.md has the reasons.
+ * which no row tells of. docs/decisions/capture.md has the reasons.
  */
 
 return new class () {

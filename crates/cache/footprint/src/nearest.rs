@@ -7,7 +7,7 @@
 //!
 //! Invariant: the rows between are rows of the state right after the transaction, satisfy the rest of the condition, and
 //! are strictly nearer. A row that is not shown to be all this does not count. So each statement whose result the
-//! transaction changes is touched ([0096](../../../../docs/decisions/0096-neighbours-of-a-row.md) has the proof). Not
+//! transaction changes is touched ([0096](../../../../docs/decisions/neighbour-rows.md) has the proof). Not
 //! here: the look-up.
 
 use crate::budget::MatchBudget;

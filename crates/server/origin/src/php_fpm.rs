@@ -281,7 +281,7 @@ fn configuration(options: &OwnPhp, socket: &Path, capture_file: Option<&Path>) -
     }
     let _ = writeln!(text, "php_admin_flag[log_errors] = on");
     if let Some(file) = capture_file {
-        // In the pool and not with each request (PHP_VALUE): see docs/decisions/0086-capture.md.
+        // In the pool and not with each request (PHP_VALUE): see docs/decisions/capture.md.
         let value = quoted(&file.display().to_string());
         let _ = writeln!(text, "php_value[auto_prepend_file] = {value}");
     }

@@ -12,7 +12,7 @@
  *
  * Anything else makes the list incomplete: a failed statement, a connection to something else than MariaDB or MySQL,
  * a connection that ended unproven, another database, a fatal error. The reason is reported. The page is then stored
- * only with a lifetime of its own. docs/decisions/0090-capture-by-the-library.md.
+ * only with a lifetime of its own. docs/decisions/capture.md#the-php-library.
  *
  * It cannot see connections to other databases that bypass the library (pg_query), values from caches, and
  * statements of destructors and session handlers after the last shutdown function.

@@ -4,7 +4,7 @@
  * The rules by which a list of statements is proven complete: what PHP's driver counts, and what a session may be.
  *
  * PHP's MySQL driver (mysqlnd) counts the commands of each connection, and those of all together. The counts are read
- * before the first statement and at the end. docs/decisions/0086-capture.md has the reasons.
+ * before the first statement and at the end. docs/decisions/capture.md has the reasons.
  *
  * The file returns an object of its own, without a name, as report.php does. PHP 7.4 to 8.4.
  */

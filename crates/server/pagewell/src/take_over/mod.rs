@@ -1,7 +1,7 @@
 //! Zero-downtime restart (binary upgrade): a new process receives the listening sockets of the
 //! running one, then its snapshots and databases. The old process finishes its requests and ends.
 //! No connection is refused, no request is lost, and no response is older than an acknowledged
-//! change. See docs/decisions/0048-take-over.md.
+//! change. See docs/decisions/zero-downtime-restart.md.
 //!
 //! | step | old process (`leaving`) | new process (`arriving`) |
 //! |---|---|---|
