@@ -43,6 +43,10 @@ fn behind_nginx_and_in_front_of_it() {
     let reason = "the test of a whole server block runs it";
     guide.not_run("A whole server block", "nginx", reason);
     guide.not_run("Client address and HTTPS", "toml", reason);
+    guide.not_run("Micro-caching", "toml", "the test of all examples reads it");
+    for language in ["apache", "toml"] {
+        guide.not_run("In front of Apache", language, "no Apache is installed for the tests");
+    }
     let path = "Five-minute path: behind nginx";
     machine.write(TOML, &guide.next(path, "toml"));
     machine.write(SITE, &server(&guide.next(path, "nginx")));
