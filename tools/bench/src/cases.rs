@@ -1,6 +1,6 @@
 //! The cases by name, and what each of them measures.
 //!
-//! `o1` to `o5` are the arrangements of five field reports (docs/internals/origins.md has them row by row), each
+//! `o1` to `o5` are the arrangements of five field reports (docs/internals/measurements.md names them), each
 //! beside Pagewell on the same machine in the same run; the others are about Pagewell's own promises.
 //! Those that only compare servers on a page are lists of [`Measure`]s; the rest have a module.
 
