@@ -45,7 +45,7 @@ fn heading_of(table: &str) -> &'static str {
         "dialects" => {
             "\n## `[dialects]`\n\nCompatibility headers. See [tags made for other caches](../guide/purging.md#tags-made-for-other-caches).\n"
         }
-        "traces" => "\n## `[traces]`\n\nSee [Traces](traces.md).\n",
+        "traces" => "\n## `[traces]`\n\nSee [Traces](access-log.md#traces).\n",
         "wake" => {
             "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
