@@ -213,7 +213,7 @@ const READING: &str = "
 | Question | Counters |
 |---|---|
 | How high is the hit ratio? | (`hits` + `stale_hits` + `private_hits` + `collapsed`) ÷ (`requests` − `files`) |
-| Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, see [why a page is not stored](../http-caching.md#why-was-my-page-not-stored), or run `pagewell misses`. `forwards` are writes and bypassed requests. |
+| Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, see [why a page is not stored](errors.md#response-not-cached-reasons), or run `pagewell misses`. `forwards` are writes and bypassed requests. |
 | Is there enough memory? | No, if `evicted` grows while `memory_bytes` is near `memory_budget_bytes`. |
 | Are too many pages purged? | `dropped` ÷ `invalidations` is the number of pages for each invalidation. |
 | Is the origin overloaded? | Yes, if `origin_queue` stays above 0, or `origin_failures` grows. |
