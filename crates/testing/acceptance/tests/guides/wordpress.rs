@@ -135,7 +135,7 @@ fn cron(guide: &mut Guide, machine: &mut Machine) {
 
 fn database(guide: &mut Guide, machine: &mut Machine) {
     let section = "Changes that WordPress does not make";
-    let mut account = Guide::open("mariadb.md");
+    let mut account = Guide::open("database.md");
     let grants = account.next("Set up MariaDB", "ini");
     assert!(
         grants.contains("binlog_format  = ROW"),
