@@ -8,7 +8,7 @@
 //! the time limit the response is sent with a detail in `Cache-Status`.
 
 use super::reusable_session::ReusableSession;
-use super::source::Position;
+use super::stream_types::Position;
 use super::{ChangeSources, Feed};
 use site_state::SiteState;
 use site_state::propagation::Propagation;

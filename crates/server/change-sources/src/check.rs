@@ -5,7 +5,8 @@
 //! tests the account's privileges by using them, and changes nothing on the server. Not here:
 //! printing.
 
-use super::source::{self, Aim, Resume, Stream};
+use super::source::{self, Stream};
+use super::stream_types::{Aim, Resume};
 use crate::fault::Recovery;
 use config::options::Application;
 use config::{Config, Database, DatabaseServer};

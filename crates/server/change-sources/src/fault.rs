@@ -1,6 +1,6 @@
 //! Why a connection to a database failed, why a stream is no longer followed, and how a follower
 //! recovers: by a new attempt, from the current position with all pages purged, or not before an operator
-//! has changed a setting.
+//! has changed a setting. Also warnings, which stop nothing.
 
 use std::fmt;
 use std::io;
@@ -92,3 +92,6 @@ impl From<ConnectionError> for StreamFault {
         StreamFault { name: failed.as_str(), text: failed.to_string(), then }
     }
 }
+
+/// A setting that works but could be improved: the name of the log event, and a sentence.
+pub type Warning = (&'static str, String);

@@ -15,15 +15,16 @@
 //! only after the change is applied. Not here: the contents of a stream (`source`).
 
 use super::Feed;
-use super::held_rows::HeldRows;
+use super::held_rows::{HeldRows, ReleaseCause};
 use super::partner_search::PartnerSession;
 use super::settle::{Entry, Opening, Waiting};
-use super::source::{
-    self, Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
-    VisibilityMarker, Warning,
-};
+use super::source::{self, Stream};
 use super::stream_ahead::StreamAhead;
-use crate::fault::{Recovery, StreamFault};
+use super::stream_types::{
+    Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
+    VisibilityMarker, say_if_wrong,
+};
+use crate::fault::{Recovery, StreamFault, Warning};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
 use footprint::schema::SqlSchema;
@@ -34,6 +35,7 @@ use site_state::history::shown::cut;
 use site_state::runtime::off_the_way;
 use statements::footprints::StatementLook;
 use statements::terms::Look;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -90,7 +92,7 @@ impl Follower {
     }
 
     /// Follows the database without end. `first` is a connection that is already open.
-    pub async fn run(mut self, mut first: Option<SourceConnection>) {
+    pub async fn run(mut self, mut first: Option<SourceConnection<Stream>>) {
         let feed = self.feed.clone();
         let mut pause = PAUSE;
         let pause_max = match feed.config.server.kind {
@@ -146,12 +148,12 @@ impl Follower {
         }
     }
 
-    async fn follow(&mut self, connected: SourceConnection) -> StreamFault {
+    async fn follow(&mut self, connected: SourceConnection<Stream>) -> StreamFault {
         let SourceConnection { stream, asked, committed, mark, server, fits, warnings } = connected;
         let mut stream = StreamAhead::new(stream);
         let feed = self.feed.clone();
         self.begin(&mut stream, &server).await;
-        source::say_if_wrong(&feed.config, &fits);
+        say_if_wrong(&feed.config, &fits);
         self.connected(&committed, warnings);
         let is_another = feed.progress().is_of_another(&server);
         if is_another && !feed.progress().is_anywhere() {
@@ -281,6 +283,26 @@ impl Follower {
         }
         if let Some(server) = server {
             progress.is_now(server);
+        }
+    }
+
+    /// Completes a task, and releases held rows until then.
+    pub(super) async fn while_releasing<T>(&mut self, task: impl Future<Output = T>) -> T {
+        // Without tables there are no held rows, and nobody can wait for them.
+        if self.tables.is_none() {
+            return task.await;
+        }
+        let mut task = pin!(task);
+        loop {
+            let cause = tokio::select! {
+                done = &mut task => return done,
+                cause = self.held.wait() => cause,
+            };
+            self.release(&cause).await;
+            if let ReleaseCause::Asked(answer) = cause {
+                // A write whose time is over has dropped its receiver.
+                let _ = answer.send(());
+            }
         }
     }
 }

@@ -12,9 +12,12 @@
 
 use super::Feed;
 use super::barrier::count_lag;
-use super::source::Position;
-use super::valkey::{PeerReports, UnpublishedChanges};
-use config::{Database, OnLag};
+use super::proof_times::{LAG_LEAST, ask_every, proof_max};
+use super::reusable_session::{Asking, ReusableSession};
+use super::source::Session;
+use super::stream_types::Position;
+use super::valkey::{NodeReports, PeerReports, UnpublishedChanges};
+use config::OnLag;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::history::ChangeSource;
@@ -25,32 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often a followed source is queried for its position; more often where `lag_max` is short.
-const ASK_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a query that failed.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
-/// The shortest `lag_max` for a source that is followed: a proof takes a query.
-const LAG_LEAST: Duration = Duration::from_secs(1);
-
-/// Returns how often the position of this source is queried, and how often a node of a cluster
-/// reports its own.
-#[must_use]
-pub fn ask_every(config: &Database) -> Duration {
-    match config.on_lag {
-        OnLag::BypassAfter(lag_max) => (lag_max.max(LAG_LEAST) / 4).min(ASK_EVERY),
-        OnLag::Serve => ASK_EVERY,
-    }
-}
-
-/// Returns how long pages are served after the last proof while the source is followed; `None`:
-/// without a limit.
-#[must_use]
-pub fn proof_max(config: &Database) -> Option<Duration> {
-    match config.on_lag {
-        OnLag::BypassAfter(lag_max) => Some(lag_max.max(LAG_LEAST)),
-        OnLag::Serve => None,
-    }
-}
 
 /// The gate of one source of a site.
 ///
@@ -211,7 +190,7 @@ enum ProofAttempt {
 /// Asks for a proof every second, and closes the gate when the last one is too old.
 pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     let every = ask_every(&feed.config);
-    let mut peers = PeerReports::new(&feed.config);
+    let mut peers = PeerReports::new(&feed.config).map(PeerQuery::new);
     loop {
         let asked = Instant::now();
         let result = tokio::select! {
@@ -233,13 +212,41 @@ pub async fn watch(site: Arc<SiteState>, feed: Arc<Feed>) {
     }
 }
 
+/// The reports of the other nodes, and the connection on which they are read.
+struct PeerQuery {
+    session: ReusableSession,
+    reports: PeerReports,
+}
+
+impl PeerQuery {
+    fn new(reports: PeerReports) -> PeerQuery {
+        PeerQuery { session: ReusableSession::default(), reports }
+    }
+
+    /// Reads the reports; `None`: the server has not answered.
+    async fn look(&mut self, feed: &Feed, now: Instant) -> Option<UnpublishedChanges> {
+        let reports = self.session.ask(feed, reports).await.ok()?;
+        Some(self.reports.judge(reports, now))
+    }
+}
+
+/// Reads the reports on a session.
+fn reports(session: &mut Session) -> Asking<'_, NodeReports> {
+    Box::pin(async move {
+        match session {
+            Session::Valkey(session) => session.reports().await,
+            Session::MariaDb(_) | Session::Postgres(_) => Ok(NodeReports::default()),
+        }
+    })
+}
+
 impl Feed {
     /// Asks for a proof.
     async fn ask_proof(
         &self,
         site: &SiteState,
         asked: Instant,
-        peers: &mut Option<PeerReports>,
+        peers: &mut Option<PeerQuery>,
     ) -> ProofAttempt {
         // Before the position is queried: a node withdraws its announcement after it has published.
         if let Some(peers) = peers {

@@ -8,11 +8,9 @@
 //! a process that resumes there must apply them. Not here: which rows are held.
 
 use super::Feed;
-use super::follow::Follower;
 use site_state::SiteState;
 use statements::footprints::Release;
 use std::future::pending;
-use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -52,7 +50,7 @@ pub enum ReleaseCause {
 
 impl HeldRows {
     /// Waits until rows must be released. If the future is dropped, no request is lost.
-    async fn wait(&mut self) -> ReleaseCause {
+    pub async fn wait(&mut self) -> ReleaseCause {
         let next = self.next;
         let due = async {
             match next {
@@ -79,28 +77,6 @@ impl HeldRows {
         match cause {
             ReleaseCause::Due if !is_long => Release::Due,
             ReleaseCause::Due | ReleaseCause::Asked(_) => Release::All,
-        }
-    }
-}
-
-impl Follower {
-    /// Completes a task, and releases held rows until then.
-    pub(super) async fn while_releasing<T>(&mut self, task: impl Future<Output = T>) -> T {
-        // Without tables there are no held rows, and nobody can wait for them.
-        if self.tables.is_none() {
-            return task.await;
-        }
-        let mut task = pin!(task);
-        loop {
-            let cause = tokio::select! {
-                done = &mut task => return done,
-                cause = self.held.wait() => cause,
-            };
-            self.release(&cause).await;
-            if let ReleaseCause::Asked(answer) = cause {
-                // A write whose time is over has dropped its receiver.
-                let _ = answer.send(());
-            }
         }
     }
 }

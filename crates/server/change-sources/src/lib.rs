@@ -3,7 +3,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `source` | the interface to every kind of database: its operations, and types for stream positions |
+//! | `source` | the interface to every kind of database: its operations |
+//! | `stream_types` | positions in a stream, transactions, and what a new connection has found |
 //! | `mariadb` | MariaDB and MySQL: login, change stream, schema, queries |
 //! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
 //! | `valkey` | the Valkey or Redis stream of a cluster: reads entries, publishes changes of this node |
@@ -17,6 +18,7 @@
 //! | `row_changes` | applies changed rows, for automatic dependencies |
 //! | `settle` | queries which transactions are visible to all readers, and settles changes |
 //! | `gate` | stops storing pages while a database is not followed, or lags too far |
+//! | `proof_times` | how often a source must prove that its changes are applied |
 //! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
 //! | `barrier` | holds the response to a write until its changes are applied |
 //!
@@ -35,11 +37,13 @@ mod mariadb;
 mod partner_search;
 mod postgres;
 mod progress;
+mod proof_times;
 mod reusable_session;
 mod row_changes;
 mod settle;
 mod source;
 mod stream_ahead;
+mod stream_types;
 mod valkey;
 
 pub use link::client as tls_client;
@@ -49,7 +53,7 @@ pub use mariadb::{
     FollowedTables as MariaDbFollowedTables, ListedTable as MariaDbListedTable,
     Tables as MariaDbTables, TransactionChanges as MariaDbChanges,
 };
-pub use source::Bookmark;
+pub use stream_types::Bookmark;
 pub use valkey::{ClusterNode, HostName, NodeState, Peers, own_name};
 
 use barrier::{Asks, Questions};
@@ -62,12 +66,12 @@ use progress::{Became, DiscardLimit, Progress};
 use site_state::SiteState;
 use site_state::cluster::Cluster;
 use site_state::phase::{Phase, PhaseWatch};
-use source::{Aim, Position, RowDetail};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stream_types::{Aim, Position, RowDetail};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;

@@ -6,10 +6,12 @@
 //! present. The number of look-ups and the time for all of them are limited.
 
 use super::Feed;
+use super::mariadb::TIME_MAX;
 use super::reusable_session::{Asking, ReusableSession};
 use super::settle::visible;
-use super::source::{PartnerQuery, Position, Session, VisibilityMarker};
+use super::source::{PartnerQuery, Session};
 use super::stream_ahead::StreamAhead;
+use super::stream_types::{Position, VisibilityMarker};
 use footprint::schema::SqlSchema;
 use footprint::{Lookup, NearestLookup, SqlRow};
 use statements::footprints::{FindPartners, NearestRows};
@@ -20,8 +22,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// The maximum number of look-ups for a transaction.
 const LOOKUPS_MAX: u32 = 200;
-/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
-pub const TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
 /// How long no look-up is made after one failed or took too long. So a slow table does not make the follower lag.
 const RETRY: Duration = Duration::from_secs(1);
 /// The pause between two visibility queries.

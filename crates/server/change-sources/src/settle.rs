@@ -1,7 +1,7 @@
 //! Settles changes when every reader of the database sees them.
 //!
 //! A database sends a transaction before its rows are visible to other connections. Pagewell
-//! queries which transactions every new reader sees (`source::Visibility`), and settles the changes that
+//! queries which transactions every new reader sees (`stream_types::Visibility`), and settles the changes that
 //! this covers. If the database cannot report it, a change settles after a fixed time. If the
 //! database is unreachable, the change waits. An opened gate waits in the same way, for everything
 //! that was committed when the stream began. The stream does not send those transactions, and some
@@ -13,7 +13,8 @@
 use super::Feed;
 use super::barrier::KnownPositions;
 use super::reusable_session::{Asking, ReusableSession};
-use super::source::{Position, Session, Visibility, VisibilityMarker};
+use super::source::Session;
+use super::stream_types::{Position, Visibility, VisibilityMarker};
 use page_store::OpenChange;
 use site_state::SiteState;
 use statements::footprints::StatementLook;

@@ -6,9 +6,8 @@
 //! of the tables, and the number of transactions and rows is limited. Not here: the meaning of the changes for a look-up
 //! (`partner_search`).
 
-use super::source::{
-    Forget, Position, Resume, Stream, StreamPosition, StreamRead, TransactionBody,
-};
+use super::source::Stream;
+use super::stream_types::{Forget, Position, Resume, StreamPosition, StreamRead, TransactionBody};
 use crate::fault::StreamFault;
 use footprint::TableChange;
 use footprint::schema::SqlSchema;

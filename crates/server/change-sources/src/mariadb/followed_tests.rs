@@ -2,8 +2,8 @@
 //! values are written.
 
 use super::*;
-use crate::mariadb::{PartnerQuery, Session, connect};
-use crate::source::{Resume, RowDetail, Stream, StreamRead, TransactionBody};
+use crate::mariadb::{PartnerQuery, Session, Stream, connect};
+use crate::stream_types::{Resume, RowDetail, StreamRead, TransactionBody};
 use config::Database;
 use footprint::Lookup;
 use harness::{MariaDb, MariaDbOptions, PrivateDir, SqlProduct, numbers};
@@ -59,7 +59,7 @@ impl Stage {
         let committed = session.committed().await.expect("a position");
         let mut all = Vec::new();
         while !self.stream.position().is_some_and(|position| position.has_all(&committed)) {
-            let read = self.stream.next(&|position, _| Some(position.clone())).await;
+            let read = self.stream.next().await;
             if let Some(schema) = self.stream.take_definitions() {
                 self.schema = schema;
                 self.definitions += 1;

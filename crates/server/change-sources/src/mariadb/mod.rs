@@ -21,11 +21,11 @@ mod touch;
 mod untracked;
 
 pub use followed::{FollowedTables, ListedTable};
-pub use partners::PartnerQuery;
+pub use partners::{PartnerQuery, TIME_MAX};
 pub use stream::{Stream, connect};
 pub use touch::{Tables, TransactionChanges};
 
-use super::source::{Position, RowDetail, Visibility, VisibilityMarker};
+use super::stream_types::{Position, RowDetail, Visibility, VisibilityMarker};
 use crate::fault::ConnectionError;
 use change_feed::schema::Schema;
 use config::DatabaseServer;

@@ -11,7 +11,7 @@
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;
-use crate::source::{Position, Visibility, VisibilityMarker};
+use crate::stream_types::{Position, Visibility, VisibilityMarker};
 use config::{DatabaseServer, PositionBy};
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;

@@ -6,16 +6,18 @@
 
 use super::connection::Connection;
 use crate::fault::ConnectionError;
-use crate::partner_search::TIME_MAX;
 use footprint::schema::{SqlColumnKind, SqlSchema};
 use footprint::sql_text::{TEXT_MAX, put_column, put_name, put_value};
 use footprint::{Lookup, NearestLookup, SqlRow, SqlValue};
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::query::{QueryLimits, Rows, TextRow};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The maximum number of rows of a look-up. If there are more, they are not known.
 const ROWS_MAX: usize = 64;
+/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
+pub const TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
 /// The maximum size of a result in bytes.
 const RESULT_BYTES: usize = 4 << 20;
 

@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::followed::{FollowedTables, ListedTable};
 use super::untracked::{OutsideKey, UntrackedReason, untracked};
 use crate::fault::ConnectionError;
-use crate::source::RowDetail;
+use crate::stream_types::RowDetail;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };

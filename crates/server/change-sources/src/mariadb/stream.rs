@@ -9,11 +9,11 @@ use super::naming::{self, Naming};
 use super::schema::{self, TableDefinitions};
 use super::touch::{self, Definitions, Tables, TransactionChanges};
 use super::untracked::UntrackedReason;
-use crate::fault::{ConnectionError, Recovery, StreamFault};
+use crate::fault::{ConnectionError, Recovery, StreamFault, Warning};
 use crate::link::within;
-use crate::source::{
-    self, ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
-    TransactionBody, Warning,
+use crate::stream_types::{
+    ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
+    TransactionBody, say_if_wrong,
 };
 use config::Database;
 use footprint::schema::SqlSchema;
@@ -49,7 +49,7 @@ const UNKNOWN: &str = "?";
 pub async fn connect(
     config: &Arc<Database>,
     detail: RowDetail,
-) -> Result<SourceConnection, StreamFault> {
+) -> Result<SourceConnection<Stream>, StreamFault> {
     let mut connection = Connection::open(&config.server).await?;
     let naming = Naming::of(&mut connection, &config.server).await?;
     let (server, mut warnings) = look_at(&mut connection).await?;
@@ -77,7 +77,6 @@ pub async fn connect(
         detail,
         report: Report::Due,
     };
-    let stream = source::Stream::MariaDb(Box::new(stream));
     let mark = naming::mark_of_all(&committed);
     let server = server.into();
     Ok(SourceConnection { stream, asked, server, committed, mark, fits, warnings })
@@ -405,7 +404,7 @@ impl Stream {
         within(DEFINED_WITHIN, self.until_visible(&mut connection)).await?;
         let name = &config.server.account.database;
         let read = schema::read(&mut connection, name, self.detail).await?;
-        source::say_if_wrong(&config, &config.rules.check(&read.schema));
+        say_if_wrong(&config, &config.rules.check(&read.schema));
         *self.transactions.watch() = watched(&config, read);
         self.transactions.forget_tables();
         (self.definitions, self.report) = (Definitions::Same, Report::Due);

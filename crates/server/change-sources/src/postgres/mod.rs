@@ -21,7 +21,7 @@ pub use connection::Connection;
 pub use stream::{Stream, connect};
 
 use crate::fault::ConnectionError;
-use crate::source::{Position, Visibility};
+use crate::stream_types::{Position, Visibility};
 use change_feed::schema::Schema;
 use config::DatabaseServer;
 use postgres_replication::position::Lsn;

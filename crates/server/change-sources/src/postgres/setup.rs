@@ -16,8 +16,8 @@
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
-use crate::fault::{Recovery, StreamFault};
-use crate::source::{Aim, Warning};
+use crate::fault::{Recovery, StreamFault, Warning};
+use crate::stream_types::Aim;
 use config::{Database, Manage, Replication};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;

@@ -16,9 +16,9 @@ use super::connection::{Connection, unanswered};
 use super::setup;
 use super::touch::{Definitions, Tables};
 use crate::fault::{ConnectionError, Recovery, StreamFault};
-use crate::source::{
-    self, Aim, Forget, Position, RowDetail, SourceConnection, StreamRead, Transaction,
-    TransactionBody, Visibility, VisibilityMarker,
+use crate::stream_types::{
+    Aim, Forget, Position, RowDetail, SourceConnection, StreamRead, Transaction, TransactionBody,
+    Visibility, VisibilityMarker, say_if_wrong,
 };
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
@@ -49,7 +49,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// The server is unreachable, or cannot be followed.
-pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
+pub async fn connect(
+    config: &Arc<Database>,
+    aim: Aim,
+) -> Result<SourceConnection<Stream>, StreamFault> {
     let DatabaseKind::Postgres(what) = &config.server.kind else {
         return Err(StreamFault::unusable("this is no PostgreSQL"));
     };
@@ -96,7 +99,6 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
         heard: now,
         beat,
     };
-    let stream = source::Stream::Postgres(Box::new(stream));
     Ok(SourceConnection { stream, asked, server, committed, mark, fits, warnings })
 }
 
@@ -357,7 +359,7 @@ impl Stream {
             return Err(publication_changed());
         }
         let (tables, fits) = read(&self.config, &mut self.spare).await?;
-        source::say_if_wrong(&self.config, &fits);
+        say_if_wrong(&self.config, &fits);
         let followed = tables.followed();
         setup::tables(&followed)?;
         setup::publication(&mut self.spare, &self.what, &followed, Aim::Follow(RowDetail::Tags))

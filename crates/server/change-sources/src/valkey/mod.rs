@@ -26,5 +26,5 @@ pub use entry_format::PeerInvalidation;
 pub use entry_format::own as own_name;
 pub use nodes::{ClusterNode, HostName, NodeState};
 pub use peers::Peers;
-pub use stream::{Session, Stream, connect};
-pub use unpublished::{PeerReports, UnpublishedChanges};
+pub use stream::{EntryRead, Session, Stream, connect};
+pub use unpublished::{NodeReports, PeerReports, UnpublishedChanges};

@@ -15,7 +15,7 @@
 
 use super::entry_format::own;
 use super::nodes::{ClusterNode, HostName, NodeState};
-use crate::gate::ask_every;
+use crate::proof_times::ask_every;
 use config::{Database, OnLag};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ use super::peer_positions::{self, PeerPositions};
 use super::stream::shared;
 use super::unpublished;
 use crate::fault::ConnectionError;
-use crate::gate::{ask_every, proof_max};
+use crate::proof_times::{ask_every, proof_max};
 use config::{Database, SharedStream, UnpublishedWrites};
 use page_store::{ChangeTarget, Strength};
 use site_state::SiteState;

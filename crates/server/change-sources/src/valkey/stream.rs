@@ -5,14 +5,11 @@
 //! count (`valkey::Place`). That happens before they are reported as applied.
 
 use super::connection::{Connection, good};
-use super::entry_format;
+use super::entry_format::{self, PeerInvalidation};
 use super::peer_positions::{self, OwnField};
 use super::unpublished::{self, NodeReports};
-use crate::fault::{ConnectionError, Recovery, StreamFault};
-use crate::gate::ask_every;
-use crate::source::{
-    self, Aim, Position, SourceConnection, StreamRead, Transaction, TransactionBody, Warning,
-};
+use crate::fault::{ConnectionError, Recovery, StreamFault, Warning};
+use crate::proof_times::ask_every;
 use config::{Database, DatabaseKind, SharedStream};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,8 +42,8 @@ impl Session {
     ///
     /// # Errors
     /// The query failed.
-    pub async fn committed(&mut self) -> Result<Position, ConnectionError> {
-        Ok(Position::Stream(self.place().await?))
+    pub async fn committed(&mut self) -> Result<Place, ConnectionError> {
+        self.place().await
     }
 
     /// Tests whether the account may add entries, and whether the server accepts them.
@@ -122,11 +119,39 @@ pub struct Stream {
     is_at_end: bool,
 }
 
-/// Connects, and checks whether the stream can be followed.
+/// A connection to a stream that can be followed.
+pub struct StreamConnection {
+    /// The stream, not started yet.
+    pub stream: Stream,
+    /// When this node has reported itself.
+    pub asked: Instant,
+    /// The identifier of the server's run.
+    pub server: Arc<str>,
+    /// The end of the stream, queried after that.
+    pub committed: Place,
+    /// Settings that work but could be improved.
+    pub warnings: Vec<Warning>,
+}
+
+/// The result of reading from the stream once.
+pub enum EntryRead {
+    /// An invalidation by another node, or by hand; the stream's position is after it.
+    Published(PeerInvalidation),
+    /// An entry of this node: only the position has advanced.
+    Moved,
+    /// No entry has arrived.
+    Nothing,
+}
+
+/// Connects, and checks whether the stream can be followed. `is_followed`: it will be, so this node
+/// reports its position; otherwise nothing is changed on the server.
 ///
 /// # Errors
 /// The server is unreachable, or the stream cannot be followed.
-pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnection, StreamFault> {
+pub async fn connect(
+    config: &Arc<Database>,
+    is_followed: bool,
+) -> Result<StreamConnection, StreamFault> {
     let mut session = Session::open(config).await?;
     let server = session.connection.server().await?;
     if server.run.is_empty() {
@@ -140,7 +165,7 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     session.try_to_add().await?;
     let run: Arc<str> = server.run.as_str().into();
     let asked = Instant::now();
-    let mut own = matches!(aim, Aim::Follow(_)).then(|| OwnField::new(&session.key, config, &run));
+    let mut own = is_followed.then(|| OwnField::new(&session.key, config, &run));
     match own.as_mut().and_then(|own| own.say(Id::default())) {
         // Before the end of the stream is queried: a node that publishes after that waits for this
         // one.
@@ -162,23 +187,13 @@ pub async fn connect(config: &Arc<Database>, aim: Aim) -> Result<SourceConnectio
     let (place, waiting) = (Place::default(), VecDeque::new());
     let wait = ask_every(config);
     let stream = Stream { session, place, waiting, own, contact: asked, wait, is_at_end: false };
-    Ok(SourceConnection {
-        stream: source::Stream::Valkey(Box::new(stream)),
-        asked,
-        server: run,
-        committed,
-        mark: None,
-        fits: Ok(()),
-        warnings,
-    })
+    Ok(StreamConnection { stream, asked, server: run, committed, warnings })
 }
 
 impl Stream {
     /// Sets the position after which reading starts.
-    pub fn start(&mut self, from: &Position) {
-        if let Position::Stream(place) = from {
-            self.place = Place { gone: 0, ..*place };
-        }
+    pub fn start(&mut self, from: Place) {
+        self.place = Place { gone: 0, ..from };
     }
 
     /// Returns when the command was sent that has last reported this node, with success.
@@ -190,19 +205,18 @@ impl Stream {
     ///
     /// # Errors
     /// The stream has ended.
-    pub async fn next(&mut self) -> Result<StreamRead, StreamFault> {
+    pub async fn next(&mut self) -> Result<EntryRead, StreamFault> {
         if self.waiting.is_empty() {
             self.read().await?;
         }
-        let Some(entry) = self.waiting.pop_front() else { return Ok(StreamRead::Nothing) };
+        let Some(entry) = self.waiting.pop_front() else { return Ok(EntryRead::Nothing) };
         self.place.id = entry.id;
         self.place.added += 1;
         let heard = entry_format::read(&entry);
         if &*heard.from == entry_format::own() {
-            return Ok(StreamRead::Moved);
+            return Ok(EntryRead::Moved);
         }
-        let made = TransactionBody::Published(heard);
-        Ok(StreamRead::Transaction(Transaction { made, mark: None, server: None }))
+        Ok(EntryRead::Published(heard))
     }
 
     async fn read(&mut self) -> Result<(), StreamFault> {
@@ -251,7 +265,7 @@ impl Stream {
 
     /// Returns the position of the last returned entry.
     #[must_use]
-    pub fn position(&self) -> Position {
-        Position::Stream(self.place)
+    pub fn position(&self) -> Place {
+        self.place
     }
 }

@@ -16,10 +16,7 @@
 
 use super::entry_format::own;
 use super::peer_positions::PeerPositions;
-use crate::Feed;
-use crate::gate::proof_max;
-use crate::reusable_session::{Asking, ReusableSession};
-use crate::source::Session;
+use crate::proof_times::proof_max;
 use config::{Database, DatabaseKind, UnpublishedWrites};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -70,9 +67,8 @@ pub enum UnpublishedChanges {
     Lost,
 }
 
-/// The reports of the other nodes of a cluster, read once a second.
+/// What this node knows from the reports of the other nodes of a cluster, which it reads once a second.
 pub struct PeerReports {
-    session: ReusableSession,
     key: String,
     writes: UnpublishedWrites,
     counts_for: Duration,
@@ -87,7 +83,6 @@ impl PeerReports {
     pub fn new(config: &Database) -> Option<PeerReports> {
         let DatabaseKind::Valkey(stream) = &config.server.kind else { return None };
         Some(PeerReports {
-            session: ReusableSession::default(),
             key: stream.key.clone(),
             writes: stream.unpublished,
             counts_for: proof_max(config)? + KILLED_WITHIN,
@@ -96,13 +91,8 @@ impl PeerReports {
         })
     }
 
-    /// Reads the reports; `None`: the server has not answered.
-    pub async fn look(&mut self, feed: &Feed, now: Instant) -> Option<UnpublishedChanges> {
-        let reports = self.session.ask(feed, reports).await.ok()?;
-        Some(self.judge(reports, now))
-    }
-
-    fn judge(&mut self, reports: NodeReports, now: Instant) -> UnpublishedChanges {
+    /// Returns what follows from the reports that were read at `now`.
+    pub fn judge(&mut self, reports: NodeReports, now: Instant) -> UnpublishedChanges {
         let is_crowded = reports.unpublished.len() > SEEN_MAX;
         let mut seen = HashMap::new();
         for (name, value) in reports.unpublished.into_iter().take(SEEN_MAX) {
@@ -125,16 +115,6 @@ impl PeerReports {
             UnpublishedChanges::Nothing
         }
     }
-}
-
-/// Reads the reports on a session.
-fn reports(session: &mut Session) -> Asking<'_, NodeReports> {
-    Box::pin(async move {
-        match session {
-            Session::Valkey(session) => session.reports().await,
-            Session::MariaDb(_) | Session::Postgres(_) => Ok(NodeReports::default()),
-        }
-    })
 }
 
 #[cfg(test)]
