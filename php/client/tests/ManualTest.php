@@ -50,7 +50,7 @@ final class ManualTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function pages(): iterable
     {
-        foreach (['docs/guide/*.md', 'php/*/README.md', 'php/wordpress/pagewell/README.md'] as $pattern) {
+        foreach (['docs/guide/*.md', 'php/*/README.md', 'php/wordpress/pagewell/*.md'] as $pattern) {
             foreach (glob(self::ROOT . "/$pattern") ?: [] as $file) {
                 if (str_contains((string) file_get_contents($file), "```php\n")) {
                     yield substr($file, strlen(self::ROOT) + 1) => [substr($file, strlen(self::ROOT) + 1)];
