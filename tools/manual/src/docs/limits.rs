@@ -129,7 +129,7 @@ Resetting the stream of a cache hit has no effect: the response was already sent
 - The **send backlog** is response content that clients have not read yet. It uses at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed.
 - Request content uses at most a sixteenth of `memory`, and `body_disk` of disk.
 
-On a small machine, lower `connections` ([a small machine](../guide/small-machine.md)).
+On a small machine, lower `connections` ([a small machine](../guide/doctor.md#a-small-machine-256-mb)).
 
 ## Fixed bounds
 
