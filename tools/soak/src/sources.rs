@@ -74,6 +74,10 @@ pub enum SourceFault {
     Hostile,
     /// The server refuses the entries of a node
     Unpublished,
+    /// The server is out of memory
+    Full,
+    /// The server is read-only
+    ReadOnly,
 }
 
 impl SourceFault {
@@ -92,6 +96,8 @@ impl SourceFault {
         SourceFault::Woken,
         SourceFault::Hostile,
         SourceFault::Unpublished,
+        SourceFault::Full,
+        SourceFault::ReadOnly,
     ];
 
     fn title(self) -> &'static str {
@@ -110,6 +116,8 @@ impl SourceFault {
             SourceFault::Woken => "Pagewell stopped for a second, and continued",
             SourceFault::Hostile => "entries that cannot be read",
             SourceFault::Unpublished => "the entries of a node refused",
+            SourceFault::Full => "the server out of memory",
+            SourceFault::ReadOnly => "the server read-only",
         }
     }
 
@@ -117,8 +125,19 @@ impl SourceFault {
     fn concerns(self, source: Source) -> bool {
         match self {
             SourceFault::Redefined | SourceFault::Recreated => source != Source::Stream,
-            SourceFault::Hostile | SourceFault::Unpublished => source == Source::Stream,
-            _ => true,
+            SourceFault::Hostile => source == Source::Stream,
+            _ => source == Source::Stream || self.commands().is_none(),
+        }
+    }
+
+    /// The commands by which the server of a stream refuses writes, and accepts them again.
+    fn commands(self) -> Option<[&'static str; 2]> {
+        match self {
+            SourceFault::Unpublished => Some(["ACL SETUSER teller -xadd", column::ACCOUNT]),
+            SourceFault::Full => Some(["CONFIG SET maxmemory 1mb", "CONFIG SET maxmemory 0"]),
+            // Nothing listens there.
+            SourceFault::ReadOnly => Some(["REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"]),
+            _ => None,
         }
     }
 }

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const STOPPED_FOR: Duration = Duration::from_secs(1);
 const RULES: &str = "[[change]]\ntable = \"item\"\ntags = [\"item:{id}\"]\nany_row = [\"items\"]\n";
 /// The account of the second node, which may be refused.
-const ACCOUNT: &str = "ACL SETUSER teller on >secret ~* +@all";
+pub(super) const ACCOUNT: &str = "ACL SETUSER teller on >secret ~* +@all";
 
 enum Server {
     MariaDb(MariaDb),
@@ -139,14 +139,15 @@ impl SourceColumn {
                     .or_else(|_| self.server.command("XADD pagewell * tags x url a/b"))?;
                 self.change()?
             }
-            SourceFault::Unpublished => {
-                self.server.command("ACL SETUSER teller -xadd")?;
+            SourceFault::Unpublished | SourceFault::Full | SourceFault::ReadOnly => {
+                let [refuse, _] = fault.commands().ok_or("no commands")?;
+                self.server.command(refuse)?;
                 self.change()?
             }
         };
         self.network.set(NetworkFault::None);
-        if fault == SourceFault::Unpublished {
-            self.server.command(ACCOUNT)?;
+        if let Some([_, accept]) = fault.commands() {
+            self.server.command(accept)?;
         }
         self.well_again()?;
         // The next change has to be seen, too.

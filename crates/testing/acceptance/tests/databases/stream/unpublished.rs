@@ -70,6 +70,33 @@ fn the_other_nodes_stop_using_their_pages() {
     assert_eq!(get(there, ONE).text(), "1=newer", "{}", there.log());
 }
 
+/// No node can add an entry, nor report itself.
+#[test]
+fn a_server_that_accepts_no_writes_keeps_no_page_old() {
+    let Pair { machines, here, there } = &Pair::new("");
+    let command = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(machines.stream.command(&words).as_deref(), Ok("OK"), "{words:?}");
+    };
+    let faults = [
+        ("full", "CONFIG SET maxmemory 1mb", "CONFIG SET maxmemory 0"),
+        // Nothing listens there.
+        ("read-only", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+    ];
+    for (name, refuse, accept) in faults {
+        [here, there].into_iter().for_each(|one| stored(one, ONE));
+        command(refuse);
+        assert!(is_late(&post(here, &format!("/write.php?n=1&to={name}"))), "{name}");
+        shows(there, ONE, &format!("1={name}"));
+        assert!(!is_hit(&get(there, ONE)), "{name}: nothing is stored while more may be unknown");
+        until("the node says so", || says(here, "cluster-not-published"));
+        command(accept);
+        until("all is published", || counter(here, "cluster_pending") == 0);
+        until("the node is ready", || ready(here)["ready"] == true);
+    }
+    [here, there].into_iter().for_each(|one| stored(one, ONE));
+}
+
 /// After the highest ID the server adds no entry of any node.
 #[test]
 fn an_entry_with_the_highest_id_keeps_no_page_old() {
