@@ -10,11 +10,19 @@
  *
  * A statement that failed makes the list incomplete, unless it could only write: the page may show the failure,
  * which no row tells of. docs/decisions/capture.md has the reasons.
+ *
+ * MariaDB says which transaction a connection has committed last (last_gtid). It is asked after a write or COMMIT, right
+ * before the next SELECT: that one replaces the numbers of rows that the own statement would change, unless it asks for
+ * them. A transaction that is not named counts as somebody else's.
  */
 
 return new class () {
     /** Statements that return no rows. */
     private const WRITES = '~^\s*(?:INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE)\b~i';
+    /** Statements that ask for results of the one before. */
+    private const ASKS_BEFORE = '~ROW_COUNT|\bFOUND_ROWS|WARNING|ERROR_COUNT~i';
+    /** The maximum number of questions for a transaction. */
+    private const QUESTIONS_MAX = 100;
 
     /** The object of `session-rules.php`, from the file that loads this one. */
     public object $rules;
@@ -27,12 +35,48 @@ return new class () {
     private int $seen = 0;
     /** The identifier of the database server, once it was asked for. */
     private string $server = '';
+    /** The last transaction of the connection that is known, and whether there may be another. */
+    private string $transaction = '';
+    private bool $hasWritten = false;
+    private int $questions = 0;
 
     /** Counts a statement that is about to be sent. Returns why the list is incomplete; empty if it is not. */
     public function add(): string
     {
         $this->seen++;
         return $this->wpdb === null ? $this->begin() : $this->lastStatement();
+    }
+
+    /**
+     * The transaction that the connection has committed since the last call; empty if there is none, or if it is not
+     * known. $query is the statement that is about to be sent.
+     */
+    public function committed(string $query): string
+    {
+        $isSelect = preg_match('~^\s*SELECT\b~i', $query) === 1 && preg_match(self::ASKS_BEFORE, $query) !== 1;
+        if (!$isSelect || !$this->hasWritten || $this->questions >= self::QUESTIONS_MAX) {
+            $this->hasWritten = $this->hasWritten || preg_match(self::WRITES, $query) === 1
+                || preg_match('~^\s*COMMIT\b~i', $query) === 1;
+            return '';
+        }
+        $this->hasWritten = false;
+        [$before, $this->transaction] = [$this->transaction, $this->lastTransaction()];
+        return $this->transaction === $before ? '' : $this->transaction;
+    }
+
+    private function lastTransaction(): string
+    {
+        $row = $this->rules->quietly(function () {
+            if (stripos((string) $this->connection->get_server_info(), 'mariadb') === false) {
+                $this->questions = self::QUESTIONS_MAX;
+                return null;
+            }
+            $this->questions++;
+            $this->commands++;
+            $result = $this->connection->query('SELECT @@last_gtid');
+            return is_object($result) ? $result->fetch_row() : null;
+        });
+        return is_array($row) ? (string) $row[0] : '';
     }
 
     /** The identifier of the database server: server_id of MariaDB, server_uuid of MySQL. Empty without a statement. */

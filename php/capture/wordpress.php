@@ -55,6 +55,7 @@
         if (is_string($query) && $query !== '' && $report->reason === '') {
             $reason = $count->add();
             if ($reason === '') {
+                $report->addTransaction($count->committed($query));
                 $report->addStatement($query, $capture->hasEnded && ob_get_level() === 0);
             } else {
                 $report->giveUp($reason);

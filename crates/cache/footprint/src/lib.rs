@@ -39,5 +39,5 @@ pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};
 pub use nearest::{NearestLookup, RowInGroup};
 pub use reader::{StatementReader, UnknownReads, is_logged_engine};
-pub use row::{RowEvent, SqlRow, SqlValue, TableChange};
+pub use row::{OwnTransaction, RowEvent, SqlRow, SqlValue, TableChange};
 pub use saved::{InvalidReads, ReadsLoader};

@@ -103,6 +103,15 @@ impl<'a> SqlRow<'a> {
     }
 }
 
+/// A transaction that a render has committed, and that its statements after it have seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnTransaction {
+    /// Its identifier, as the database's log has it (GTID).
+    pub id: Box<str>,
+    /// The number of statements that were sent before it was seen to be committed.
+    pub after: usize,
+}
+
 /// A change in a database.
 #[derive(Debug, Clone)]
 pub enum TableChange {

@@ -20,7 +20,7 @@ use change_feed::TouchedTags;
 use footprint::TableChange;
 use footprint::schema::{SqlSchema, TableId};
 use site_state::history::ChangeSource;
-use statements::footprints::StatementLook;
+use statements::footprints::{StatementLook, TransactionRows};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -62,14 +62,15 @@ impl Follower {
         let (site, feed) = (self.site.clone(), self.feed.clone());
         let names = names(&changed, self.tables.as_ref());
         let by = ChangeSource::database(feed.name(), names.into_iter());
-        let ChangedRows { touched, rows } = changed;
+        let ChangedRows { touched, rows, transaction } = changed;
         feed.progress().opened();
         let mut statements = None;
         if !rows.is_empty() {
             let now = site.clock.monotonic();
             let mut search = PartnerSearch::new(&feed, &mut self.partners, mark.clone());
             search.read_ahead_in(stream);
-            statements = Some(site.footprints.look(rows, &mut search, now).await);
+            let changes = TransactionRows { id: transaction, rows };
+            statements = Some(site.footprints.look(changes, &mut search, now).await);
             self.plan_release().await;
         }
         self.last_mark.clone_from(&mark);

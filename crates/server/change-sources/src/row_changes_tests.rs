@@ -103,8 +103,12 @@ impl Stage {
     /// Stores the reads of a page whose render began at this number.
     fn read(&self, sql: &str, since: Number) -> Result<PageReads, ReadsRefused> {
         let texts = [sql.as_bytes().into()];
-        let statements =
-            RenderStatements { texts: &texts, options: None, mode: footprint::SqlMode::default() };
+        let statements = RenderStatements {
+            texts: &texts,
+            options: None,
+            mode: footprint::SqlMode::default(),
+            own: &[],
+        };
         self.site.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)))
     }
 

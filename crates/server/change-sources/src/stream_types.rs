@@ -255,6 +255,8 @@ pub struct ChangedRows {
     pub touched: TouchedTags,
     /// The rows themselves, if the stream reports them ([`RowDetail::Values`]).
     pub rows: Vec<TableChange>,
+    /// The identifier of the transaction, if it has one (GTID).
+    pub transaction: Option<Box<str>>,
 }
 
 impl ChangedRows {
@@ -266,7 +268,7 @@ impl ChangedRows {
 
 impl From<TouchedTags> for ChangedRows {
     fn from(touched: TouchedTags) -> ChangedRows {
-        ChangedRows { touched, rows: Vec::new() }
+        ChangedRows { touched, rows: Vec::new(), transaction: None }
     }
 }
 

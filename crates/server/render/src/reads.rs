@@ -113,8 +113,8 @@ impl Render {
             }
             Ok(Ok(reads)) => {
                 self.site.counters.reads_known.add();
-                if reads.is_timed && stored.lifetime_source == LifetimeSource::Reads {
-                    shorten(stored, TIMED_LIFETIME_MS);
+                if stored.lifetime_source == LifetimeSource::Reads {
+                    lasts_ms(&reads).into_iter().for_each(|most_ms| shorten(stored, most_ms));
                 }
                 self.reads = Some(Arc::new(reads));
                 return None;
@@ -162,6 +162,7 @@ impl Render {
             texts: &report.statements,
             options: options.as_deref(),
             mode: report.mode,
+            own: &report.transactions,
         };
         let (site, since) = (&self.site, self.right.lease().number());
         site.footprints.check_server(&report.server)?;
@@ -173,6 +174,7 @@ impl Render {
         self.site.counters.reads_refused.add();
         static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(10));
         let path = &self.ask.target.path_and_query;
+        self.site.footprints.refused_pages.note(path, why);
         if reason == ReadsRefused::Changed.as_str() {
             tracing::debug!(event = "reads-changed", path, why);
         } else if LOGGED.is_due(self.site.clock.monotonic()) {
@@ -194,6 +196,13 @@ impl Render {
         }
         RenderOutcome::GivenUp
     }
+}
+
+/// How long a page may be used whose statements depend on the time of day, in milliseconds.
+fn lasts_ms(reads: &PageReads) -> Option<u64> {
+    let day_ms = reads.day_lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+    let timed_ms = reads.is_timed.then_some(TIMED_LIFETIME_MS);
+    day_ms.into_iter().chain(timed_ms).min()
 }
 
 /// Ends the lifetime of a page at this many milliseconds from now at the latest.

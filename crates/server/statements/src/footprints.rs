@@ -19,15 +19,21 @@
 mod capture_health;
 mod earlier;
 mod look;
+mod own_writes;
 mod page_reads;
 mod recent_changes;
+mod refused_pages;
 mod search;
+mod statement_text;
 mod time_of_day;
 
 pub use capture_health::{CaptureHealth, ScriptHash};
 pub use earlier::{EarlierStatements, StatementWalk};
-pub use look::{FindPartners, NearestRows, NeighbourCounts, Release, StatementLook};
+pub use look::{
+    FindPartners, NearestRows, NeighbourCounts, Release, StatementLook, TransactionRows,
+};
 pub use page_reads::{PageReads, is_statement};
+pub use refused_pages::RefusedPages;
 
 use crate::runtime::off_the_way;
 use crate::terms::SearchedPages;
@@ -36,18 +42,20 @@ use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
-    Index, Narrowing, Reads, RecentRows, SqlCharset, SqlMode, StatementId, StatementReader,
+    Index, Narrowing, OwnTransaction, Reads, RecentRows, SqlMode, StatementId, StatementReader,
     UnknownReads,
 };
 use http_cache::Timestamp;
+use own_writes::{OwnReads, RecentTransactions};
 use page_reads::{ReleaseQueue, Statements};
 use page_store::{ChangeTarget, Number};
-use recent_changes::RecentChanges;
+use recent_changes::{RecentChanges, Touched};
+use statement_text::{TextWithOptions, machine_seed, shape};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use time_of_day::TimeConstant;
 
 /// The maximum number of statements of a page.
 const STATEMENTS_MAX: usize = 900;
@@ -55,8 +63,6 @@ const STATEMENTS_MAX: usize = 900;
 const RECENT_ROWS_MAX: usize = 8_192;
 /// The memory that a statement is counted with, in bytes: its constants, its places in the index.
 const STATEMENT_BYTES: usize = 320;
-/// The length of the machine's id (machine-id(5)), in bytes.
-const MACHINE_ID_BYTES: usize = 32;
 /// The number of statements that are copied or released under one lock.
 const PART: usize = 256;
 /// The maximum number of lines in the description of a page's reads.
@@ -109,6 +115,8 @@ pub struct Footprints {
     released: Arc<ReleaseQueue>,
     /// Whether renders are captured.
     pub health: CaptureHealth,
+    /// The pages that were refused last, for `explain`.
+    pub refused_pages: RefusedPages,
 }
 
 /// The statements by the rows that touch them, for the tables as they are now.
@@ -118,6 +126,7 @@ struct Tables {
     /// `None` until the tables are known.
     known: Option<KnownTables>,
     recent: RecentChanges,
+    transactions: RecentTransactions,
     /// The number of looks so far.
     looks: u64,
     restoration: Restoration,
@@ -148,6 +157,8 @@ pub struct RenderStatements<'r> {
     pub options: Option<&'r [String]>,
     /// The mode of the session in which they were sent.
     pub mode: SqlMode,
+    /// The transactions that the render itself has committed, in order; `texts` are in order then.
+    pub own: &'r [OwnTransaction],
 }
 
 /// The reason why the reads of a page do not become its dependencies.
@@ -204,6 +215,7 @@ impl Footprints {
             generation: 0,
             known: None,
             recent: RecentChanges::default(),
+            transactions: RecentTransactions::default(),
             looks: 0,
             restoration: Restoration::default(),
             rows_kept_until: Duration::ZERO,
@@ -220,6 +232,7 @@ impl Footprints {
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
             released: Arc::default(),
             health: CaptureHealth::default(),
+            refused_pages: RefusedPages::default(),
         }
     }
 
@@ -322,28 +335,49 @@ impl Footprints {
             (tables.generation, known.options.clone())
         };
         let mut reads = PageReads::new(generation, self.released.clone());
-        for (text, mode) in texts.chain(declared) {
+        let (mut own, all_texts) = (OwnReads::default(), statements.texts.len());
+        for (place, (text, mode)) in texts.chain(declared).enumerate() {
             let statement = TextWithOptions { text, mode, options: statements.options };
             let Some((id, new_bytes)) = self.acquire(&statement, &options, &reads)? else {
                 continue;
             };
             reads.add(id, new_bytes);
-            reads.is_timed |= time_of_day::is_in(text, made);
+            // A declared statement stands for reads that nobody has seen.
+            own.ran(id, if place < all_texts { place } else { 0 });
+            match time_of_day::constant(text, made) {
+                Some(TimeConstant::Now) => reads.is_timed = true,
+                Some(TimeConstant::Day(lasts)) => reads.day_lasts = Some(lasts),
+                None => {}
+            }
             if reads.len() > STATEMENTS_MAX {
                 return Err(ReadsRefused::TooMany);
             }
         }
-        let (all, unseen) = {
-            let mut tables = self.tables();
-            let known = tables.known_for(&reads)?;
-            let all: Vec<Reads> =
-                reads.ids().filter_map(|id| known.index.reads(id).cloned()).collect();
-            (all, tables.recent.unseen(since))
-        };
-        if unseen.touch_any(&all) {
-            return Err(ReadsRefused::Changed);
+        // Those that are not used are released at the end.
+        let mut spare = PageReads::new(generation, self.released.clone());
+        for (id, transaction) in own.after(statements.own) {
+            if let Some((own_id, bytes)) = self.acquire_own(id, transaction, &reads)? {
+                spare.add(own_id, bytes);
+                own.add_own(id, own_id);
+            }
         }
-        reads.is_timed |= all.iter().any(|own| own.uses_clock() || own.is_random());
+        let (all, unseen, looks) = {
+            let mut tables = self.tables();
+            let looks = tables.transactions.looks_of(statements.own);
+            let known = tables.known_for(&reads)?;
+            let with_reads = |id| Some((id, known.index.reads(id).cloned()?));
+            let all: Vec<(StatementId, Reads)> = reads.ids().filter_map(with_reads).collect();
+            (all, tables.recent.unseen(since), looks)
+        };
+        let mut exchanged = BTreeMap::new();
+        let tested = unseen.test(&all, |id, look| {
+            let own = own.own_of(id, look, &looks);
+            exchanged.extend(own.map(|own| (id, own)));
+            own.is_some()
+        });
+        tested.map_err(|Touched| ReadsRefused::Changed)?;
+        exchanged.into_iter().for_each(|(id, own)| reads.exchange(&mut spare, id, own));
+        reads.is_timed |= all.iter().any(|(_, own)| own.uses_clock() || own.is_random());
         reads.finish();
         Ok(reads)
     }
@@ -391,6 +425,25 @@ impl Footprints {
         if !self.room.has(&known.index, bytes) {
             return Err(ReadsRefused::TooMany);
         }
+        Ok(Some((known.index.acquire(key, || reads), bytes)))
+    }
+
+    /// Adds a user of a statement that is in the index, under a number that only one page has. Returns it with its memory;
+    /// `None` if there is no room.
+    fn acquire_own(
+        &self,
+        id: StatementId,
+        transaction: &OwnTransaction,
+        page: &PageReads,
+    ) -> Result<Option<(StatementId, usize)>, ReadsRefused> {
+        let mut tables = self.tables();
+        let known = tables.known_for(page)?;
+        let Some(reads) = known.index.reads(id).cloned() else { return Ok(None) };
+        let bytes = reads.heap_bytes();
+        if !self.room.has(&known.index, bytes) {
+            return Ok(None);
+        }
+        let key = own_writes::key(self.seed, id, transaction);
         Ok(Some((known.index.acquire(key, || reads), bytes)))
     }
 
@@ -451,46 +504,6 @@ impl Footprints {
     }
 }
 
-/// A number that is secret to visitors: the same for each process on this machine, so that a page of
-/// a snapshot and a new one share their statements. Random without `/etc/machine-id`.
-fn machine_seed() -> u64 {
-    static SEED: LazyLock<u64> = LazyLock::new(|| {
-        let id = std::fs::read("/etc/machine-id").ok().filter(|id| id.len() >= MACHINE_ID_BYTES);
-        id.map_or_else(|| RandomState::new().hash_one(0), |id| xxh3_64(&id))
-    });
-    *SEED
-}
-
-/// A statement of a render.
-struct TextWithOptions<'r> {
-    text: &'r [u8],
-    mode: SqlMode,
-    options: Option<&'r [String]>,
-}
-
-impl TextWithOptions<'_> {
-    /// The tables of options that the statement names, if it is known which options were asked for.
-    fn options_in(&self, options: &OptionTables) -> Vec<(TableId, u16)> {
-        let has = |name: &str| memchr::memmem::find(self.text, name.as_bytes()).is_some();
-        let all = options.iter().filter(|_| self.options.is_some());
-        all.filter(|(name, ..)| has(name)).map(|(_, table, column)| (*table, *column)).collect()
-    }
-
-    /// The keys of the statement in the index: as it stands, and narrowed to the options that were
-    /// asked for.
-    fn keys(&self, seed: u64, is_of_options: bool) -> [u128; 2] {
-        let mut hash = Xxh3::with_seed(seed);
-        hash.update(&mode_key(self.mode));
-        hash.update(self.text);
-        let by_text = hash.digest128();
-        for name in self.options.filter(|_| is_of_options).unwrap_or_default() {
-            hash.update(&[0]);
-            hash.update(name.as_bytes());
-        }
-        [by_text, hash.digest128()]
-    }
-}
-
 impl Tables {
     /// The tables for a page that is being made. If they are redefined meanwhile, the page is not
     /// stored.
@@ -518,41 +531,6 @@ impl KnownTables {
             |(table, column): &(TableId, u16)| reads.can_be_narrowed(schema, *table, *column);
         (!of_options.iter().any(is_wide)).then_some(by_text)
     }
-}
-
-/// Bytes that differ for each mode: a text in another mode is another statement.
-fn mode_key(mode: SqlMode) -> [u8; 4] {
-    let SqlMode { has_ansi_quotes, has_plain_backslashes, has_other_meanings, charset } = mode;
-    let charset = match charset {
-        SqlCharset::Utf8 => 0,
-        SqlCharset::Binary => 1,
-        SqlCharset::Other => 2,
-    };
-    let [ansi, plain, other] =
-        [has_ansi_quotes, has_plain_backslashes, has_other_meanings].map(u8::from);
-    [ansi, plain, other, charset]
-}
-
-/// The beginning of a statement without its constants, which may be personal, for a message.
-fn shape(text: &[u8]) -> String {
-    const LETTERS_MAX: usize = 120;
-    let text = String::from_utf8_lossy(&text[..text.len().min(4 * LETTERS_MAX)]);
-    let mut letters = text.chars();
-    let mut shape = String::new();
-    while let Some(letter) = letters.next()
-        && shape.len() < LETTERS_MAX
-    {
-        match letter {
-            '\'' | '"' => {
-                let _ = letters.by_ref().find(|other| *other == letter);
-                shape.push('…');
-            }
-            '0'..='9' => shape.push('#'),
-            letter if letter.is_control() => shape.push(' '),
-            letter => shape.push(letter),
-        }
-    }
-    shape
 }
 
 #[cfg(test)]

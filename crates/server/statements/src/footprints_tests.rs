@@ -5,6 +5,8 @@
 mod earlier;
 #[path = "footprints/neighbours_tests.rs"]
 mod neighbours;
+#[path = "footprints/own_writes_tests.rs"]
+mod own_writes_tests;
 
 use super::*;
 use config::CaptureKind;
@@ -150,7 +152,8 @@ impl Stage {
         options: Option<&[String]>,
     ) -> Result<(), &'static str> {
         let texts = [text.as_bytes().into()];
-        let statements = RenderStatements { texts: &texts, options, mode: SqlMode::default() };
+        let statements =
+            RenderStatements { texts: &texts, options, mode: SqlMode::default(), own: &[] };
         let reads =
             self.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
         let reads = reads.map_err(|refused| refused.as_str())?;
@@ -220,7 +223,8 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
     // The statement is acquired before the look, the page stored after it.
     let lease = stage.store.lease();
     let texts = [FIFTH.as_bytes().into()];
-    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
+    let statements =
+        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
@@ -264,7 +268,7 @@ fn a_page_that_is_stored_between_two_rows_of_a_look_is_refused_or_purged() {
         for id in (0..ROWS).filter(|id| id % 7 == round % 7) {
             stage.store(&early, &text(id)).expect("nothing has changed");
         }
-        let changes = (0..ROWS).map(|id| stage.retitle(&id.to_string())).collect();
+        let changes: Vec<_> = (0..ROWS).map(|id| stage.retitle(&id.to_string())).collect();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for id in (0..ROWS).rev() {
@@ -435,12 +439,14 @@ fn what_cannot_be_known_is_refused_with_its_reason() {
     let texts: Vec<Box<[u8]>> = (0..2_000)
         .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
         .collect();
-    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
+    let statements =
+        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
     let refused = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
     assert_eq!(refused.map_err(|refused| refused.as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
-    let statements = RenderStatements { texts: &texts, options: None, mode: SqlMode::default() };
+    let statements =
+        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
@@ -455,7 +461,7 @@ fn a_text_in_another_mode_is_another_statement() {
     let texts = [Box::from(*b"SELECT id FROM news WHERE \"title\" = 'a'")];
     let mut all = Vec::new();
     for mode in [SqlMode::default(), ansi, ansi] {
-        let statements = RenderStatements { texts: &texts, options: None, mode };
+        let statements = RenderStatements { texts: &texts, options: None, mode, own: &[] };
         let since = stage.store.number();
         let reads = stage.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)));
         all.push(reads.expect("they are known"));

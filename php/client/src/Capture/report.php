@@ -15,7 +15,8 @@
  *     O  the name of an option that get_option() was called with
  *     S  a statement, in the order in which it was sent
  *     P  a statement that was sent after the output of the page
- *     I  the reason why the list is incomplete; then there are no D, O, S and P
+ *     G  a transaction that the connection has committed before the statements that follow (GTID)
+ *     I  the reason why the list is incomplete; then there are no D, O, S, P and G
  *     H  the name of a cache whose values no statement shows, such as `object-cache.php`; then there is no I either
  *     E  the end; without it the list is incomplete
  *
@@ -72,6 +73,14 @@ return new class () {
         }
         foreach ($names as $name) {
             $this->add('O', $name);
+        }
+    }
+
+    /** Adds a transaction that the request has committed; nothing if the identifier is empty. */
+    public function addTransaction(string $identifier): void
+    {
+        if ($identifier !== '') {
+            $this->add('G', $identifier);
         }
     }
 

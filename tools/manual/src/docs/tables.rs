@@ -49,7 +49,9 @@ fn heading_of(table: &str) -> &'static str {
         "wake" => {
             "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
-        "rewarm" => "\n## `[rewarm]`\n\nSee [Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n",
+        "rewarm" => {
+            "\n## `[rewarm]`\n\nSee [Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n"
+        }
         "automatic" => {
             "\n## `[automatic]`\n\nSee [Automatic dependencies](../guide/automatic.md). The keys of `ignore` are those of the tables `[[automatic.ignore]]`.\n"
         }

@@ -351,7 +351,9 @@ impl Stream {
             RowDetail::Values => changes.rows.into_changes(),
             RowDetail::Tags => Vec::new(),
         };
-        let made = TransactionBody::Rows(ChangedRows { touched: changes.touched, rows });
+        let id = transaction.gtid.as_ref().map(|gtid| gtid.to_string().into());
+        let changed = ChangedRows { touched: changes.touched, rows, transaction: id };
+        let made = TransactionBody::Rows(changed);
         Transaction { made, mark, server: None }
     }
 

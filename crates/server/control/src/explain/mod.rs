@@ -161,7 +161,9 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "rule": judged.rule,
         "verdict": judged.verdict.as_str(),
         "reason": judged.reason,
-        "sentence": sentence::of(&judged, now.0) + &page::under_other_slash(site, &judged),
+        "sentence": sentence::of(&judged, now.0)
+            + &page::refused_reads(site, &judged)
+            + &page::under_other_slash(site, &judged),
         "remedy": sentence::remedy(&judged),
         "removed_fields": judged.removed,
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),

@@ -67,6 +67,21 @@ fn targeted_field<'s>(site: &'s Site, page: &SharedPage) -> Option<&'s str> {
     site.config.policy.targets.iter().find(|name| has(name)).map(HeaderName::as_str)
 }
 
+/// Returns a sentence with the statement or table for which the reads of the last render are not known, if that is why
+/// the page was not stored (automatic dependencies).
+pub(super) fn refused_reads(site: &Site, judged: &Judgement) -> String {
+    let render = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
+    let is_refused = render.is_some_and(|render| match render.outcome {
+        Outcome::NotStored(reason) => reason.starts_with("reads-"),
+        Outcome::Stored(_) => false,
+    });
+    let why = site.footprints.refused_pages.reason(&judged.target.path_and_query);
+    match why.filter(|_| is_refused) {
+        Some(why) => format!(" The reads of its last render: {}.", shown::cut(&why)),
+        None => String::new(),
+    }
+}
+
 /// Returns a sentence if no page is cached for the URL, but for the one that differs by the slash at
 /// the end of its path.
 pub(super) fn under_other_slash(site: &Site, judged: &Judgement) -> String {

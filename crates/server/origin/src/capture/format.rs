@@ -1,11 +1,12 @@
 //! The format of a report, as `php/capture/wordpress.php` defines it: a line, then records.
 //!
 //! A record is a letter, a length of four bytes, and the content. The order is T, V, then I, H, or any of D, O,
-//! S and P, then E. I has the reason why the list is incomplete, H the name of a cache that hides reads. A report that ends without E, has bytes after it, or has an unknown record is refused.
+//! S, P and G, then E. I has the reason why the list is incomplete, H the name of a cache that hides reads. A report
+//! that ends without E, has bytes after it, or has an unknown record is refused.
 //! Lengths and counts are untrusted.
 
 use super::NotCaptured;
-use footprint::SqlMode;
+use footprint::{OwnTransaction, SqlMode};
 
 /// The first line of a report.
 const HEAD: &[u8] = b"pagewell-capture 1\n";
@@ -16,6 +17,8 @@ pub const REPORT_BYTES: usize = (4 << 20) + (64 << 10);
 /// Maximum number of statements, and of option names.
 const STATEMENTS_MAX: usize = 10_000;
 const OPTIONS_MAX: usize = 10_000;
+/// Maximum number of transactions; `php/capture/statement-count.php` asks for fewer.
+const TRANSACTIONS_MAX: usize = 1_000;
 /// Maximum length of a token and of a version in bytes.
 const NAME_BYTES: usize = 64;
 /// Maximum length of PHP's reason in bytes.
@@ -30,6 +33,8 @@ pub struct CaptureReport {
     pub statements: Vec<Box<[u8]>>,
     /// The statements after the end of the script, which may still print.
     pub late_statements: Vec<Box<[u8]>>,
+    /// The transactions that the request has committed.
+    pub transactions: Vec<OwnTransaction>,
     /// The names of the options that the request asked for.
     pub options: OptionNames,
     /// The version of WordPress, printable.
@@ -124,17 +129,26 @@ fn read_content(mut rest: &[u8]) -> Result<CaptureReport, NotCaptured> {
                 reason = Some(NotCaptured::Hidden(printable(content)));
             }
             // After a reason, only the end may follow.
-            b'O' | b'S' | b'P' if reason.is_some() => {
+            b'O' | b'S' | b'P' | b'G' if reason.is_some() => {
                 return Err(NotCaptured::Malformed("a list after the reason why it is incomplete"));
             }
             b'D' if content.len() <= NAME_BYTES => report.server = printable(content),
             b'O' => options.push(content.into()),
             b'S' => report.statements.push(content.into()),
             b'P' => report.late_statements.push(content.into()),
+            b'G' if content.len() <= NAME_BYTES => {
+                // Late statements come after all others.
+                let is_late = !report.late_statements.is_empty();
+                let after = if is_late { usize::MAX } else { report.statements.len() };
+                report.transactions.push(OwnTransaction { id: printable(content), after });
+            }
             _ => return Err(NotCaptured::Malformed("an unknown record")),
         }
         if report.statements.len() + report.late_statements.len() > STATEMENTS_MAX {
             return Err(NotCaptured::TooLarge("10,000 statements"));
+        }
+        if report.transactions.len() > TRANSACTIONS_MAX {
+            return Err(NotCaptured::TooLarge("1,000 transactions"));
         }
         if options.len() > OPTIONS_MAX {
             return Err(NotCaptured::TooLarge("10,000 options"));
@@ -191,7 +205,9 @@ mod tests {
             (b'S', b"SELECT '\0'"),
             (b'O', b"home"),
             (b'S', b""),
+            (b'G', b"0-17-4"),
             (b'P', b"UPDATE a"),
+            (b'G', b"0-17-5"),
             (b'E', b""),
         ])
     }
@@ -205,6 +221,8 @@ mod tests {
         assert_eq!(&*report.server, "17");
         assert_eq!(report.late_statements, [Box::from(*b"UPDATE a")]);
         assert_eq!(report.options, OptionNames::Complete(vec![Box::from(*b"home")]));
+        let own = |id: &str, after| OwnTransaction { id: id.into(), after };
+        assert_eq!(report.transactions, [own("0-17-4", 2), own("0-17-5", usize::MAX)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Pages of a real WordPress with a real MariaDB: complete, and incomplete for each way around `$wpdb`.
 
 use super::{CaptureUse, PhpSite};
+use footprint::OwnTransaction;
 use harness::{SqlProduct, WordPress, root};
 use http::StatusCode;
 use origin::capture::{NotCaptured, OptionNames};
@@ -109,6 +110,7 @@ async fn the_list_of_a_page_is_complete_unless_a_plugin_reads_around_it() {
         }
     }
     the_state_of_wpdb_is_the_same(&blog, &site).await;
+    own_transactions_are_known(&blog, &site).await;
     options_are_known_unless_a_plugin_takes_all(&blog, &site).await;
     site.php.stop().await;
 }
@@ -127,6 +129,27 @@ async fn the_state_of_wpdb_is_the_same(blog: &WordPress, site: &PhpSite) {
     let (response, got) = site.capture("index.php", "/").await;
     assert_eq!(state(response), plain);
     assert!(got.is_ok(), "{got:?}");
+}
+
+/// MariaDB names the transaction of a write, unless the next statement asks for the number of its rows.
+async fn own_transactions_are_known(blog: &WordPress, site: &PhpSite) {
+    let write_one =
+        "UPDATE wp_options SET option_value = UUID() WHERE option_name = 'blogdescription'";
+    let read = "SELECT option_value FROM wp_options WHERE option_name = 'blogdescription'";
+    for (last, is_named) in [(read, true), ("SELECT ROW_COUNT()", false)] {
+        let code = format!("$wpdb->query(\"{write_one}\"); $wpdb->query(\"{last}\");");
+        write(blog, "code.txt", &code);
+        let got = site.capture("index.php", "/").await.1.expect("complete");
+        let is_between = |own: &&OwnTransaction| {
+            let texts = got.statements.get(own.after.saturating_sub(1)..);
+            let mut texts = texts.into_iter().flatten().map(|text| &**text);
+            texts.next() == Some(write_one.as_bytes()) && texts.next() == Some(last.as_bytes())
+        };
+        let found = got.transactions.iter().find(is_between);
+        let is_mariadb = blog.database().product() == SqlProduct::MariaDb;
+        assert_eq!(found.is_some(), is_named && is_mariadb, "{last}: {:?}", got.transactions);
+        assert!(found.is_none_or(|own| own.id.split('-').count() == 3), "{found:?}");
+    }
 }
 
 /// The names of options are complete, unless a plugin loads all of them: also right after a `get_option` that did

@@ -90,6 +90,21 @@ pub struct NeighbourCounts {
     pub unknown: u64,
 }
 
+/// The changed rows of a transaction.
+#[derive(Debug)]
+pub struct TransactionRows {
+    /// The identifier of the transaction in the database's log (GTID), if it has one.
+    pub id: Option<Box<str>>,
+    /// The rows.
+    pub rows: Vec<TableChange>,
+}
+
+impl From<Vec<TableChange>> for TransactionRows {
+    fn from(rows: Vec<TableChange>) -> TransactionRows {
+        TransactionRows { id: None, rows }
+    }
+}
+
 impl StatementLook {
     /// The tags of the touched statements.
     pub fn tags(&self) -> impl Iterator<Item = &[u8]> {
@@ -107,13 +122,16 @@ impl Footprints {
     /// all calls; some rows are held back (see `footprint::profile`).
     pub async fn look(
         &self,
-        changes: Vec<TableChange>,
+        changes: impl Into<TransactionRows>,
         partners: &mut dyn FindPartners,
         now: Duration,
     ) -> StatementLook {
+        let TransactionRows { id, rows } = changes.into();
         let mut applying = self.applying.lock().await;
-        let (mut shown, mut held) = (Vec::with_capacity(changes.len()), Vec::new());
-        for change in changes {
+        // A row of another transaction that is released with these counts as nobody's own.
+        let id = id.filter(|_| applying.filter.held() == 0);
+        let (mut shown, mut held) = (Vec::with_capacity(rows.len()), Vec::new());
+        for change in rows {
             match change {
                 TableChange::Row(event) => {
                     let filter = &mut applying.filter;
@@ -128,7 +146,7 @@ impl Footprints {
                 TableChange::Table(_) | TableChange::Everything => shown.push(change),
             }
         }
-        self.look_for(&mut applying, (shown, held), partners, now).await
+        self.look_for(&mut applying, (shown, held, id), partners, now).await
     }
 
     /// Looks for the statements that held rows touch. `None` if no row is released.
@@ -148,7 +166,7 @@ impl Footprints {
         if shown.is_empty() {
             return None;
         }
-        Some(self.look_for(&mut applying, (shown, Vec::new()), partners, now).await)
+        Some(self.look_for(&mut applying, (shown, Vec::new(), None), partners, now).await)
     }
 
     /// The time at which [`Footprints::release`] has something to release.
@@ -164,7 +182,7 @@ impl Footprints {
     async fn look_for(
         &self,
         applying: &mut Applying,
-        (changes, held): (Vec<TableChange>, Vec<TableChange>),
+        (changes, held, transaction): (Vec<TableChange>, Vec<TableChange>, Option<Box<str>>),
         partners: &mut dyn FindPartners,
         now: Duration,
     ) -> StatementLook {
@@ -186,6 +204,7 @@ impl Footprints {
             let mut tables = self.tables();
             tables.looks += 1;
             let number = tables.looks;
+            tables.transactions.note(transaction, number);
             held.iter().for_each(|change| tables.recent.push(RecentChange::held(change)));
             if applying.filter.held() == 0 {
                 tables.recent.settle_held_with(number);

@@ -25,7 +25,7 @@ fn news(stage: &Stage, id: u32) -> TableChange {
 
 /// The touched statements, and the counts.
 fn look(stage: &Stage, partners: &mut dyn FindPartners, rows: u32) -> (usize, u64, u64) {
-    let changes = (10..10 + rows).map(|id| news(stage, id)).collect();
+    let changes: Vec<_> = (10..10 + rows).map(|id| news(stage, id)).collect();
     let look = now(stage.footprints.look(changes, partners, Duration::ZERO));
     (look.tags().count(), look.neighbours.used, look.neighbours.unknown)
 }

@@ -7,6 +7,7 @@
 use footprint::StatementId;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The prefix of the tags for statements. No response field can contain it.
 const STATEMENT: &[u8; 5] = b"\0sql ";
@@ -59,6 +60,8 @@ pub struct PageReads {
     statements: Statements,
     /// Whether the result of a statement depends on the time of day, or on chance.
     pub is_timed: bool,
+    /// How long a new page may be used, if a statement has a constant that depends on the day.
+    pub day_lasts: Option<Duration>,
     /// The memory for statements that no page had before.
     new_bytes: usize,
     released: Arc<ReleaseQueue>,
@@ -67,7 +70,7 @@ pub struct PageReads {
 impl PageReads {
     pub(super) fn new(generation: u32, released: Arc<ReleaseQueue>) -> PageReads {
         let statements = Statements { generation, ids: Vec::new() };
-        PageReads { statements, is_timed: false, new_bytes: 0, released }
+        PageReads { statements, is_timed: false, day_lasts: None, new_bytes: 0, released }
     }
 
     /// Adds a statement whose use has been counted in the index. `new_bytes` is the memory that it needs, if no other page
@@ -79,6 +82,14 @@ impl PageReads {
             self.released.put(Statements { generation, ids: vec![id] });
         } else {
             self.statements.ids.push(id);
+        }
+    }
+
+    /// Takes a statement of the `spare` ones in place of another, which becomes a spare one.
+    pub(super) fn exchange(&mut self, spare: &mut PageReads, id: StatementId, own: StatementId) {
+        let place = |all: &PageReads, id| all.ids().position(|at| at == id);
+        if let (Some(at), Some(spare_at)) = (place(self, id), place(spare, own)) {
+            mem::swap(&mut self.statements.ids[at], &mut spare.statements.ids[spare_at]);
         }
     }
 

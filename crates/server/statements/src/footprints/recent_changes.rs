@@ -4,7 +4,7 @@
 //! A change is forgotten only for lack of room; then pages whose render began before it settled are
 //! refused.
 
-use footprint::{MatchBudget, Reads, TableChange};
+use footprint::{MatchBudget, Reads, StatementId, TableChange};
 use page_store::Number;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -42,8 +42,12 @@ pub(super) struct RecentChange {
     settled: Option<Number>,
 }
 
-/// The changes that the render of a page may not have seen.
-pub(super) struct UnseenChanges(Option<Vec<Arc<TableChange>>>);
+/// The changes that the render of a page may not have seen, each with the number of its look.
+pub(super) struct UnseenChanges(Option<Vec<(u64, Arc<TableChange>)>>);
+
+/// One of the changes touches a statement of the page, or may: they are too many, or are not all known.
+#[derive(Debug)]
+pub(super) struct Touched;
 
 impl RecentChange {
     /// A change with the number of its look. Made without a lock, since a row may be long.
@@ -126,23 +130,40 @@ impl RecentChanges {
             return UnseenChanges(None);
         }
         let unseen = self.changes.iter().filter(|own| own.settled.is_none_or(|at| at > since));
-        UnseenChanges(Some(unseen.map(|own| own.change.clone()).collect()))
+        UnseenChanges(Some(unseen.map(|own| (own.look, own.change.clone())).collect()))
     }
 }
 
 impl UnseenChanges {
-    /// Whether one of them touches one of these statements, or may: they are too many, or are not all known.
-    pub(super) fn touch_any(&self, reads: &[Reads]) -> bool {
-        let Some(unseen) = &self.0 else { return true };
+    /// Tests the statements of a page, with their reads. Calls `is_own` with the place of a statement that a row touches
+    /// and the number of the look; the row does not count if it returns true.
+    ///
+    /// # Errors
+    /// A change touches a statement, or may.
+    pub(super) fn test(
+        &self,
+        reads: &[(StatementId, Reads)],
+        mut is_own: impl FnMut(StatementId, u64) -> bool,
+    ) -> Result<(), Touched> {
+        let Some(unseen) = &self.0 else { return Err(Touched) };
         let mut budget = MatchBudget::of_row();
-        unseen.iter().any(|change| match &**change {
-            TableChange::Row(event) => {
-                reads.iter().any(|own| budget.is_spent() || own.touched_within(event, &mut budget))
+        for (look, change) in unseen {
+            for (id, own) in reads {
+                let is_touched = match &**change {
+                    TableChange::Row(event) => {
+                        let may_touch = budget.is_spent() || own.touched_within(event, &mut budget);
+                        may_touch && !is_own(*id, *look)
+                    }
+                    TableChange::Table(table) => {
+                        own.footprints().any(|footprint| footprint.table == *table)
+                    }
+                    TableChange::Everything => true,
+                };
+                if is_touched {
+                    return Err(Touched);
+                }
             }
-            TableChange::Table(table) => {
-                reads.iter().any(|own| own.footprints().any(|footprint| footprint.table == *table))
-            }
-            TableChange::Everything => true,
-        })
+        }
+        Ok(())
     }
 }
