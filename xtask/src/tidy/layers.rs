@@ -47,14 +47,16 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 15] = [
+const SERVER: [(&str, &[&str]); 17] = [
     ("doctor", &[]),
     ("trusted-files", &[]),
     ("config", &["doctor", "trusted-files"]),
     ("statements", &["doctor", "config"]),
     ("site-state", &["doctor", "config", "trusted-files", "statements"]),
     ("sockets", &["doctor", "trusted-files", "config", "site-state"]),
-    ("change-sources", &["doctor", "config", "sockets", "statements", "site-state"]),
+    ("database-links", &["config", "sockets"]),
+    ("cluster", &["config", "site-state", "database-links"]),
+    ("change-sources", &["config", "statements", "site-state", "database-links", "cluster"]),
     ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state"]),
     ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
     (
@@ -88,6 +90,8 @@ const SERVER: [(&str, &[&str]); 15] = [
             "config",
             "sockets",
             "site-state",
+            "database-links",
+            "cluster",
             "change-sources",
             "origin",
             "delivery",
@@ -105,6 +109,8 @@ const SERVER: [(&str, &[&str]); 15] = [
             "sockets",
             "statements",
             "site-state",
+            "database-links",
+            "cluster",
             "change-sources",
             "origin",
             "delivery",

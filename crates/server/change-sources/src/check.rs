@@ -7,9 +7,9 @@
 
 use super::source::{self, Stream};
 use super::stream_types::{Aim, Resume};
-use crate::fault::Recovery;
 use config::options::Application;
 use config::{Config, Database, DatabaseServer};
+use database_links::fault::Recovery;
 use std::sync::Arc;
 
 /// Tries to follow each database of a configuration. Returns one sentence for each setting that

@@ -24,9 +24,9 @@ use super::stream_types::{
     Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
     VisibilityMarker, say_if_wrong,
 };
-use crate::fault::{Recovery, StreamFault, Warning};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
+use database_links::fault::{Recovery, StreamFault, Warning};
 use footprint::schema::SqlSchema;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;

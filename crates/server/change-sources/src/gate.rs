@@ -12,12 +12,12 @@
 
 use super::Feed;
 use super::barrier::count_lag;
-use super::proof_times::{LAG_LEAST, ask_every, proof_max};
 use super::reusable_session::{Asking, ReusableSession};
 use super::source::Session;
 use super::stream_types::Position;
-use super::valkey::{NodeReports, PeerReports, UnpublishedChanges};
+use cluster::{NodeReports, PeerReports, UnpublishedChanges};
 use config::OnLag;
+use database_links::proof_times::{LAG_LEAST, ask_every, proof_max};
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::history::ChangeSource;
@@ -40,7 +40,7 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_millis(250);
 ///
 /// A proof of a cluster's stream needs more: the connection that reads the stream has answered (the other
 /// nodes wait for this node from that time on), and no other node has announced that it cannot publish its
-/// changes (`valkey/unpublished.rs`).
+/// changes (`cluster/src/unpublished.rs`).
 ///
 /// Checked interleavings:
 /// - The deadline passes → a new proof → the gate would close. The deadline is checked again, and the gate
@@ -340,8 +340,8 @@ impl Feed {
 mod tests {
     use super::*;
     use crate::ChangeSources;
-    use ::valkey::{Id, Place};
     use site_state::clock::Clock;
+    use valkey::{Id, Place};
 
     /// A site with a cluster's stream that nothing follows, and its gate closed as at a start.
     fn stand(more: &str) -> (Arc<SiteState>, Arc<Feed>) {

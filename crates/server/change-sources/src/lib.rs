@@ -7,10 +7,7 @@
 //! | `stream_types` | positions in a stream, transactions, and what a new connection has found |
 //! | `mariadb` | MariaDB and MySQL: login, change stream, schema, queries |
 //! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
-//! | `valkey` | the Valkey or Redis stream of a cluster: reads entries, publishes changes of this node |
-//! | `link` | the transport of a connection: TCP, Unix socket, TLS |
 //! | `reusable_session` | a reused connection for queries |
-//! | `fault` | why a connection or a stream failed, and how a follower recovers |
 //! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
 //! | `progress` | the positions up to which changes are applied, and settled |
 //! | `held_rows` | releases rows that are held back |
@@ -18,35 +15,29 @@
 //! | `row_changes` | applies changed rows, for automatic dependencies |
 //! | `settle` | queries which transactions are visible to all readers, and settles changes |
 //! | `gate` | stops storing pages while a database is not followed, or lags too far |
-//! | `proof_times` | how often a source must prove that its changes are applied |
 //! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
 //! | `barrier` | holds the response to a write until its changes are applied |
 //!
 //! Invariants: a position covers only applied changes. Where a gap cannot be excluded, every page
 //! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the
-//! bytes of the streams (`mysql_replication`, `postgres_replication`).
+//! bytes of the streams (`mysql_replication`, `postgres_replication`), the stream of a cluster (`cluster`),
+//! transport and failures of a connection (`database_links`).
 
 mod barrier;
 pub mod check;
-mod fault;
 mod follow;
 mod gate;
 mod held_rows;
-mod link;
 mod mariadb;
 mod partner_search;
 mod postgres;
 mod progress;
-mod proof_times;
 mod reusable_session;
 mod row_changes;
 mod settle;
 mod source;
 mod stream_ahead;
 mod stream_types;
-mod valkey;
-
-pub use link::client as tls_client;
 
 pub use barrier::barrier;
 pub use mariadb::{
@@ -54,11 +45,11 @@ pub use mariadb::{
     Tables as MariaDbTables, TransactionChanges as MariaDbChanges,
 };
 pub use stream_types::Bookmark;
-pub use valkey::{ClusterNode, HostName, NodeState, Peers, own_name};
 
 use barrier::{Asks, Questions};
+use cluster::Peers;
 use config::{Config, Database, DatabaseKind};
-use fault::Recovery;
+use database_links::fault::Recovery;
 use follow::Follower;
 use gate::Gate;
 use held_rows::{HeldRows, ReleaseAsks, release_asks};

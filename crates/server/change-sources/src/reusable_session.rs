@@ -5,7 +5,7 @@
 
 use super::Feed;
 use super::source::Session;
-use crate::fault::ConnectionError;
+use database_links::fault::ConnectionError;
 use std::pin::Pin;
 
 /// A query in progress.

@@ -14,11 +14,11 @@ use super::stream_types::{
     Aim, Forget, Position, Resume, RowDetail, SourceConnection, StreamPosition, StreamRead,
     Transaction, TransactionBody, Visibility, VisibilityMarker,
 };
-use super::valkey::EntryRead;
-use super::{mariadb, postgres, valkey};
-use crate::fault::{ConnectionError, StreamFault};
+use super::{mariadb, postgres};
 use change_feed::schema::Schema;
+use cluster::EntryRead;
 use config::{Database, DatabaseKind, DatabaseServer};
+use database_links::fault::{ConnectionError, StreamFault};
 use footprint::SqlRow;
 use footprint::schema::SqlSchema;
 use postgres_replication::wire::login::Purpose;
@@ -34,7 +34,7 @@ pub enum Session {
     /// A connection to PostgreSQL.
     Postgres(Box<postgres::Connection>),
     /// A connection to Valkey or Redis.
-    Valkey(Box<valkey::Session>),
+    Valkey(Box<cluster::Session>),
 }
 
 impl Session {
@@ -54,7 +54,7 @@ impl Session {
                 opened.map(|connection| Session::Postgres(Box::new(connection)))
             }
             DatabaseKind::Valkey(_) => {
-                let opened = valkey::Session::open(config).await;
+                let opened = cluster::Session::open(config).await;
                 opened.map(|session| Session::Valkey(Box::new(session)))
             }
         }
@@ -155,7 +155,7 @@ pub async fn connect(
         }
         DatabaseKind::Valkey(_) => {
             let is_followed = matches!(aim, Aim::Follow(_));
-            let found = valkey::connect(config, is_followed).await?;
+            let found = cluster::connect(config, is_followed).await?;
             Ok(SourceConnection {
                 stream: Stream::Valkey(Box::new(found.stream)),
                 asked: found.asked,
@@ -176,7 +176,7 @@ pub enum Stream {
     /// PostgreSQL's logical replication stream.
     Postgres(Box<postgres::Stream>),
     /// A stream of Valkey or Redis.
-    Valkey(Box<valkey::Stream>),
+    Valkey(Box<cluster::Stream>),
 }
 
 impl Stream {

@@ -8,7 +8,7 @@
 
 use super::source::Stream;
 use super::stream_types::{Forget, Position, Resume, StreamPosition, StreamRead, TransactionBody};
-use crate::fault::StreamFault;
+use database_links::fault::StreamFault;
 use footprint::TableChange;
 use footprint::schema::SqlSchema;
 use std::collections::VecDeque;

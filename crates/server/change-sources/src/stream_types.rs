@@ -4,11 +4,10 @@
 //!
 //! Not here: the kinds of databases and their operations (`source`).
 
-use crate::fault::Warning;
-use crate::valkey::PeerInvalidation;
-use ::valkey::Place;
 use change_feed::{CheckError, TouchedTags};
+use cluster::PeerInvalidation;
 use config::Database;
+use database_links::fault::Warning;
 use footprint::TableChange;
 use mysql_replication::Landmark;
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, MySqlGtid, PositionOrder};
@@ -18,6 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use tokio::time::Instant;
+use valkey::Place;
 
 /// The position up to which a stream is read, or a database has committed.
 #[derive(Clone, Debug, PartialEq, Eq)]

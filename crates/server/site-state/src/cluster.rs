@@ -2,7 +2,7 @@
 //! write is acknowledged when all of them have applied it, or the time limit has passed.
 //!
 //! Numbers count the changes that this node has published, from 1. The implementation is in
-//! `change-sources/src/valkey/peers.rs`.
+//! `cluster/src/peers.rs`.
 
 use crate::journal::Snapshots;
 use crate::propagation::Propagation;

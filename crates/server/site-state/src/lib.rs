@@ -23,7 +23,7 @@
 //! |---|---|
 //! | may another change follow before this process ends? | [`pending_changes`]: one guard for each operation |
 //! | if it is killed now, does the journal lack a change? | [`journal`]: the same guard, unless the operation is executed at once; also for the predecessor's operations |
-//! | has a change not reached the other nodes? | `Cluster` (`change-sources`, `valkey/peers.rs`): numbers of changes |
+//! | has a change not reached the other nodes? | `Cluster` (crate `cluster`, `peers.rs`): numbers of changes |
 //! | does one address use too much? | [`per_address`]: connections, HTTP/2 requests |
 //! | does an HTTP/1 connection wait for hyper? | `exchange`, `in_flight.rs` |
 //! | has an HTTP/2 client taken its responses? | `front`, `http2.rs` (`Activity`) and `http2/streams.rs` |

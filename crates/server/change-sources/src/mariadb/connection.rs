@@ -4,10 +4,10 @@
 //! are unencrypted unless TLS is configured. The password is never sent in the clear: the login
 //! proves knowledge of it. Not here: the transport (`link`).
 
-use crate::fault::ConnectionError;
-use crate::link::{Link, within};
 use bytes::BytesMut;
 use config::{self, DatabaseServer, Place};
+use database_links::fault::ConnectionError;
+use database_links::link::{Link, within};
 use mysql_replication::position::Start;
 use mysql_replication::wire::command;
 use mysql_replication::wire::greeting::{Flavour, Greeting};

@@ -26,10 +26,10 @@ pub use stream::{Stream, connect};
 pub use touch::{Tables, TransactionChanges};
 
 use super::stream_types::{Position, RowDetail, Visibility, VisibilityMarker};
-use crate::fault::ConnectionError;
 use change_feed::schema::Schema;
 use config::DatabaseServer;
 use connection::Connection;
+use database_links::fault::ConnectionError;
 use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
 use mysql_replication::wire::query::QueryLimits;

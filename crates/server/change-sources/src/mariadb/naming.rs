@@ -10,9 +10,9 @@
 //! MySQL's, "gtid_executed", and `MYSQL_BIN_LOG::process_commit_stage_queue`.
 
 use super::connection::Connection;
-use crate::fault::ConnectionError;
 use crate::stream_types::{Position, Visibility, VisibilityMarker};
 use config::{DatabaseServer, PositionBy};
+use database_links::fault::ConnectionError;
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
 use mysql_replication::wire::greeting::Flavour;
 use mysql_replication::wire::query::{QueryLimits, Rows};

@@ -5,7 +5,7 @@
 //! and how long they take (`crate::partner_search`).
 
 use super::connection::Connection;
-use crate::fault::ConnectionError;
+use database_links::fault::ConnectionError;
 use footprint::schema::{SqlColumnKind, SqlSchema};
 use footprint::sql_text::{TEXT_MAX, put_column, put_name, put_value};
 use footprint::{Lookup, NearestLookup, SqlRow, SqlValue};

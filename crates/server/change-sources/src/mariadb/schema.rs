@@ -7,11 +7,11 @@
 use super::connection::Connection;
 use super::followed::{FollowedTables, ListedTable};
 use super::untracked::{OutsideKey, UntrackedReason, untracked};
-use crate::fault::ConnectionError;
 use crate::stream_types::RowDetail;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
+use database_links::fault::ConnectionError;
 use footprint::sql_text::put_name;
 use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
 use mysql_replication::wire::query::QueryLimits;

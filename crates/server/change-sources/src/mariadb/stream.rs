@@ -9,13 +9,13 @@ use super::naming::{self, Naming};
 use super::schema::{self, TableDefinitions};
 use super::touch::{self, Definitions, Tables, TransactionChanges};
 use super::untracked::UntrackedReason;
-use crate::fault::{ConnectionError, Recovery, StreamFault, Warning};
-use crate::link::within;
 use crate::stream_types::{
     ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
     TransactionBody, say_if_wrong,
 };
 use config::Database;
+use database_links::fault::{ConnectionError, Recovery, StreamFault, Warning};
+use database_links::link::within;
 use footprint::schema::SqlSchema;
 use mysql_replication::position::MariaDbGtid;
 use mysql_replication::wire::greeting::Flavour;
@@ -236,9 +236,9 @@ impl Stream {
         self.connection.start_stream(own_id(), &start).await?;
         while !self.transactions.has_begun() {
             let packet = self.connection.next_event().await?;
-            match self.transactions.read(&packet)? {
+            match self.transactions.read(&packet).map_err(refused)? {
                 Step::Nothing | Step::Heartbeat => {}
-                Step::Transaction(_) => return Err(StreamRefused::from(Refusal::BadValue).into()),
+                Step::Transaction(_) => return Err(refused(Refusal::BadValue.into())),
                 Step::Ended => return Err(ended()),
             }
         }
@@ -263,10 +263,10 @@ impl Stream {
         let mut proving = LandmarkCheck::new(landmark.clone());
         loop {
             let packet = connection.next_event().await?;
-            match proving.read(&packet)? {
+            match proving.read(&packet).map_err(refused)? {
                 None => {}
                 Some(Proof::Same) => return Ok(()),
-                Some(Proof::Another) => return Err(StreamRefused::Replaced.into()),
+                Some(Proof::Another) => return Err(refused(StreamRefused::Replaced)),
             }
         }
     }
@@ -318,7 +318,7 @@ impl Stream {
     }
 
     async fn read(&mut self, packet: &Packet) -> Result<StreamRead, StreamFault> {
-        match self.transactions.read(packet)? {
+        match self.transactions.read(packet).map_err(refused)? {
             Step::Transaction(transaction) => {
                 Ok(StreamRead::Transaction(self.touch(&transaction).await))
             }
@@ -443,15 +443,14 @@ fn own_id() -> u32 {
     random | 1 << 31
 }
 
-impl From<StreamRefused> for StreamFault {
-    fn from(refused: StreamRefused) -> StreamFault {
-        let then = match &refused {
-            StreamRefused::Server(error) if error.kind() == ServerErrorKind::PositionGone => {
-                Recovery::Gap
-            }
-            StreamRefused::Replaced => Recovery::Gap,
-            StreamRefused::Server(_) | StreamRefused::Event(_) => Recovery::Again,
-        };
-        StreamFault { name: refused.as_str(), text: refused.to_string(), then }
-    }
+/// Converts an error of the stream.
+fn refused(refused: StreamRefused) -> StreamFault {
+    let then = match &refused {
+        StreamRefused::Server(error) if error.kind() == ServerErrorKind::PositionGone => {
+            Recovery::Gap
+        }
+        StreamRefused::Replaced => Recovery::Gap,
+        StreamRefused::Server(_) | StreamRefused::Event(_) => Recovery::Again,
+    };
+    StreamFault { name: refused.as_str(), text: refused.to_string(), then }
 }

@@ -9,11 +9,11 @@
 //! catalogue is queried.
 
 use super::connection::Connection;
-use crate::fault::ConnectionError;
 use change_feed::Rules;
 use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
+use database_links::fault::ConnectionError;
 use postgres_replication::message::Identity;
 use postgres_replication::wire::query::{Rows, identifier, literal};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -6,10 +6,10 @@
 //! continues without it. Source: PostgreSQL's manual, "SSL Session Encryption". Not here: the
 //! transport (`link`).
 
-use crate::fault::ConnectionError;
-use crate::link::{Link, within};
 use bytes::BytesMut;
 use config::{self, DatabaseServer, Place};
+use database_links::fault::ConnectionError;
+use database_links::link::{Link, within};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::frame::{Frame, FrameReader};
 use postgres_replication::wire::login::{

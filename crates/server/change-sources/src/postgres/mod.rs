@@ -20,10 +20,10 @@ mod touch;
 pub use connection::Connection;
 pub use stream::{Stream, connect};
 
-use crate::fault::ConnectionError;
 use crate::stream_types::{Position, Visibility};
 use change_feed::schema::Schema;
 use config::DatabaseServer;
+use database_links::fault::ConnectionError;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::login::Purpose;
 

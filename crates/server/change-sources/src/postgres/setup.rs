@@ -16,9 +16,9 @@
 
 use super::catalogue::{Kind, Table};
 use super::connection::Connection;
-use crate::fault::{Recovery, StreamFault, Warning};
 use crate::stream_types::Aim;
 use config::{Database, Manage, Replication};
+use database_links::fault::{Recovery, StreamFault, Warning};
 use postgres_replication::message::Identity;
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::query::{Rows, identifier, literal};

@@ -15,13 +15,13 @@ use super::catalogue::{self, Catalogue};
 use super::connection::{Connection, unanswered};
 use super::setup;
 use super::touch::{Definitions, Tables};
-use crate::fault::{ConnectionError, Recovery, StreamFault};
 use crate::stream_types::{
     Aim, Forget, Position, RowDetail, SourceConnection, StreamRead, Transaction, TransactionBody,
     Visibility, VisibilityMarker, say_if_wrong,
 };
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
+use database_links::fault::{ConnectionError, Recovery, StreamFault};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::{ServerError, ServerErrorKind};
 use postgres_replication::wire::frame::Frame;
@@ -279,7 +279,7 @@ impl Stream {
             return Ok(StreamRead::Nothing);
         }
         let before = self.transactions.position();
-        match self.transactions.read(frame)? {
+        match self.transactions.read(frame).map_err(refused)? {
             Step::Transaction(transaction) => {
                 Ok(StreamRead::Transaction(self.touch(&transaction).await?))
             }
@@ -407,9 +407,7 @@ fn broken(error: &ServerError, otherwise: Recovery) -> StreamFault {
     StreamFault { name: error.kind().as_str(), text: error.to_string(), then }
 }
 
-impl From<Refusal> for StreamFault {
-    fn from(refusal: Refusal) -> StreamFault {
-        // A new connection would receive the same bytes.
-        StreamFault { name: refusal.as_str(), text: refusal.to_string(), then: Recovery::Gap }
-    }
+fn refused(refusal: Refusal) -> StreamFault {
+    // A new connection would receive the same bytes.
+    StreamFault { name: refusal.as_str(), text: refusal.to_string(), then: Recovery::Gap }
 }

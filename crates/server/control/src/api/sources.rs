@@ -5,7 +5,8 @@
 //! measurement is overdue, the lag is the age of the last proof (`change_sources`). Not here: the lag of
 //! all databases of a site in one number, which is a metric (`database_lag_us`).
 
-use change_sources::{ClusterNode, Feed, HostName, NodeState, own_name};
+use change_sources::Feed;
+use cluster::{ClusterNode, HostName, NodeState, own_name};
 use config::DatabaseKind;
 use delivery::site::Site;
 use serde::Serialize;

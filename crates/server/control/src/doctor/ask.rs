@@ -5,8 +5,8 @@
 //! followed, to the same host only. Time and size are bounded. The calls block, because
 //! `pagewell doctor` does nothing else at the same time.
 
-use change_sources::tls_client;
 use config::{Config, DatabaseTls, Trust};
+use database_links::link::client as tls_client;
 use doctor::Answer;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};

@@ -1,5 +1,6 @@
-//! A stream of Valkey or Redis as a source of changes: the invalidations of the other nodes of a
-//! cluster, and entries added by hand. It implements the queries of `source` and the stream.
+//! The other nodes of a cluster, reached through a stream of Valkey or Redis: publishes the changes of
+//! this node, reads the invalidations of the others and entries that were added by hand. Start reading
+//! at `peers` (publishing) and `stream` (reading).
 //!
 //! | file | contents |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | `peers` | publishes this node's changes, and tracks when all nodes have applied them |
 //!
 //! An entry is added after the data behind it was committed, so there is nothing to settle. Not
-//! here: bytes, entries, and stream positions (`valkey`).
+//! here: bytes, entries, and stream positions (`valkey`); who applies an entry (`change-sources`).
 
 mod connection;
 mod entry_format;
@@ -26,5 +27,5 @@ pub use entry_format::PeerInvalidation;
 pub use entry_format::own as own_name;
 pub use nodes::{ClusterNode, HostName, NodeState};
 pub use peers::Peers;
-pub use stream::{EntryRead, Session, Stream, connect};
+pub use stream::{EntryRead, Session, Stream, StreamConnection, connect};
 pub use unpublished::{NodeReports, PeerReports, UnpublishedChanges};

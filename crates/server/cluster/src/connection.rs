@@ -4,10 +4,10 @@
 //! sent as plain text: use TLS (`rediss://`) for a server on another machine. Not here: the
 //! transport (`link`).
 
-use crate::fault::ConnectionError;
-use crate::link::{Link, within};
 use bytes::BytesMut;
 use config::{DatabaseServer, Place};
+use database_links::fault::ConnectionError;
+use database_links::link::{Link, within};
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;

@@ -16,8 +16,8 @@
 
 use super::entry_format::own;
 use super::peer_positions::PeerPositions;
-use crate::proof_times::proof_max;
 use config::{Database, DatabaseKind, UnpublishedWrites};
+use database_links::proof_times::proof_max;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -67,7 +67,7 @@ pub enum UnpublishedChanges {
     Lost,
 }
 
-/// What this node knows from the reports of the other nodes of a cluster, which it reads once a second.
+/// The reports of the other nodes of a cluster, as last read.
 pub struct PeerReports {
     key: String,
     writes: UnpublishedWrites,

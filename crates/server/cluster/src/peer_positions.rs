@@ -15,8 +15,8 @@
 
 use super::entry_format::own;
 use super::nodes::{ClusterNode, HostName, NodeState};
-use crate::proof_times::ask_every;
 use config::{Database, OnLag};
+use database_links::proof_times::ask_every;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
