@@ -9,8 +9,6 @@
 //! `tests/heap.rs` checks the typical costs: [`PAGE_BYTES_TYPICAL`], [`EDGE_BYTES_TYPICAL`],
 //! [`NAME_BYTES_TYPICAL`].
 
-use crate::page::fixed_bytes;
-
 /// The typical maximum cost in bytes of a page two directories deep, without payload, key bytes and tags.
 /// Each further directory costs as much as a tag.
 pub const PAGE_BYTES_TYPICAL: usize = 195;
@@ -97,9 +95,10 @@ pub const fn heap(bytes: usize) -> usize {
     if rounded < 32 { 32 } else { rounded }
 }
 
-/// The heap bytes of a page: `bytes` in its own allocation, those of its key included, plus its payload's.
-pub(crate) fn page_bytes<P>(bytes: usize, payload_bytes: usize) -> usize {
-    heap((fixed_bytes::<P>() + bytes).next_multiple_of(align_of::<usize>())) + payload_bytes
+/// The heap bytes of a page: `fixed_bytes` and `bytes` in its own allocation, those of its key included,
+/// plus its payload's.
+pub(crate) fn page_bytes(fixed_bytes: usize, bytes: usize, payload_bytes: usize) -> usize {
+    heap((fixed_bytes + bytes).next_multiple_of(align_of::<usize>())) + payload_bytes
 }
 
 /// A number of heap bytes in three bytes, rounded up: to 16 bytes below 128 MiB, to 4 KiB above. At most 32

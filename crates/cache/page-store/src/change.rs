@@ -11,16 +11,16 @@
 //! and a removed page is replaced by the last one, so all pages not yet visited lie before the position.
 //! Lookups wait only while a page is removed from their own shard.
 
-use crate::hash::Id;
+use crate::hash::{Id, Site};
 use crate::index::Index;
 use crate::lease::{Number, Registry};
-use crate::names::{Change, Strength, everything};
+use crate::names::{Change, ChangeTarget, Strength, everything};
 use crate::page::{Payload, SoftMark};
 use crate::places::RemovedPages;
 use crate::rewarm::{self, AffectedPage, Rewarm};
 use crate::store::{Store, StoreInner};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Reporter;
+use crate::told::{DependencyName, ReportedPage, Reporter};
 use std::fmt;
 use std::sync::Arc;
 
@@ -64,6 +64,38 @@ impl<P: Payload> Store<P> {
     /// that time from [`Page::marked`](crate::Page::marked).
     pub fn change_at(&self, change: &Change<'_>, strength: Strength, now_ms: u64) -> AppliedChange {
         self.change_by(change, Keys::All, (strength, now_ms), Reporter::silent(), &|sweep| sweep())
+    }
+
+    /// The names that a change of `target` affects.
+    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<DependencyName> {
+        let mut ids = Vec::new();
+        target.ids(site, &self.shared.seeds, &mut ids);
+        ids.into_iter().map(DependencyName).collect()
+    }
+
+    /// [`change_at`](Self::change_at) for pages with these keys, with an observer of the affected pages. A
+    /// change of many pages runs through `aside`.
+    pub fn change_telling(
+        &self,
+        change: &Change<'_>,
+        keys: Keys<'_>,
+        (strength, now_ms): (Strength, u64),
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
+        aside: Aside<'_>,
+    ) -> AppliedChange {
+        self.change_by(change, keys, (strength, now_ms), Reporter::to(tell), aside)
+    }
+
+    /// [`open`](Self::open) with an observer of the affected pages. A change of many pages runs through
+    /// `aside`.
+    pub fn open_telling(
+        &self,
+        change: &Change<'_>,
+        strength: Strength,
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
+        aside: Aside<'_>,
+    ) -> OpenChange {
+        self.open_by(change, strength, Reporter::to(tell), aside)
     }
 
     pub(crate) fn change_by<'t>(
@@ -248,7 +280,7 @@ impl<P: Payload> StoreInner<P> {
             }
         }
         // A small change removes the edges of its pages at once; a large change is acknowledged first
-        // (`places.rs`).
+        // (`index_pages.rs`).
         index.bury(self.limits.bury_pages());
         self.finish(index, None, leaving);
         sweep.hand_over(&self.rewarm);

@@ -11,17 +11,11 @@
 //! and then takes the next page. An insertion therefore never waits for a walk through all pages.
 
 use crate::budget::heap;
-use crate::places::Place;
+use crate::places::{Place, Queue};
 use crate::slab::{NONE, Slab};
 
 const SECOND_CHANCES_MAX: usize = 1_000;
 const USES_TO_STAY: u8 = 2;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Queue {
-    Small,
-    Main,
-}
 
 #[derive(Debug)]
 struct Fifo {

@@ -6,11 +6,14 @@
 //! one hash are one dependency, and a change of either drops the pages of both. The names themselves are
 //! not stored. Hashes differ between processes: never write one to disk.
 
-use crate::names::Site;
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
+
+/// One of the sites that share the store, numbered by the caller. Each site has its own names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Site(pub u32);
 
 /// The hash of a name that a page can depend on. It is stored in two halves, so that it needs no 8-byte
 /// alignment.

@@ -8,24 +8,12 @@
 //! eighth longer at most. The caller times the scans.
 //!
 //! A scan visits the places in parts, under the index lock, and returns the inactive pages. A separate step
-//! removes those that are still inactive: they are dead, as after a change (`places.rs`), and buried later.
+//! removes those that are still inactive: they are dead, as after a change (`index_pages.rs`), and buried later.
 //! Leases, names and remembered changes are not affected.
 
-use crate::page::{Page, Payload};
+use crate::page::{AgeStep, INACTIVE, Page, Payload};
 use crate::places::RemovedPages;
 use crate::store::Store;
-
-/// The age at which a page leaves: no request since the last eight scans and the one before them.
-pub(crate) const INACTIVE: u8 = 9;
-
-/// The amount by which a scan increases the age of pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AgeStep {
-    /// This scan stands for so many scans. A page that was used since the last scan ages by one only.
-    By(u8),
-    /// As if this were the first scan, because the interval has changed or there was no scan for long.
-    Anew,
-}
 
 /// The progress of a scan.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! It consists of the clock, the outstanding leases, the pages with their queues, the dependency index, the
 //! remembered changes and the byte counts. Nothing here takes a lock: the caller holds the index lock.
-//! `places.rs` adds and removes pages.
+//! `index_pages.rs` adds and removes pages.
 //!
 //! [`Index::check`] is rule 1, [`Index::prune`] is rule 4. Every change with a number above the floor is
 //! remembered. A lease below the floor is refused; for any other lease the check sees every later change.
@@ -12,14 +12,13 @@ use crate::evict::Queues;
 use crate::hash::Id;
 use crate::lease::{Leases, Number};
 use crate::names::Dependencies;
-use crate::places::Place;
-use crate::predicate::Predicates;
+use crate::places::{Place, UrlIs};
+use crate::predicates::Predicates;
 use crate::refused::StoreRefusal;
-use crate::restore::RestoreCheck;
 use crate::runs::Runs;
 use crate::slab::Slab;
 use crate::stats::Counters;
-use crate::tags::Tags;
+use crate::tags::{Edge, Tags};
 use crate::urls::Urls;
 use std::collections::BTreeMap;
 
@@ -42,7 +41,7 @@ pub(crate) struct Index<P> {
     pub(crate) urls: Urls,
     pub(crate) predicates: Predicates<P>,
     pub(crate) queues: Queues,
-    /// Places of removed pages whose edges still exist (`places.rs`).
+    /// Places of removed pages whose edges still exist (`index_pages.rs`).
     pub(crate) dead: Vec<u32>,
     pub(crate) page_bytes: usize,
     /// The sum of the open counts of all names.
@@ -52,6 +51,27 @@ pub(crate) struct Index<P> {
     /// The state for checking restored pages, while pages of an earlier process are being restored.
     pub(crate) restored: Option<RestoreCheck>,
     pub(crate) counters: Counters,
+}
+
+/// The state for checking restored pages.
+#[derive(Debug)]
+pub(crate) struct RestoreCheck {
+    /// Changes after this number count against the pages.
+    pub(crate) lease: Number,
+    /// The name of everything of their site.
+    pub(crate) everything: Id,
+    /// Changes of everything up to this number do not count: it is the settlement of those open at the
+    /// lease.
+    pub(crate) settled: Number,
+}
+
+impl RestoreCheck {
+    /// Records that a name was settled with the number `now`. `before` is its last number until then.
+    pub(crate) fn settled(&mut self, id: Id, before: u64, now: Number) {
+        if id == self.everything && before <= self.settled.0 {
+            self.settled = now;
+        }
+    }
 }
 
 impl<P> Index<P> {
@@ -205,5 +225,100 @@ impl<P> Index<P> {
             + heap(self.dead.capacity() * size_of::<u32>())
             + self.predicates.heap_bytes()
             + self.abandoned.len() * heap(2 * size_of::<(Id, u32)>())
+    }
+}
+
+/// The names of URLs, which are in the places of pages or among the tags (`urls.rs`).
+impl<P> Index<P> {
+    /// The places of the pages that depend on a name.
+    pub(crate) fn pages_of(&self, id: Id) -> &[u32] {
+        match self.tags.find(id) {
+            Some(at) => self.tags.pages(at),
+            None => self.urls.find(id, &self.pages).map_or(&[], std::slice::from_ref),
+        }
+    }
+
+    /// The place of the tag of a name, which is created if it does not exist.
+    pub(crate) fn obtain(&mut self, id: Id) -> u32 {
+        let Some(page) = self.urls.find(id, &self.pages).copied() else {
+            return self.tags.obtain(id);
+        };
+        self.urls.remove(id, page, &self.pages);
+        let to = self.tags.obtain(id);
+        let edge = Edge { to, back: self.tags.link(to, page) };
+        self.rewrite_edges(page, UrlIs::Tag, |edges| edges.push(edge));
+        to
+    }
+
+    /// Records the URL of the new page at `at`, whose edges so far are `edges`.
+    pub(crate) fn note_url(&mut self, at: u32, edges: &mut Vec<Edge>) {
+        let id = self.pages.get(at).url;
+        let other = self.urls.find(id, &self.pages).is_some();
+        if other || self.tags.find(id).is_some() {
+            let to = self.obtain(id);
+            edges.push(Edge { to, back: self.tags.link(to, at) });
+            self.pages.get_mut(at).url_is = UrlIs::Tag;
+        } else {
+            self.urls.insert(id, at, &self.pages);
+        }
+    }
+
+    /// Removes the URL of the page at `at`, which is about to leave its place.
+    pub(crate) fn forget_url(&mut self, at: u32) {
+        let place = self.pages.get(at);
+        if place.url_is == UrlIs::Here {
+            self.urls.remove(place.url, at, &self.pages);
+        }
+    }
+
+    /// Moves a name from the tags into a page's place, if the name is the URL of its only page and has no
+    /// change record.
+    pub(crate) fn fold(&mut self, tag: u32) {
+        let Some((id, page)) = self.tags.lone(tag) else { return };
+        if self.pages.get(page).url != id {
+            return;
+        }
+        self.rewrite_edges(page, UrlIs::Here, |edges| edges.retain(|edge| edge.to != tag));
+        // The only page of a tag is at position 0.
+        self.tags.unlink(tag, 0);
+        self.tags.free_if_idle(tag);
+        self.urls.insert(id, page, &self.pages);
+    }
+
+    /// Changes the edges of the page at `at`, to add or remove that of its URL.
+    fn rewrite_edges(&mut self, at: u32, url_is: UrlIs, change: impl FnOnce(&mut Vec<Edge>)) {
+        let place = self.pages.get_mut(at);
+        let mut edges = self.runs.get(place.edges()).to_vec();
+        change(&mut edges);
+        edges.sort_unstable_by_key(|edge| edge.to);
+        self.runs.remove(place.edges());
+        place.set_edges(self.runs.insert(&edges));
+        place.url_is = url_is;
+    }
+
+    /// Panics if a URL is stored twice, not at all, or in the wrong form.
+    pub(crate) fn validate_urls(&self) {
+        self.urls.validate();
+        let mut here = 0;
+        for (at, place) in self.pages.iter() {
+            let tag = self.tags.find(place.url);
+            match place.url_is {
+                UrlIs::Here => {
+                    assert_eq!(
+                        self.urls.find(place.url, &self.pages),
+                        Some(&at),
+                        "a URL not found"
+                    );
+                    assert_eq!(tag, None, "a URL kept twice");
+                    here += 1;
+                }
+                UrlIs::Tag => {
+                    let tag = tag.expect("a URL that is not in its page's place is a tag");
+                    assert!(self.tags.pages(tag).contains(&at), "a page without its URL");
+                    assert_eq!(self.tags.lone(tag), None, "a URL of one page that is not folded");
+                }
+            }
+        }
+        assert_eq!(here, self.urls.len(), "URLs in their pages' places");
     }
 }

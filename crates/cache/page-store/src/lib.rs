@@ -21,6 +21,7 @@ mod fill;
 mod hash;
 mod inactive;
 mod index;
+mod index_pages;
 mod lease;
 #[cfg(feature = "lease-check-by-choice")]
 mod lease_check;
@@ -30,6 +31,7 @@ mod owners;
 mod page;
 mod places;
 mod predicate;
+mod predicates;
 mod refused;
 mod restore;
 mod rewarm;
@@ -54,15 +56,18 @@ pub use change::{AppliedChange, Aside, Keys, OpenChange};
 pub use fill::{
     Arrival, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
 };
-pub use inactive::{AgeStep, IdleScan};
+pub use hash::Site;
+pub use inactive::IdleScan;
 pub use lease::{Lease, Number, is_lease_checked};
 #[cfg(feature = "lease-check-by-choice")]
 pub use lease_check::leave_out_lease_check;
 pub use list::Listing;
-pub use names::{Change, ChangeTarget, Dependencies, Site, Strength};
-pub use page::{Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark};
+pub use names::{Change, ChangeTarget, Dependencies, Strength};
+pub use page::{
+    AgeStep, Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark,
+};
 pub use places::TidyOutcome;
-pub use predicate::PagePredicate;
+pub use predicates::PagePredicate;
 pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, RestoreSession, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};

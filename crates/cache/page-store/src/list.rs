@@ -3,7 +3,8 @@
 //! Each call holds the index lock while it clones its part. The list is not a snapshot: pages that enter or
 //! leave between two calls may be missing or appear twice.
 
-use crate::names::{ChangeTarget, Site};
+use crate::hash::Site;
+use crate::names::ChangeTarget;
 use crate::page::{Page, Payload};
 use crate::store::Store;
 use std::fmt;

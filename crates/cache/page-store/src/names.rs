@@ -9,13 +9,9 @@
 //! instead.
 
 use crate::address::normal_spelling;
-use crate::hash::{Id, Kind, Seeds};
+use crate::hash::{Id, Kind, Seeds, Site};
 use crate::page::Key;
 use crate::refused::StoreRefusal;
-
-/// One of the sites that share the store, numbered by the caller. Each site has its own names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Site(pub u32);
 
 /// The target of a change: every page that depends on it is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

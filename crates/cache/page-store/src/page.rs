@@ -5,7 +5,6 @@
 //! response is a new page in the same place. The store returns candidates; `http-cache` selects among them.
 
 use crate::budget::{self, ApproxBytes};
-use crate::inactive::{AgeStep, INACTIVE};
 use crate::lease::Number;
 use crate::sync::AtomicU64 as Mark;
 use std::fmt;
@@ -84,8 +83,20 @@ const USES_MAX: u8 = 3;
 /// The position of the page's age in the same byte: scans since the last use (`inactive.rs`).
 const AGE_AT: u32 = 2;
 
+/// The age at which a page leaves: no request since the last eight scans and the one before them.
+pub(crate) const INACTIVE: u8 = 9;
+
 /// The maximum of a page's count of requests.
 pub const SERVED_MAX: u16 = u16::MAX;
+
+/// The amount by which a scan increases the age of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgeStep {
+    /// This scan stands for so many scans. A page that was used since the last scan ages by one only.
+    By(u8),
+    /// As if this were the first scan, because the interval has changed or there was no scan for long.
+    Anew,
+}
 
 /// The contents of a new page: a payload, and bytes that share one allocation with it.
 pub struct PageInput<'b, P> {
@@ -171,7 +182,7 @@ impl<P: Payload> Page<P> {
 
 /// The bytes of a page's allocation in addition to the key and the caller's bytes: the header, the length
 /// and the reference count.
-pub(crate) const fn fixed_bytes<P>() -> usize {
+const fn fixed_bytes<P>() -> usize {
     size_of::<PageHeader<P>>() + 2 * size_of::<usize>()
 }
 
@@ -218,7 +229,7 @@ impl<P> Page<P> {
 
     /// The bytes of the page in the store without the dependency index, rounded as allocators round them.
     pub fn heap_bytes(&self) -> usize {
-        budget::page_bytes::<P>(self.0.slice.len(), self.kept().owns.bytes())
+        budget::page_bytes(fixed_bytes::<P>(), self.0.slice.len(), self.kept().owns.bytes())
     }
 
     /// Whether a soft invalidation has marked the page: it must be treated as stale.

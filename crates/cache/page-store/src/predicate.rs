@@ -10,87 +10,23 @@
 //!   render enters in a hold of the lock in which none was left (rule 1);
 //! - sharing a render does not evaluate predicates: any such change since the lease counts (rule 2).
 
-use crate::budget::heap;
 use crate::change::{AppliedChange, Sweep, next_page};
+use crate::hash::Site;
 use crate::index::Index;
-use crate::lease::{self, Number};
-use crate::names::{Site, Strength, everything};
+use crate::lease;
+use crate::names::{Strength, everything};
 use crate::page::{Page, Payload};
 use crate::places::RemovedPages;
+use crate::predicates::{PagePredicate, PredicateChange};
 use crate::refused::StoreRefusal;
 use crate::store::{Store, StoreInner};
 use crate::sync::{MutexGuard, yield_now};
-use crate::told::Reporter;
-use std::collections::VecDeque;
-use std::fmt;
+use crate::told::{ReportedPage, Reporter};
 use std::sync::Arc;
-
-/// Whether a change affects a page. It must not panic or call the store, and must return the same for every
-/// form of the page's payload.
-pub type PagePredicate<P> = Arc<dyn Fn(&Page<P>) -> bool + Send + Sync>;
 
 /// The maximum number of rounds in which new predicates are evaluated for a render; after them it is
 /// refused.
 const ROUNDS_MAX: usize = 4;
-
-/// A change by predicate that is remembered.
-struct PredicateChange<P> {
-    number: Number,
-    site: Site,
-    touches: PagePredicate<P>,
-}
-
-/// The remembered changes by predicate, oldest first.
-#[derive(Debug)]
-pub(crate) struct Predicates<P> {
-    list: VecDeque<PredicateChange<P>>,
-}
-
-impl<P> Predicates<P> {
-    pub(crate) fn new() -> Self {
-        Self { list: VecDeque::new() }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    pub(crate) fn oldest(&self) -> Option<Number> {
-        self.list.front().map(|change| change.number)
-    }
-
-    pub(crate) fn forget_oldest(&mut self) {
-        self.list.pop_front();
-        if self.list.is_empty() {
-            self.list = VecDeque::new();
-        }
-    }
-
-    /// Whether there is a predicate of `site` with a number above `after` and at most `until`.
-    pub(crate) fn any_between(&self, site: Site, after: Number, until: Number) -> bool {
-        let between = |number: Number| number > after && number <= until;
-        self.list.iter().any(|change| change.site == site && between(change.number))
-    }
-
-    /// The predicates of `site` with a number above `after`. It does not allocate if there are none.
-    fn since(&self, site: Site, after: Number) -> Vec<PagePredicate<P>> {
-        let of_site = self.list.iter().filter(|change| change.site == site);
-        let since = of_site.filter(|change| change.number > after);
-        since.map(|change| Arc::clone(&change.touches)).collect()
-    }
-
-    pub(crate) fn heap_bytes(&self) -> usize {
-        heap(self.list.capacity() * size_of::<PredicateChange<P>>())
-    }
-
-    /// Panics if the list is out of order or over its limit.
-    pub(crate) fn validate(&self, clock: Number, max: usize) {
-        let numbers: Vec<Number> = self.list.iter().map(|change| change.number).collect();
-        assert!(numbers.is_sorted(), "predicates out of order");
-        assert!(numbers.last().is_none_or(|number| *number <= clock), "a predicate ahead");
-        assert!(numbers.len() <= max, "too many predicates");
-    }
-}
 
 impl<P: Payload> Store<P> {
     /// Applies a change to every page of `site` for which `touches` returns true, whatever the page depends
@@ -107,6 +43,18 @@ impl<P: Payload> Store<P> {
         now_ms: u64,
     ) -> AppliedChange {
         self.change_where_by(site, touches, strength, now_ms, Reporter::silent())
+    }
+
+    /// [`change_where`](Self::change_where) with an observer of the affected pages.
+    pub fn change_where_telling(
+        &self,
+        site: Site,
+        touches: &PagePredicate<P>,
+        strength: Strength,
+        now_ms: u64,
+        tell: &mut dyn FnMut(ReportedPage<'_, P>),
+    ) -> AppliedChange {
+        self.change_where_by(site, touches, strength, now_ms, Reporter::to(tell))
     }
 
     pub(crate) fn change_where_by(
@@ -209,12 +157,5 @@ impl<P: Payload> StoreInner<P> {
         let same =
             |other: &&Page<P>| other.variant() == page.variant() && other.lease() == page.lease();
         candidates.iter().find(same).map(|other| other.slot())
-    }
-}
-
-impl<P> fmt::Debug for PredicateChange<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut out = f.debug_struct("Remembered");
-        out.field("number", &self.number).field("site", &self.site).finish_non_exhaustive()
     }
 }

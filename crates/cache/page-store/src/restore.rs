@@ -11,13 +11,12 @@
 //! this happens under the index lock. A walk holds it for one part at a time and may miss pages that enter
 //! or leave in between.
 
-use crate::evict::Queue;
-use crate::hash::Id;
-use crate::index::Index;
-use crate::lease::{self, Lease, Number};
-use crate::names::{Dependencies, Site, everything};
+use crate::hash::Site;
+use crate::index::{Index, RestoreCheck};
+use crate::lease::{self, Lease};
+use crate::names::{Dependencies, everything};
 use crate::page::{Key, Page, PageInput, Payload, SoftMark};
-use crate::places::Place;
+use crate::places::{Place, Queue};
 use crate::refused::StoreRefusal;
 use crate::store::{Store, StoreInner};
 use std::fmt;
@@ -253,27 +252,6 @@ impl<P: Payload> StoreInner<P> {
         self.shards.put(page, &[]);
         index.counters.restored += 1;
         Ok(())
-    }
-}
-
-/// The state for checking restored pages.
-#[derive(Debug)]
-pub(crate) struct RestoreCheck {
-    /// Changes after this number count against the pages.
-    lease: Number,
-    /// The name of everything of their site.
-    everything: Id,
-    /// Changes of everything up to this number do not count: it is the settlement of those open at the
-    /// lease.
-    settled: Number,
-}
-
-impl RestoreCheck {
-    /// Records that a name was settled with the number `now`. `before` is its last number until then.
-    pub(crate) fn settled(&mut self, id: Id, before: u64, now: Number) {
-        if id == self.everything && before <= self.settled.0 {
-            self.settled = now;
-        }
     }
 }
 

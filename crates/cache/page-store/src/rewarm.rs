@@ -9,10 +9,8 @@
 //! key or a needless one costs only a render.
 
 use crate::budget::{Limits, heap};
-use crate::evict::Queue;
 use crate::page::{Audience, KeyBuf, Page, Payload};
-use crate::places::Place;
-use crate::store::Store;
+use crate::places::{Place, Queue};
 use crate::table::Table;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -82,6 +80,11 @@ impl Rewarm {
                 self.lock().add(&page, worth, self.pages_max);
             }
         }
+    }
+
+    /// The key of the most used page that waits; it waits no more.
+    pub(crate) fn next(&self) -> Option<KeyBuf> {
+        self.lock().next()
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -155,18 +158,4 @@ impl Waiting {
 
 fn key_bytes(key: &KeyBuf) -> usize {
     heap(key.as_key().bytes.len())
-}
-
-impl<P: Payload> Store<P> {
-    /// The key of the most used page that a change has dropped or marked, for cache warming. Each key is
-    /// returned once. The page may have been rendered in between, so look it up first. `None` if no key
-    /// waits, or if [`Limits::rewarm_pages_max`] is 0.
-    pub fn next_to_rewarm(&self) -> Option<KeyBuf> {
-        self.shared.rewarm.lock().next()
-    }
-
-    /// The number of keys that wait for [`next_to_rewarm`](Self::next_to_rewarm).
-    pub fn to_rewarm(&self) -> usize {
-        self.shared.rewarm.len()
-    }
 }

@@ -10,13 +10,12 @@
 //! number and is remembered in one hold. Either the check sees the change, or the change finds the page.
 
 use crate::budget::Limits;
-use crate::evict::Queue;
-use crate::hash::{Id, Seeds};
+use crate::hash::{Id, Seeds, Site};
 use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
-use crate::names::{Dependencies, Site};
-use crate::page::{Candidates, Key, NOWHERE, Page, PageInput, Payload};
-use crate::places::{RemovedPages, TidyOutcome};
+use crate::names::Dependencies;
+use crate::page::{Candidates, Key, KeyBuf, NOWHERE, Page, PageInput, Payload};
+use crate::places::{Queue, RemovedPages, TidyOutcome};
 use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
@@ -238,6 +237,18 @@ impl<P: Payload> Store<P> {
             bytes: Bytes { pages: index.page_bytes, dependencies, map, eviction },
             counters: index.counters,
         }
+    }
+
+    /// The key of the most used page that a change has dropped or marked, for cache warming. Each key is
+    /// returned once. The page may have been rendered in between, so look it up first. `None` if no key
+    /// waits, or if [`Limits::rewarm_pages_max`] is 0.
+    pub fn next_to_rewarm(&self) -> Option<KeyBuf> {
+        self.shared.rewarm.next()
+    }
+
+    /// The number of keys that wait for [`next_to_rewarm`](Self::next_to_rewarm).
+    pub fn to_rewarm(&self) -> usize {
+        self.shared.rewarm.len()
     }
 
     /// The limits of the store.

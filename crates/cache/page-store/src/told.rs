@@ -9,13 +9,9 @@
 //! | of targets | the name that reached the page first; a page and a change may both have several |
 //! | by predicate | none |
 
-use crate::change::{AppliedChange, Aside, Keys, OpenChange};
 use crate::hash::Id;
 use crate::lease::Number;
-use crate::names::{Change, ChangeTarget, Site, Strength};
-use crate::page::{Page, Payload};
-use crate::predicate::PagePredicate;
-use crate::store::Store;
+use crate::page::Page;
 
 /// The maximum number of pages reported for one change.
 pub const REPORTED_PAGES_MAX: usize = 4_096;
@@ -35,52 +31,6 @@ pub struct ReportedPage<'t, P> {
     pub name: Option<DependencyName>,
 }
 
-impl<P: Payload> Store<P> {
-    /// The names that a change of `target` affects.
-    pub fn names(&self, site: Site, target: &ChangeTarget<'_>) -> Vec<DependencyName> {
-        let mut ids = Vec::new();
-        target.ids(site, &self.shared.seeds, &mut ids);
-        ids.into_iter().map(DependencyName).collect()
-    }
-
-    /// [`change_at`](Self::change_at) for pages with these keys, with an observer of the affected pages. A
-    /// change of many pages runs through `aside`.
-    pub fn change_telling(
-        &self,
-        change: &Change<'_>,
-        keys: Keys<'_>,
-        (strength, now_ms): (Strength, u64),
-        tell: &mut dyn FnMut(ReportedPage<'_, P>),
-        aside: Aside<'_>,
-    ) -> AppliedChange {
-        self.change_by(change, keys, (strength, now_ms), Reporter::to(tell), aside)
-    }
-
-    /// [`open`](Self::open) with an observer of the affected pages. A change of many pages runs through
-    /// `aside`.
-    pub fn open_telling(
-        &self,
-        change: &Change<'_>,
-        strength: Strength,
-        tell: &mut dyn FnMut(ReportedPage<'_, P>),
-        aside: Aside<'_>,
-    ) -> OpenChange {
-        self.open_by(change, strength, Reporter::to(tell), aside)
-    }
-
-    /// [`change_where`](Self::change_where) with an observer of the affected pages.
-    pub fn change_where_telling(
-        &self,
-        site: Site,
-        touches: &PagePredicate<P>,
-        strength: Strength,
-        now_ms: u64,
-        tell: &mut dyn FnMut(ReportedPage<'_, P>),
-    ) -> AppliedChange {
-        self.change_where_by(site, touches, strength, now_ms, Reporter::to(tell))
-    }
-}
-
 /// The observer, called for each affected page.
 type Tell<'t, P> = &'t mut dyn FnMut(ReportedPage<'_, P>);
 
@@ -97,7 +47,7 @@ impl<'t, P> Reporter<'t, P> {
         Self { tell: None, waiting: Vec::new(), left: 0 }
     }
 
-    fn to(tell: Tell<'t, P>) -> Self {
+    pub(crate) fn to(tell: Tell<'t, P>) -> Self {
         Self { tell: Some(tell), waiting: Vec::new(), left: REPORTED_PAGES_MAX }
     }
 
