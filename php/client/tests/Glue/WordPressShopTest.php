@@ -24,6 +24,17 @@ final class WordPressShopTest extends TestCase
         . ' function ware($slug) { return get_page_by_path($slug, OBJECT, "ware")->ID; }'
         . ' function write_stock($id, $stock) { global $wpdb; $wpdb->query($wpdb->prepare("UPDATE $wpdb->postmeta SET meta_value = %s WHERE post_id = %d AND meta_key = \'_stock\'", $stock, $id)); wp_cache_delete($id, "post_meta"); clean_post_cache($id); }';
 
+    /** Products as WooCommerce has them: all meta is read at once, and the stock passes a filter. */
+    private const PRODUCTS = 'add_action("init", fn () => register_post_type("product", ["public" => true, "has_archive" => true, "supports" => ["title", "custom-fields"]]));'
+        . ' class WC_Product_Data_Store_CPT { function read_product_data($id) { return array_map("current", get_post_meta($id)); } }'
+        . ' class SmallProduct { private $data; function __construct(private $id) { $this->data = (new WC_Product_Data_Store_CPT)->read_product_data($id); } function get_id() { return $this->id; } function get_price() { return $this->data["_price"]; } function get_stock_quantity() { return apply_filters("woocommerce_product_get_stock_quantity", $this->data["_stock"], $this); } }'
+        . ' add_filter("the_content", fn ($content) => get_post_type() === "product" ? "Left: " . (new SmallProduct(get_the_ID()))->get_stock_quantity() : $content);'
+        . ' function product($slug) { return get_page_by_path($slug, OBJECT, "product")->ID; }'
+        . ' add_shortcode("prices", fn () => implode(", ", array_map(fn ($post) => $post->post_title . ": " . (new SmallProduct($post->ID))->get_price(), get_posts(["post_type" => "product"]))));'
+        . ' add_shortcode("left", fn () => "Lanterns: " . get_post_meta(product("lantern"), "_stock", true));'
+        . ' add_shortcode("scarce", fn () => implode(", ", array_map(fn ($post) => $post->post_title, get_posts(["post_type" => "product", "orderby" => "meta_value_num", "meta_key" => "_stock", "order" => "ASC"]))));'
+        . ' function sell($id, $left) { write_stock($id, $left); get_post($id); $GLOBALS["wpdb"]->update("wp_posts", ["post_modified" => "2026-03-01 00:00:0" . $left, "post_modified_gmt" => "2026-03-01 00:00:0" . $left], ["ID" => $id]); clean_post_cache($id); }';
+
     private static ?RealWordPress $blog = null;
 
     private static ?RealPagewell $pagewell = null;
@@ -33,9 +44,10 @@ final class WordPressShopTest extends TestCase
     public static function setUpBeforeClass(): void
     {
         self::$blog = RealWordPress::settled();
-        self::$blog->plugin(self::SHOP);
+        self::$blog->plugin(self::SHOP . self::PRODUCTS);
         self::$blog->command('foreach (["anchor", "buoy", "chain"] as $day => $slug) { $id = wp_insert_post(["post_type" => "ware", "post_title" => ucfirst($slug), "post_name" => $slug, "post_status" => "publish", "post_date" => "2026-02-0" . ($day + 1) . " 10:00:00"]); add_post_meta($id, "_stock", "5"); }'
-            . ' foreach (["sale", "tides"] as $name) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => "[$name]", "post_type" => "page", "post_status" => "publish"]); } $GLOBALS["wpdb"]->query("CREATE TABLE wp_tides (id INT PRIMARY KEY, high VARCHAR(9), asked INT)"); $GLOBALS["wpdb"]->insert("wp_tides", ["id" => 1, "high" => "04:10", "asked" => 0]); flush_rewrite_rules();');
+            . ' foreach (["lantern" => 4, "flag" => 6] as $slug => $stock) { $id = wp_insert_post(["post_type" => "product", "post_title" => ucfirst($slug), "post_name" => $slug, "post_status" => "publish", "post_date" => "2026-02-04 10:00:0$stock"]); add_post_meta($id, "_stock", $stock); add_post_meta($id, "_price", "12"); }'
+            . ' foreach (["sale", "tides", "prices", "left", "scarce"] as $name) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => "[$name]", "post_type" => "page", "post_status" => "publish"]); } $GLOBALS["wpdb"]->query("CREATE TABLE wp_tides (id INT PRIMARY KEY, high VARCHAR(9), asked INT)"); $GLOBALS["wpdb"]->insert("wp_tides", ["id" => 1, "high" => "04:10", "asked" => 0]); flush_rewrite_rules();');
         self::$pagewell = self::$blog->behind();
         self::$pages = new BlogPages(self::$pagewell);
         self::$pages->ask('/ferry/');
@@ -55,6 +67,38 @@ final class WordPressShopTest extends TestCase
         self::$blog->command('write_stock(ware("chain"), 4);');
         self::assertStringContainsString('Stock: 4', self::$pages->ask('/ware/chain/')[0]);
         self::assertSame(['/ware/buoy/', '/ware/anchor/', '/feed/', '/wp-sitemap-posts-ware-1.xml'], array_values(array_filter(['/ware/buoy/', '/ware/anchor/', '/feed/', '/wp-sitemap-posts-ware-1.xml'], self::$pages->isKept(...))));
+    }
+
+    public function testAnOrderChangesThePagesThatShowTheStock(): void
+    {
+        $this->fill('/product/lantern/', '/product/flag/', '/prices/', '/left/', '/scarce/', '/product/feed/');
+        self::$blog->command('sell(product("lantern"), 3);');
+        self::assertTrue(self::$pages->isKept('/prices/'), 'it shows prices only');
+        self::assertTrue(self::$pages->isKept('/product/flag/'), 'another product');
+        self::assertStringContainsString('Left: 3', self::$pages->ask('/product/lantern/')[0]);
+        self::assertStringContainsString('Lanterns: 3', self::$pages->ask('/left/')[0]);
+        self::assertStringNotContainsString('hit', self::$pages->ask('/scarce/')[1], 'an order by stock');
+        self::assertStringContainsString('<lastBuildDate>Sun, 01 Mar 2026 00:00:03', self::$pages->ask('/product/feed/')[0]);
+        // A price in the same request.
+        $this->fill('/prices/');
+        self::$blog->command('sell(product("lantern"), 2); update_post_meta(product("lantern"), "_price", "13");');
+        self::assertStringContainsString('Lantern: 13', self::$pages->ask('/prices/')[0]);
+        $this->fill('/prices/');
+        self::$blog->command('global $wpdb; $id = product("lantern"); $wpdb->query("UPDATE $wpdb->postmeta SET meta_value = 14 WHERE post_id = $id AND meta_key = \'_price\'"); wp_cache_delete($id, "post_meta"); sell($id, 1);');
+        self::assertStringContainsString('Lantern: 14', self::$pages->ask('/prices/')[0], 'by a statement of its own');
+    }
+
+    public function testTheStatementsThatWriteMeta(): void
+    {
+        $cases = [
+            'SELECT * FROM wp_postmeta' => 'none', "UPDATE wp_postmeta SET meta_value = meta_value -1.000000 WHERE post_id = 4 AND meta_key='_stock'" => '4:_stock', "UPDATE `wp_postmeta` SET `meta_value` = 'x' WHERE `post_id` = 4 AND `meta_key` = '_price'" => '4:_price',
+            "INSERT INTO `wp_postmeta` (`post_id`, `meta_key`, `meta_value`) VALUES (4, '_stock', 'it\\'s')" => '4:_stock', 'DELETE FROM wp_postmeta WHERE meta_id IN( 7,8 )' => 'none',
+            "UPDATE wp_postmeta SET meta_value = 'x' WHERE meta_key = '_stock'" => 'all', "UPDATE wp_postmeta SET meta_value = 'x WHERE post_id = 4 AND meta_key = \\'_stock\\''" => 'all', "UPDATE wp_postmeta SET meta_value = 'x' WHERE post_id = 4 AND meta_key = '_stock' OR 1" => 'all',
+            "INSERT INTO wp_postmeta (post_id, meta_key, meta_value) VALUES (4, '_stock', '1'), (5, '_price', '1')" => 'all', "REPLACE INTO wp_postmeta (post_id, meta_key, meta_value) VALUES (4, '_stock', '1')" => 'all', 'DELETE FROM wp_postmeta WHERE post_id = 4' => 'all', "INSERT INTO wp_postmeta (post_id, meta_key, meta_value) SELECT 4, '_stock', '1'" => 'all',
+        ];
+        $script = '$class = "Pagewell\WordPress\Write\WrittenPosts"; $meta = new ReflectionProperty($class, "meta"); $meta->setAccessible(true); $deleted = new ReflectionProperty($class, "isMetaDeleted"); $deleted->setAccessible(true);'
+            . ' foreach (' . var_export(array_keys($cases), true) . ' as $query) { $meta->setValue(null, []); $deleted->setValue(null, false); $class::see($query); $found = $meta->getValue(); $answers[] = $found === null ? "all" : (implode(" ", array_map(fn ($id, $keys) => "$id:" . implode(",", array_keys($keys)), array_keys($found), $found)) ?: "none"); } echo json_encode($answers);';
+        self::assertSame(array_values($cases), json_decode(self::$blog->command($script), true));
     }
 
     public function testAProductWhoseRowIsWrittenTooChangesInEveryWay(): void

@@ -48,17 +48,27 @@ final class Tables
         return preg_match(self::READS, $query) === 1 ? [] : self::names($query);
     }
 
+    /** Whether a statement has a table that is not WordPress's own, copies of its data included. */
+    public static function hasOthers(string $query): bool
+    {
+        return self::others($query) !== [];
+    }
+
     /** @return list<string> */
     private static function names(string $query): array
     {
+        $named = array_filter(self::others($query), static fn (string $table): bool => preg_match(self::SILENT, $table) !== 1);
+        return array_values(array_map(static fn (string $table): string => "table:$table", $named));
+    }
+
+    /** @return list<string> tables, without the prefix */
+    private static function others(string $query): array
+    {
         $wpdb = $GLOBALS['wpdb'];
-        $prefix = (string) $wpdb->prefix;
         $code = (string) preg_replace(self::TEXT, '?', substr($query, 0, self::BYTES_MAX));
-        if (preg_match_all('/(?<![\w$])' . preg_quote($prefix, '/') . '(\w+)/', $code, $found) < 1) {
+        if (preg_match_all('/(?<![\w$])' . preg_quote((string) $wpdb->prefix, '/') . '(\w+)/', $code, $found) < 1) {
             return [];
         }
-        $own = array_flip($wpdb->tables('all', false));
-        $others = array_filter(array_unique($found[1]), static fn (string $table): bool => !isset($own[$table]) && preg_match(self::SILENT, $table) !== 1);
-        return array_values(array_map(static fn (string $table): string => "table:$table", $others));
+        return array_values(array_diff(array_unique($found[1]), $wpdb->tables('all', false)));
     }
 }

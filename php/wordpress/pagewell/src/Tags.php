@@ -5,6 +5,7 @@
  *
  *     site                 data of every page: theme, widgets, settings
  *     post:4               a post (page, product, picture …) itself, its custom fields included
+ *     stock:4 · stocks     the stock, the sales and the time of modification of a product, which `post:4` and `every:product` lack; of any
  *     text:4               the same without custom fields, for pages that show none of them
  *     name:4 · names:page  a post's title and URL, as in menus and links; all of a type
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
@@ -75,6 +76,12 @@ final class Tags
 
     /** Post meta that WordPress itself reads where it shows a post: pictures, the template, blocks that plugins insert. */
     private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes', '_wp_ignored_hooked_blocks'];
+
+    /** Post meta of a product that an order changes. */
+    private const STOCK_META = ['_stock', 'total_sales'];
+
+    /** The post types of WooCommerce that have a stock. */
+    private const PRODUCTS = ['product', 'product_variation'];
 
     /** Maximum length of the beginning of a name by which WordPress guesses the post of a missing URL. */
     private const GUESSED = 4;
@@ -167,6 +174,24 @@ final class Tags
         return in_array($key, self::SHOWN_META, true);
     }
 
+    /** Whether this meta of a product has a name of its own. */
+    public static function isOfStock(string $key): bool
+    {
+        return in_array($key, self::STOCK_META, true);
+    }
+
+    /** @return list<string> the names of the stock of a product; none for other posts */
+    public static function stock(int $id, string $type): array
+    {
+        return self::hasStock($type) ? ["stock:$id", 'stocks'] : [];
+    }
+
+    /** Whether posts of this type may have a stock. */
+    public static function hasStock(string $type): bool
+    {
+        return in_array($type, self::PRODUCTS, true);
+    }
+
     /**
      * All data of a post on which lists may depend, except which lists it is in.
      *
@@ -174,7 +199,7 @@ final class Tags
      */
     public static function post(int $id, string $type): array
     {
-        return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every'];
+        return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every', ...self::stock($id, $type)];
     }
 
     /**

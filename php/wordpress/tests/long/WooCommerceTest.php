@@ -25,9 +25,9 @@ use PHPUnit\Framework\TestCase;
 
 final class WooCommerceTest extends TestCase
 {
-    /** Purged pages ÷ changed pages, over all changes; and for the orders alone. The goal is 1.5 for both. */
-    private const RATIO_MAX = 1.9;
-    private const RATIO_OF_ORDERS_MAX = 2.5;
+    /** Purged pages ÷ changed pages, over all changes; and for the orders alone. The goal is 1.5 for both, and reached by the orders. */
+    private const RATIO_MAX = 1.65;
+    private const RATIO_OF_ORDERS_MAX = 1.6;
 
     private const PAGES = [
         '/', '/shop/', '/?orderby=price&post_type=product', '/product/anchor/', '/product/buoy/', '/product/chain/', '/product/oar/', '/product/rope/', '/product/sail/',
@@ -136,7 +136,7 @@ final class WooCommerceTest extends TestCase
         }
         getenv('SHOW') && fwrite(STDERR, $all->report() . implode("\n", [...$all->old, ...$all->unstored]) . "\n");
         // A page view computes the rating of a product after a review, and writes it.
-        $unstored = preg_grep('/changed-since/', $all->unstored, PREG_GREP_INVERT);
+        $unstored = preg_grep('/changed-since|in-progress/', $all->unstored, PREG_GREP_INVERT);
         self::assertSame([[], []], [$all->old, $unstored], 'no page is old, and all are stored');
         $orders = static fn (array $pages): int => count(preg_grep('/after: an order (of (one|two|a)|is) /', $pages));
         self::assertLessThanOrEqual(self::RATIO_OF_ORDERS_MAX * $orders($all->changed), $orders($all->purged), $all->report());

@@ -164,6 +164,7 @@ final class Offer
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {
             Page::usesText($shown->ID);
+            ProductSources::uses($shown->ID);
         } elseif ($shown instanceof \WP_User) {
             Page::uses("user:$shown->ID");
         } elseif ($shown instanceof \WP_Term) {

@@ -100,6 +100,7 @@ final class Queries
         foreach (self::$remembered as [$query, $isOfTitles, $missing]) {
             $posts = $query->posts ?? [];
             self::harvest($posts, $isOfTitles);
+            Page::uses(...QueryLists::ofOtherPages($query));
             if ($query->is_singular() || $query->is_404()) {
                 // Another post of the same name may precede this one.
                 Page::uses(...($posts === [] || $query->is_404() ? $missing : ['called:' . ($posts[0]->post_name ?? '')]));
@@ -161,6 +162,7 @@ final class Queries
         foreach ($posts as $post) {
             $id = (int) (is_object($post) ? $post->ID ?? 0 : $post);
             $isOfUrls ? Page::usesName($id) : Page::usesText($id);
+            self::isSitemap($GLOBALS['wp_query'] ?? null) && ProductSources::uses($id);
             if (is_object($post) && ($post->post_type ?? '') === 'attachment') {
                 // It is visible as its parent is.
                 Page::usesName((int) ($post->post_parent ?? 0));

@@ -13,6 +13,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\Tables;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -71,11 +72,12 @@ final class QueryLists
         $types = self::types($query);
         if ($isAnswered) {
             // Another plugin has found them, by criteria of its own.
-            return self::each('every', $types);
+            return [...self::each('every', $types), ...ProductSources::ofQuery(null, $types)];
         }
         if (!empty($vars['post__in'])) {
-            $what = self::asksForMeta($query) ? 'post:' : 'text:';
-            return array_map(static fn ($id): string => $what . (int) $id, array_slice((array) $vars['post__in'], 0, Page::TAGS_MAX));
+            $what = self::asksForMeta($query) ? ['post:', 'stock:'] : ['text:'];
+            $ids = array_slice((array) $vars['post__in'], 0, Page::TAGS_MAX);
+            return array_merge(...array_map(static fn (string $of): array => array_map(static fn ($id): string => $of . (int) $id, $ids), $what));
         }
         if ($types === []) {
             return [];
@@ -85,10 +87,24 @@ final class QueryLists
             return self::archive($query) ?? [...self::each('list', $types), ...QueryTerms::conditions($query)];
         }
         if (!$isOfText && array_diff(self::orders($vars), self::PLAIN_ORDERS, self::TITLE_ORDERS) === []) {
-            return [...self::each('names', $types), ...QueryTerms::conditions($query)];
+            // The titles of the results suffice if there are no others (Queries::finish).
+            $narrow = self::archive($query);
+            return $narrow ?? [...self::each('names', $types), ...QueryTerms::conditions($query)];
         }
         $tags = self::byTerms($query);
         return in_array('comment_count', self::orders($vars), true) ? [...$tags, 'comments'] : $tags;
+    }
+
+    /**
+     * The names of an archive in the order of titles, if it has more pages than this one.
+     *
+     * @return list<string>
+     */
+    public static function ofOtherPages(\WP_Query $query): array
+    {
+        $isOrdered = array_intersect(self::orders($query->query_vars), self::TITLE_ORDERS) !== [];
+        $isWhole = is_array($query->posts) && count($query->posts) === (int) $query->found_posts && empty($query->query_vars['no_found_rows']) && (int) ($query->query_vars['paged'] ?? 0) < 2;
+        return $isOrdered && !$isWhole && !$query->is_singular() ? self::each('names', self::types($query)) : [];
     }
 
     /**
@@ -126,19 +142,19 @@ final class QueryLists
     private static function byTerms(\WP_Query $query): array
     {
         $isOfTexts = !self::asksForMeta($query) && QueryTerms::isKnown($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
-        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...QueryTerms::conditions($query)];
+        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...ProductSources::ofQuery($query->request ?? null, self::types($query)), ...QueryTerms::conditions($query)];
     }
 
     /**
-     * Whether a query depends on custom fields, on modification times or on terms that it does not name: by
-     * its arguments, and by its SQL, which plugins may change.
+     * Whether a query depends on custom fields, on modification times, on tables of a plugin or on terms that it does
+     * not name: by its arguments, and by its SQL, which plugins may change.
      */
     public static function asksForMeta(\WP_Query $query): bool
     {
         global $wpdb;
         $sql = (string) ($query->request ?? '');
         $asksForTerms = self::has($query->query_vars, self::TERMS) || ($query->tax_query->queries ?? []) !== [];
-        return self::has($query->query_vars, self::OF_META) || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified')
+        return self::has($query->query_vars, self::OF_META) || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified') || Tables::hasOthers($sql)
             || (!$asksForTerms && str_contains($sql, $wpdb->term_relationships));
     }
 
@@ -190,7 +206,22 @@ final class QueryLists
         }
         $types = array_map('strval', array_values((array) $type));
         $types = in_array('any', $types, true) ? array_values(get_post_types(['exclude_from_search' => false])) : $types;
+        if (empty($query->query_vars['post_type']) && $query->is_tax()) {
+            // As WP_Query::get_posts() does for the archive of a plugin's taxonomy.
+            $types = self::typesOf(array_keys($query->tax_query->queried_terms ?? []), $types);
+        }
         return array_values(array_filter($types, Tags::isData(...)));
+    }
+
+    /**
+     * @param list<string> $taxonomies
+     * @param list<string> $types
+     *
+     * @return list<string> those of the types that have one of the taxonomies; all if none has
+     */
+    private static function typesOf(array $taxonomies, array $types): array
+    {
+        return array_values(array_filter($types, static fn (string $type): bool => array_intersect($taxonomies, $type === 'attachment' ? get_taxonomies_for_attachments() : get_object_taxonomies($type)) !== [])) ?: $types;
     }
 
     /**

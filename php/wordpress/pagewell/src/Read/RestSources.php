@@ -104,6 +104,7 @@ final class RestSources
     {
         if ($post instanceof \WP_Post) {
             Page::usesText($post->ID);
+            ProductSources::uses($post->ID);
             Page::usesText((int) get_post_thumbnail_id($post));
             Page::usesName((int) $post->post_parent);
         }

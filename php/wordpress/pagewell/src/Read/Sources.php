@@ -59,6 +59,15 @@ final class Sources
         'get_next_post_where' => [5, [self::class, 'neighbour']],
         'get_previous_post_where' => [5, [self::class, 'neighbour']],
         'getarchives_where' => [2, [self::class, 'archives']],
+        'woocommerce_product_get_stock_quantity' => [2, [ProductSources::class, 'shown']],
+        'woocommerce_product_variation_get_stock_quantity' => [2, [ProductSources::class, 'shown']],
+        'woocommerce_product_get_total_sales' => [2, [ProductSources::class, 'shown']],
+        'woocommerce_product_variation_get_total_sales' => [2, [ProductSources::class, 'shown']],
+        'woocommerce_product_get_date_modified' => [2, [ProductSources::class, 'shown']],
+        'woocommerce_product_variation_get_date_modified' => [2, [ProductSources::class, 'shown']],
+        'get_the_modified_date' => [3, [ProductSources::class, 'time']],
+        'get_the_modified_time' => [3, [ProductSources::class, 'time']],
+        'get_post_modified_time' => [2, [ProductSources::class, 'time']],
         'get_feed_build_date' => [1, [self::class, 'feedDate']],
         'get_calendar' => [1, [self::class, 'calendar']],
         'render_block' => [2, [BlockSources::class, 'block']],
@@ -134,6 +143,7 @@ final class Sources
     public static function meta(mixed $shown, mixed $post, mixed $key = ''): mixed
     {
         Tags::isShownMeta((string) $key) ? Page::usesText((int) $post) : Page::usesPost((int) $post);
+        ProductSources::meta((int) $post, (string) $key);
         return $shown;
     }
 
@@ -182,11 +192,15 @@ final class Sources
         return $where;
     }
 
-    /** A feed without entries has the date of the last modified post. */
+    /** A feed has the date of its entry that was modified last; without entries, of the last modified post. */
     public static function feedDate(mixed $date): mixed
     {
-        if (($GLOBALS['wp_query'] ?? null)?->posts === []) {
+        $posts = ($GLOBALS['wp_query'] ?? null)?->posts;
+        if ($posts === []) {
             Page::uses('modified');
+        }
+        foreach (is_array($posts) ? $posts : [] as $post) {
+            ProductSources::uses((int) (is_object($post) ? $post->ID ?? 0 : $post));
         }
         return $date;
     }

@@ -9,6 +9,9 @@
  *
  * A transient that is only written is no change: a page view writes what it has just computed. Counters of versions,
  * and the transients of WordPress itself, are not named: their data pass other hooks.
+ *
+ * WooCommerce keeps the products that a query found until a counter moves, which says nothing of the query. So in a
+ * page that Pagewell may store the query runs, and is looked at like any other.
  */
 
 declare(strict_types=1);
@@ -27,6 +30,9 @@ final class Transients
     /** Times, versions, numbers of terms, bookkeeping, and those of WordPress. */
     private const SILENT = '/^(timeout_|is_multi_author$|doing_cron$|global_styles|wp_|oembed_|dash_|update_|feed_|rss_|settings_errors|health-check|pagewell_|theme_roots$|plugin_slugs$|dirsize_cache$|random_seed$)|-transient-version$|(^|_)term_counts$/';
 
+    /** The results of queries for products. */
+    private const QUERIES = 'wc_product_loop_';
+
     private function __construct()
     {
     }
@@ -35,7 +41,11 @@ final class Transients
     public static function read(mixed $value, mixed $option): mixed
     {
         if (is_string($option) && str_starts_with($option, self::OPTION)) {
-            $name = self::name(substr($option, strlen(self::OPTION)));
+            $transient = substr($option, strlen(self::OPTION));
+            if (str_starts_with($transient, self::QUERIES)) {
+                return null;
+            }
+            $name = self::name($transient);
             $name === null || Page::uses($name);
         }
         return $value;

@@ -41,7 +41,7 @@ final class Events
         'deleted_term_relationships' => [3, [PostEvents::class, 'termsTaken']],
         'added_post_meta' => [3, [PostEvents::class, 'metaWritten']],
         'updated_post_meta' => [3, [PostEvents::class, 'metaWritten']],
-        'deleted_post_meta' => [3, [PostEvents::class, 'metaWritten']],
+        'deleted_post_meta' => [3, [PostEvents::class, 'metaDeleted']],
         'post_stuck' => [1, [PostEvents::class, 'stuck']],
         'post_unstuck' => [1, [PostEvents::class, 'stuck']],
         // Terms: term:ID, terms:TAXONOMY, filled:TAXONOMY, tree:TAXONOMY, slug:TAXONOMY/NAME, in:TERM and those above.

@@ -5,6 +5,7 @@
  * after the write: a draft that stays a draft changes nothing.
  *
  *     its meta                                     post:ID, every:TYPE; text:ID if WordPress itself shows it
+ *     the stock or the sales of a product          stock:ID, stocks
  *     the post itself (text, terms …)              the same, and text:ID, texts:TYPE
  *     its title                                    the same, and name:ID, names:TYPE
  *     which posts there are, their order, terms    the same, and all, list:TYPE, by:AUTHOR, date:…, in:TERM and
@@ -31,6 +32,9 @@ final class PostEvents
 
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
+
+    /** Parts of a URL that are no terms. */
+    private const PLAIN_PARTS = ['year', 'monthnum', 'day', 'hour', 'minute', 'second', 'post_id', 'postname'];
 
     /** Maximum number of old names of a post whose URLs are purged. */
     private const OLD_NAMES_MAX = 20;
@@ -102,17 +106,60 @@ final class PostEvents
     /** Whether the URLs of posts of this type may contain their terms. Pages have none there. */
     public static function hasTermsInUrl(string $type): bool
     {
-        return !in_array($type, ['post', 'page', 'attachment'], true) || ($type !== 'page' && preg_match('/%(?!(year|monthnum|day|hour|minute|second|post_id|postname|author)%)\w+%/', (string) get_option('permalink_structure')) === 1);
+        return (!in_array($type, ['post', 'page', 'attachment'], true) && self::isLinkedByTerms($type)) || ($type !== 'page' && preg_match('/%(?!(year|monthnum|day|hour|minute|second|post_id|postname|author)%)\w+%/', (string) get_option('permalink_structure')) === 1);
+    }
+
+    /** The same for types of plugins: by the form of their URLs, or by a filter that may add anything. */
+    private static function isLinkedByTerms(string $type): bool
+    {
+        $form = (string) ($GLOBALS['wp_rewrite']->extra_permastructs[$type]['struct'] ?? '');
+        preg_match_all('/%([\w-]+)%/', $form, $found);
+        if (array_diff($found[1], [$type, ...self::PLAIN_PARTS]) !== []) {
+            return true;
+        }
+        $filters = array_merge(...array_values(($GLOBALS['wp_filter']['post_type_link'] ?? null)?->callbacks ?? []));
+        return array_filter($filters, static fn (array $filter): bool => !self::isPlainFilter($filter['function'])) !== [];
+    }
+
+    /** Whether a filter for URLs adds no terms where the form of the URL has none: the plugin's own, and WooCommerce's. */
+    private static function isPlainFilter(mixed $filter): bool
+    {
+        return $filter === 'wc_product_post_type_link' || ($filter instanceof \Closure && str_starts_with((string) (new \ReflectionFunction($filter))->getNamespaceName(), 'Pagewell\\'));
     }
 
     public static function metaWritten(mixed $ids, int $post, string $key): void
     {
         $silent = preg_match(self::SILENT_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
-        $post = $silent ? null : get_post($post);
-        if (self::isSeen($post)) {
+        [$given, $post] = [$post, $silent ? null : get_post($post)];
+        if (self::isSeen($post) && Tags::isOfStock($key) && Tags::stock($post->ID, $post->post_type) !== []) {
+            self::restocked($post, false);
+        } elseif (self::isSeen($post)) {
             $shown = Tags::isShownMeta($key) ? ["text:$post->ID"] : [];
             Changes::add("post:$post->ID", "every:$post->post_type", 'every', ...$shown);
         }
+        WrittenPosts::explained($given, $key);
+    }
+
+    public static function metaDeleted(mixed $ids, int $post, string $key): void
+    {
+        WrittenPosts::deletionExplained();
+        self::metaWritten($ids, $post, $key);
+    }
+
+    /**
+     * The stock or the sales of a product have changed.
+     *
+     * @param bool $isTouched whether also its time of modification has
+     */
+    public static function restocked(\WP_Post $post, bool $isTouched): void
+    {
+        Changes::add(...Tags::stock($post->ID, $post->post_type), ...['every'], ...($isTouched ? ['modified'] : []));
+    }
+
+    /** Whether two states of a post differ at most in the time of modification. */
+    public static function isOnlyTouched(\WP_Post $after, \WP_Post $before): bool
+    {
+        return self::isSeen($after) && !self::textChanges($after, $before);
     }
 
     public static function stuck(int $id): void
@@ -140,7 +187,7 @@ final class PostEvents
             $id = ($after ?? $before)->ID;
             $lists = self::listsChange($after, $before);
             Changes::add('modified');
-            Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every']));
+            Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every', ...Tags::stock($id, $type)]));
             if ($lists || $after?->post_title !== $before?->post_title) {
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }

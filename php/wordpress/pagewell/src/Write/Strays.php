@@ -10,7 +10,8 @@ declare(strict_types=1);
  * If no other hook has reported a change of the post by the end of the request, it counts as
  * changed in every way. Both states count: the cached one, if there was one, and the current one. If
  * no statement has written the row of the post, or it is known as it was before (WrittenPosts), the
- * difference counts, and the meta: the stock of a product. A long-running process reports it while it runs.
+ * difference counts, and the meta; if the statements show that of a product only the stock, the sales and the time
+ * of modification were written, these. A long-running process reports it while it runs.
  */
 
 namespace Pagewell\WordPress\Write;
@@ -86,6 +87,8 @@ final class Strays
             if ($now === null || $written === false || ($written === null && get_object_vars($now) != get_object_vars($before))) {
                 PostEvents::appeared((int) $id);
                 PostEvents::deleted((int) $id, $before);
+            } elseif (PostEvents::isOnlyTouched($now, $written ?? $before) && WrittenPosts::hasNoMetaBut((int) $id, Tags::isOfStock(...)) && Tags::stock((int) $id, $now->post_type) !== []) {
+                PostEvents::restocked($now, true);
             } else {
                 PostEvents::updated((int) $id, $now, $written ?? $before);
             }
