@@ -45,15 +45,18 @@ test: ## everything: format, lints, unit, property and model tests, scenarios, i
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
 	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
-	@$(PHASE) "tests" $(CARGO) test --workspace $(FEATURES)
-	@scripts/phase "model" $(MAKE) --no-print-directory model
-	@scripts/phase "php/client" $(PHPUNIT) --configuration php/client
-	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
 	$(TASK)/xtask tidy
+	@scripts/beside $(PHASE) "tests" $(CARGO) test --workspace $(FEATURES) -- $(MAKE) --no-print-directory php
+	@scripts/phase "model" $(MAKE) --no-print-directory model
 	@$(PHASE) "demo" $(BUILT)/xtask demo --check
 	@$(PHASE) "torture" $(BUILT)/torture --short
 	@$(PHASE) "soak" $(BUILT)/soak --short
 	@$(PHASE) "soak of sources" $(BUILT)/soak --sources --short
+
+# Its suites wait for servers most of the time, so they run beside the tests of Rust.
+php:
+	@scripts/phase "php/client" $(PHPUNIT) --configuration php/client
+	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
 
 model: ## the store under the model checker; without its lease check each model must find a stale page
 	$(LOOM) -p page-store --test loom
@@ -110,5 +113,5 @@ setup: ## installs what the tests need, and has git check the messages of commit
 clean: ## removes what was built
 	$(CARGO) clean
 
-.PHONY: help build demo test model fuzz soak bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test php model fuzz soak bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help
