@@ -1,9 +1,9 @@
 //! `cargo xtask demo`: the example site, with a database of its own, until Ctrl-C.
 //!
 //! Builds Pagewell as the tests do (unless PAGEWELL_BIN names a program), starts a private MariaDB in `target/demo` (kept, so that the second time is
-//! quick), fills it, serves `examples/news` from it, and says where to look and what to try. SIGINT
-//! and SIGTERM stop everything; so does the death of this program. `--check` runs the whole of it as
-//! a visitor would, in a process of its own, and sees that nothing is left ([`check`]).
+//! quick), fills it, serves `examples/news` from it, and prints the addresses and some commands to try. SIGINT
+//! and SIGTERM stop everything; so does the death of this program. `--check` runs these commands as
+//! a visitor would, in a process of its own, and checks that no process is left ([`check`]).
 
 mod check;
 
@@ -59,7 +59,7 @@ pub fn run(port: u16) -> Result<(), String> {
     let site = NewsSite::start_with(&root::repository(), dir, ARTICLES, options);
     let site = site.map_err(|error| advice(&error))?;
     phases.ended("MariaDB has them");
-    if is_told(&ended) {
+    if is_stopped(&ended) {
         return Ok(());
     }
     let mut command = Command::new(&binary);
@@ -72,7 +72,7 @@ pub fn run(port: u16) -> Result<(), String> {
         Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
     wait_until_followed(&server)?;
     phases.ended("Pagewell serves the site and follows the database");
-    println!("{}", what_to_try(&server, &site));
+    println!("{}", instructions(&server, &site));
     let outcome = wait(&mut server, &ended);
     println!("demo: stopping …");
     drop(server);
@@ -118,7 +118,7 @@ fn config(site: &NewsSite, dir: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Until the database is followed no page is kept, and what is to be tried would not be so.
+/// Waits until the database is followed: no page is cached before.
 fn wait_until_followed(server: &Pagewell) -> Result<(), String> {
     let deadline = Deadline::after(FOLLOWED_WITHIN);
     let mut client = Client::new(server.address().clone());
@@ -174,7 +174,7 @@ fn signals() -> Result<Receiver<i32>, String> {
     Ok(receiver)
 }
 
-fn is_told(ended: &Receiver<i32>) -> bool {
+fn is_stopped(ended: &Receiver<i32>) -> bool {
     ended.try_recv().is_ok()
 }
 
@@ -200,7 +200,7 @@ fn advice(error: &harness::StartError) -> String {
     format!("demo: {error}{hint}")
 }
 
-fn what_to_try(server: &Pagewell, site: &NewsSite) -> String {
+fn instructions(server: &Pagewell, site: &NewsSite) -> String {
     let socket = site.database().socket().display();
     let (site, admin) = (server.address(), server.admin());
     format!(
@@ -209,26 +209,26 @@ The Wrackham Post is on
 
     http://{site}/
 
-Open it in a browser; or, in another terminal, see how pages are kept and dropped:
+Open it in a browser, or see in another terminal how pages are cached and purged:
 
   1. curl -si http://{site}/news/4/ | grep -i ^cache-status
-        … fwd=uri-miss … stored     PHP and MariaDB made this page
+        … fwd=uri-miss … stored     rendered by PHP and MariaDB, and cached now
   2. the same again
-        … hit …                     this time from memory: PHP was not asked
+        … hit …                     from the cache, without PHP
   3. curl -si http://{site}/news/4/ --data 'author=Ada&body=Well said' | head -1
-        HTTP/1.1 303 See Other      a comment is written, and drops what was made from it
+        HTTP/1.1 303 See Other      a new comment purges the pages that depend on it
   4. the first again
-        … fwd=uri-miss … stored     made anew, with the comment; all other pages are kept
+        … fwd=uri-miss … stored     rendered again, with the comment; all other pages stay cached
   5. mariadb --no-defaults --socket={socket} news -e \
      \"UPDATE news SET title = 'Changed by hand' WHERE id = 4\"
-        nobody told Pagewell: it reads the database's log
+        Pagewell reads this change from the database's log
   6. the first again
-        … fwd=uri-miss … stored     made anew, with the title
+        … fwd=uri-miss … stored     rendered again, with the new title
 
 The back office, to write and edit: http://{site}/office/ (password: office)
 The dashboard, to watch it:         http://{admin}/
 
-This is a quick build for a try, not for measuring: make build makes the other one.
+This is a test build. For measurements use make build.
 Ctrl-C stops everything."
     )
 }

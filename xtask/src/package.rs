@@ -35,12 +35,11 @@ const CONFIGURATION: [&str; 3] =
     ["/etc/pagewell/pagewell.toml", "/etc/pagewell/php-fpm.conf", "/etc/logrotate.d/pagewell"];
 /// The fields of the program's package, apart from those that every package has.
 const FIELDS: &str = "Section: httpd\nRecommends: php-fpm\nSuggests: logrotate\n\
-    Description: full-page cache that knows your data\n \
-    Stands in front of a PHP site, answers from memory, and wakes PHP only when the\n \
-    data behind a page has changed. Pages name the data that they depend on, or\n \
-    Pagewell reads it from their SQL statements. A change purges exactly the pages\n \
-    that depend on it.\n .\n \
-    The service is started after its configuration has been written:\n \
+    Description: full-page cache for PHP sites\n \
+    Stands in front of a PHP site and answers from memory. Pages name the data that\n \
+    they depend on, or Pagewell reads it from their SQL statements. A change of the\n \
+    data purges exactly the pages that depend on it.\n .\n \
+    Write the configuration before you start the service:\n \
     /usr/share/doc/pagewell/README.Debian\n";
 /// Programs that `postinst` calls.
 const USER_TOOLS: &str = "systemd | systemd-standalone-sysusers | systemd-sysusers";

@@ -51,7 +51,7 @@ const RESIDENT_MAX: u64 = 192 << 20;
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "cargo soak",
-    about = "What honest visitors see while everything around them breaks, for an hour or --short"
+    about = "Tests the responses to ordinary clients during faults and attacks, for an hour or --short"
 )]
 pub struct Amount {
     /// How many seconds: as many rounds of all faults as fit, one at least

@@ -76,11 +76,11 @@ impl Fault {
             Fault::Origin => "another site's origin hangs, trickles, lies, sends garbage",
             Fault::Hostile => "hostile clients, all kinds at once",
             Fault::Php => "php-fpm or one of its children killed (-9)",
-            Fault::Database => "MariaDB killed (-9), away for 0.7 s, started anew",
+            Fault::Database => "MariaDB killed (-9), away for 0.7 s, restarted",
             Fault::Disk => "the disk of access log and snapshots full",
             Fault::Descriptors => "no descriptors left",
             Fault::Memory => "no memory left: a script takes all of it",
-            Fault::Pagewell => "Pagewell killed (-9) and started anew",
+            Fault::Pagewell => "Pagewell killed (-9) and restarted",
         }
     }
 
@@ -331,7 +331,7 @@ fn descriptors(run: &Run, site: &Site, stand: &Stand<'_>, until: Deadline) -> Re
     let pid = stand.pagewell().pid();
     let lowered = LoweredLimit::to(pid, Resource::Nofile, cpu::open_fds(pid) as u64 + 2)?;
     let idle = hostile::idle(&site.ports, IDLE);
-    run.tally(Fault::Descriptors.place()).did_many("idle connections besides", idle.len() as u64);
+    run.tally(Fault::Descriptors.place()).did_many("further idle connections", idle.len() as u64);
     thread::sleep(until.remaining());
     drop((lowered, idle));
     Ok(())

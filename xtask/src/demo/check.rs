@@ -1,8 +1,8 @@
-//! `cargo xtask demo --check`: does what the demo tells people to try, and sees that it is so.
+//! `cargo xtask demo --check`: runs the commands that the demo prints, and checks their results.
 //!
-//! The demo runs as a process of its own on a free port, as it would at a terminal. After the tries
-//! it is sent the terminal's SIGINT, must end by itself with status 0, and none of the processes it
-//! had started may be left. Each expectation is one line of the outcome.
+//! The demo runs as a process of its own on a free port, as it would at a terminal. Then it is
+//! sent SIGINT, must end with status 0, and none of its processes may be left. Each expectation is one line of
+//! the outcome.
 
 use harness::{Address, Client, Deadline, Process, Response, Wait, cpu};
 use std::env;
@@ -97,23 +97,27 @@ impl Tries {
     fn pages(&mut self, client: &mut Client) {
         // The database may be kept from another day: a comment that was not there before.
         let words = format!("Well said, {}.", std::process::id());
-        self.page(client, "/news/4/", "the first request is made by PHP", RenderMoment::Now);
-        self.page(client, "/news/4/", "the second comes from memory", RenderMoment::Before);
-        self.page(client, "/news/5/", "another page is made by PHP", RenderMoment::Now);
-        self.page(client, "/", "so is the front page", RenderMoment::Now);
-        self.page(client, "/", "and comes from memory then", RenderMoment::Before);
-        self.page(client, "/random/", "a page that declares nothing is made", RenderMoment::Now);
-        self.page(client, "/random/", "and made anew each time", RenderMoment::Now);
+        self.page(client, "/news/4/", "the first request is rendered by PHP", RenderMoment::Now);
+        self.page(client, "/news/4/", "the second is a hit", RenderMoment::Before);
+        self.page(client, "/news/5/", "another page is rendered by PHP", RenderMoment::Now);
+        self.page(client, "/", "the front page is rendered", RenderMoment::Now);
+        self.page(client, "/", "the front page is a hit", RenderMoment::Before);
+        self.page(
+            client,
+            "/random/",
+            "a page without caching headers is rendered",
+            RenderMoment::Now,
+        );
+        self.page(client, "/random/", "and rendered again each time", RenderMoment::Now);
         let posted =
             client.post("/news/4/", &format!("author=Ada&body={}", words.replace(' ', "+")));
         let status = posted.as_ref().map_or(0, |response| response.status);
         self.expect("a comment is accepted (303)", status == 303, &format!("{posted:?}"));
-        let page =
-            self.page(client, "/news/4/", "the page it is on is made anew", RenderMoment::Now);
+        let page = self.page(client, "/news/4/", "its page is rendered again", RenderMoment::Now);
         self.expect("and shows the comment", page.text().contains(&words), &page.text());
-        self.soon(client, "/news/4/", "and comes from memory again", is_hit);
-        self.page(client, "/news/5/", "the other page was kept", RenderMoment::Before);
-        self.page(client, "/", "so was the front page", RenderMoment::Before);
+        self.soon(client, "/news/4/", "and is a hit again", is_hit);
+        self.page(client, "/news/5/", "the other page is still cached", RenderMoment::Before);
+        self.page(client, "/", "and the front page", RenderMoment::Before);
         let head = client.head("/news/4/").unwrap_or_default();
         self.expect("HEAD has the same status", head.status == 200, &format!("{head:?}"));
     }
@@ -123,7 +127,7 @@ impl Tries {
         let output = Command::new("sh").args(["-c", statement]).output();
         let done = output.as_ref().is_ok_and(|output| output.status.success());
         self.expect("the database's client changes a title", done, &format!("{output:?}"));
-        let what = "the page shows it, though nobody said so";
+        let what = "the page shows it without a purge";
         self.soon(client, "/news/4/", what, |page| page.text().contains("Changed by hand"));
         self.soon(client, "/news/4/", "and comes from memory again", is_hit);
         self.page(client, "/news/5/", "the other page was kept", RenderMoment::Before);

@@ -92,7 +92,7 @@ impl Machine {
 
     /// The arguments of systemctl, but for those that only ask.
     fn said(&self) -> Vec<String> {
-        let all = fs::read_to_string(self.at("said")).expect("it was told something");
+        let all = fs::read_to_string(self.at("said")).expect("it was called");
         let asks = |line: &&str| line.starts_with("show") || line.starts_with("--quiet");
         all.lines().filter(|line| !asks(line)).map(str::to_owned).collect()
     }

@@ -279,7 +279,10 @@ fn the_manual_lists_every_reason() {
     let manual = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/operating/errors.md");
     let manual = std::fs::read_to_string(manual).expect("the manual page");
     for reason in NotStored::ALL {
-        assert!(manual.contains(&format!("`{reason}`")), "docs/operating/errors.md lacks: {reason}");
+        assert!(
+            manual.contains(&format!("`{reason}`")),
+            "docs/operating/errors.md lacks: {reason}"
+        );
         assert!(reason.advice().ends_with('.'), "{reason}");
     }
 }

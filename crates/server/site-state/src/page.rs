@@ -215,7 +215,7 @@ impl ReadPage for SharedPage {
         let whole = || Bytes::from_owner(Whole(self.clone()));
         page.ends().shared(whole, page.elsewhere()).unwrap_or_else(|| {
             let content = page.forms().undone(self.length());
-            content.expect("the coding was tried when the content was let go of")
+            content.expect("the coding was tried when the content was released")
         })
     }
 

@@ -397,7 +397,7 @@ const PROMPT: &[PlannedChange] = &[
     ("SQL: ten old posts become drafts", ChangeAction::Sql("UPDATE wp_posts SET post_status = 'draft' WHERE ID BETWEEN 1001 AND 1010;")),
     ("… and are published", ChangeAction::Sql("UPDATE wp_posts SET post_status = 'publish' WHERE ID BETWEEN 1001 AND 1010;")),
     (
-        "user bob is deleted, alice gets his posts",
+        "user bob is deleted, alice gets the posts",
         ChangeAction::Command(
             "require_once ABSPATH . 'wp-admin/includes/user.php'; wp_delete_user({user:bob}, {user:alice});",
         ),

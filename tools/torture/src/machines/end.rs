@@ -67,7 +67,7 @@ pub fn settle(stand: &Stand) -> Vec<String> {
     for machine in &stand.machines {
         while look(stand, machine) != Some(true) {
             if deadline.passed() {
-                stand.fail(format!("machine {} has not told everything", machine.number));
+                stand.fail(format!("machine {} has not published everything", machine.number));
                 break;
             }
             pause(LOOK_EVERY);
@@ -78,7 +78,7 @@ pub fn settle(stand: &Stand) -> Vec<String> {
     thread::scope(|scope| {
         let all = stand.machines.iter().map(|machine| scope.spawn(|| shows_all(stand, machine)));
         let all: Vec<_> = all.collect();
-        let panicked = |_| vec!["whoever looked in the end panicked".to_owned()];
+        let panicked = |_| vec!["the check at the end panicked".to_owned()];
         all.into_iter().flat_map(|one| one.join().unwrap_or_else(panicked)).collect()
     })
 }

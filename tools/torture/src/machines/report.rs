@@ -182,7 +182,11 @@ impl Figures {
             ("found nobody listening", seen.unreached, String::new()),
             ("never answered", self.silent, String::new()),
             ("late, and lost with a machine", self.lost, "killed, without snapshots".to_owned()),
-            ("told, heard", counter("cluster_published"), counter("cluster_received").to_string()),
+            (
+                "published, received",
+                counter("cluster_published"),
+                counter("cluster_received").to_string(),
+            ),
             ("gaps", counter("database_gaps"), "of the processes of the end".to_owned()),
         ];
         rows.extend(wrong_by_name(&seen.wrong).map(|(name, count)| (name, count, String::new())));

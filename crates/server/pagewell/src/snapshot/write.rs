@@ -175,7 +175,7 @@ pub async fn write_last(site: &Arc<Site>, begun: StartedSnapshot) {
 pub fn forget(site: &Site) {
     let Some(snapshots) = &site.snapshots else { return };
     if !site.successor().is_some_and(|successor| successor.has_served()) {
-        let why = "something was still in hand";
+        let why = "an operation was still in flight";
         snapshots.forget(&mut snapshots.journal(), "in-flight", &why);
     }
 }

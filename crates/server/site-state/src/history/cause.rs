@@ -192,9 +192,7 @@ impl ChangeSource {
             }
             ChangeSource::Reload => "a reload of the configuration".into(),
             ChangeSource::Clock => "the machine's clock, which was set back".into(),
-            ChangeSource::Predecessor => {
-                "a request in hand of the process whose place was taken".into()
-            }
+            ChangeSource::Predecessor => "a request in flight of the replaced process".into(),
         }
     }
 
