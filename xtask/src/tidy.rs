@@ -14,7 +14,9 @@ mod lexer;
 pub mod licences;
 mod manifests;
 mod markdown;
+mod messages;
 mod prose;
+mod questions;
 mod ratchet;
 mod shape;
 mod type_names;
@@ -98,6 +100,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("path", markdown::paths(&files, root)),
         ("unreachable", markdown::reachable(&files)),
         ("decision", decisions::decisions(&files)),
+        ("question", questions::questions(&files)),
         ("command", markdown::commands(&files, tasks)),
         ("licence", licences::licences(root)),
     ];
@@ -111,6 +114,7 @@ fn numbers(files: &[SourceFile]) -> Vec<RatchetNumber> {
     all.extend([type_names::participles(files), doc_comments::short(files), flags::flags(files)]);
     all.extend(prose::comments(files));
     all.extend(prose::documents(files));
+    all.extend(messages::messages(files));
     all.extend(type_names::repeated(files));
     all
 }

@@ -10,11 +10,36 @@ use std::path::{Path, PathBuf};
 
 const SKIPPED: [&str; 4] = ["target", "vendor", "var", "node_modules"];
 const HIDDEN_BUT_OURS: [&str; 2] = [".ci", ".cargo"];
-const TEXT: [&str; 14] = [
+const TEXT: [&str; 16] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
-    "conf",
+    "conf", "service", "socket",
 ];
-const TEXT_BY_NAME: [&str; 5] = ["Makefile", "commit-msg", "run", "setup", "use-hooks"];
+const TEXT_BY_NAME: [&str; 24] = [
+    "Containerfile",
+    "Makefile",
+    "README.Debian",
+    "bootstrap",
+    "cache-tests",
+    "check-compose",
+    "check-deployments",
+    "commit-msg",
+    "compat",
+    "debian-root",
+    "h2spec",
+    "logrotate",
+    "package-test",
+    "package-test-steps",
+    "phase",
+    "postinst",
+    "postrm",
+    "prerm",
+    "run",
+    "rustup-server",
+    "setup",
+    "sign-release",
+    "use-hooks",
+    "lintian-overrides",
+];
 
 /// A file of the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

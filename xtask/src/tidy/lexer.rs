@@ -1,6 +1,7 @@
-//! Source text with its comments and the insides of its strings blanked out.
+//! Source text with its comments and the insides of its strings blanked out, or with nothing but the insides of
+//! its strings.
 //!
-//! The rules then count braces and look for names without being led astray by `"}"` or a remark.
+//! The rules then count braces, look for names or read messages without being led astray by `"}"` or a remark.
 //! Line ends stay where they are, so that line numbers hold. Knows just enough of Rust (nested
 //! comments, raw strings, lifetimes) and of PHP (text outside of tags, heredocs, attributes).
 
@@ -15,7 +16,7 @@ pub enum Language {
 
 /// The code in `text`; all else is spaces.
 pub fn code_only(text: &str, language: Language) -> String {
-    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, code: Vec::with_capacity(text.len()) };
+    let mut lexer = Lexer::new(text);
     match language {
         Language::Rust => lexer.rust(),
         Language::Php => lexer.php(),
@@ -23,13 +24,26 @@ pub fn code_only(text: &str, language: Language) -> String {
     String::from_utf8_lossy(&lexer.code).into_owned()
 }
 
+/// The insides of the string literals in a Rust `text`; all else is spaces.
+pub fn literals_only(text: &str) -> String {
+    let mut lexer = Lexer::new(text);
+    lexer.rust();
+    String::from_utf8_lossy(&lexer.literals).into_owned()
+}
+
 struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     code: Vec<u8>,
+    literals: Vec<u8>,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    fn new(text: &'a str) -> Lexer<'a> {
+        let (code, literals) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
+        Lexer { bytes: text.as_bytes(), at: 0, code, literals }
+    }
+
     fn rust(&mut self) {
         while let Some(byte) = self.peek(0) {
             let in_word = self.code.last().is_some_and(|last| is_word(*last));
@@ -69,6 +83,7 @@ impl Lexer<'_> {
             if let Some(byte) = self.peek(0) {
                 // Letters beyond ASCII are words too, but one byte of each is enough.
                 self.code.push(if byte.is_ascii() { byte } else { b'_' });
+                self.literals.push(if byte == b'\n' { b'\n' } else { b' ' });
                 self.at += 1;
             }
         }
@@ -77,9 +92,19 @@ impl Lexer<'_> {
     fn blank(&mut self, count: usize) {
         for _ in 0..count {
             if let Some(byte) = self.peek(0) {
-                self.code.push(if byte == b'\n' { b'\n' } else { b' ' });
+                let blank = if byte == b'\n' { b'\n' } else { b' ' };
+                self.code.push(blank);
+                self.literals.push(blank);
                 self.at += 1;
             }
+        }
+    }
+
+    /// Blanks a byte of a string out of the code, but not out of the literals.
+    fn blank_literal(&mut self, byte: u8) {
+        self.blank(1);
+        if let Some(last) = self.literals.last_mut() {
+            *last = byte;
         }
     }
 
@@ -131,7 +156,7 @@ impl Lexer<'_> {
             match byte {
                 b'\\' => self.blank(2),
                 byte if byte == quote => return self.keep(1),
-                _ => self.blank(1),
+                _ => self.blank_literal(byte),
             }
         }
     }
@@ -146,8 +171,8 @@ impl Lexer<'_> {
         self.blank(prefix + hashes + 1);
         let mut end = vec![b'"'];
         end.extend(std::iter::repeat_n(b'#', hashes));
-        while self.at < self.bytes.len() && !self.bytes[self.at..].starts_with(&end) {
-            self.blank(1);
+        while let Some(byte) = self.peek(0).filter(|_| !self.bytes[self.at..].starts_with(&end)) {
+            self.blank_literal(byte);
         }
         self.blank(end.len());
     }
@@ -198,6 +223,17 @@ mod tests {
         assert_eq!(code.matches('}').count(), 1);
         assert_eq!(code.lines().count(), 2);
         assert!(code.contains("fn f<'a>(c: &'a u8)"));
+    }
+
+    #[test]
+    fn literals_are_the_insides_of_strings() {
+        let text = "f(\"a b\\n\"); // \"c\"\ng(r#\"d \" e\"#, '\"')";
+        let words: Vec<Vec<String>> = literals_only(text)
+            .lines()
+            .map(|line| line.split_whitespace().map(str::to_owned).collect())
+            .collect();
+        assert_eq!(words, [vec!["a", "b"], vec!["d", "\"", "e", "\""]]);
+        assert_eq!(literals_only(text).len(), text.len());
     }
 
     #[test]

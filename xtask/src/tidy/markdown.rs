@@ -91,12 +91,8 @@ pub fn reachable(files: &[SourceFile]) -> Vec<Finding> {
     let mut waiting: Vec<&SourceFile> = pages.get(INDEX).copied().into_iter().collect();
     let mut seen: HashSet<&str> = waiting.iter().map(|file| file.path.as_str()).collect();
     while let Some(page) = waiting.pop() {
-        for (_, target) in targets(&page.text) {
-            let to = target.split('#').next().unwrap_or_default();
-            let to = normal(&Path::new(&page.path).parent().unwrap_or(Path::new("")).join(to));
-            if let Some(next) = to.to_str().and_then(|to| pages.get(to))
-                && seen.insert(&next.path)
-            {
+        for (to, _) in linked(page) {
+            if let Some(next) = pages.get(to.as_str()).filter(|next| seen.insert(&next.path)) {
                 waiting.push(next);
             }
         }
@@ -168,20 +164,30 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// The names by which links know the headings of a text: small letters, hyphens, no punctuation.
+/// The names by which links know the headings of a text.
 fn headings(text: &str) -> HashSet<String> {
-    let mut found = HashSet::new();
     let titles = text.lines().filter(|line| line.starts_with('#'));
-    for title in titles.map(|line| line.trim_start_matches('#').trim()) {
-        let slug: String = title
-            .to_lowercase()
-            .chars()
-            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
-            .map(|c| if c == ' ' { '-' } else { c })
-            .collect();
-        found.insert(slug);
-    }
-    found
+    titles.map(|line| slug(line.trim_start_matches('#').trim())).collect()
+}
+
+/// The name by which links know a heading: small letters, hyphens, no punctuation.
+pub fn slug(title: &str) -> String {
+    let lower = title.to_lowercase();
+    let letters = lower.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    letters.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+/// The files of the repository that a page links to, each with the name of the heading or an empty text.
+pub fn linked(page: &SourceFile) -> Vec<(String, String)> {
+    let own = targets(&page.text).into_iter().filter(|(_, target)| !target.contains("://"));
+    own.filter_map(|(_, target)| {
+        let (path, heading) = target.split_once('#').unwrap_or((&target, ""));
+        let directory = Path::new(&page.path).parent().unwrap_or(Path::new(""));
+        let to =
+            if path.is_empty() { PathBuf::from(&page.path) } else { normal(&directory.join(path)) };
+        Some((to.to_str()?.to_owned(), heading.to_owned()))
+    })
+    .collect()
 }
 
 /// The commands in the README exist. `tasks` are those of `cargo xtask`.

@@ -2,10 +2,9 @@
 //! machines, sentences that begin with a clause, tables without a heading.
 //!
 //! Looks at the comments of Rust and PHP that have a line of their own, and at all Markdown but for the change
-//! log; text between back-quotes, targets of links and fenced blocks are passed over. The texts of `--help`, of
-//! options and of counters are among them: as comments, and in the generated pages of the manual. Each kind is
-//! counted, apart for comments and documents, and the ratchet keeps the counts. It compares words and knows no
-//! grammar.
+//! log; text between back-quotes, targets of links and fenced blocks are passed over. Messages of the programs and
+//! files of other kinds are in `messages`. Each kind is counted, apart for comments and documents, and the ratchet
+//! keeps the counts. It compares words and knows no grammar.
 
 use super::files::SourceFile;
 use super::lexer::is_word;
@@ -48,7 +47,7 @@ const SENTENCE_WORDS: usize = 35;
 
 /// A fault in one line of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+pub(super) enum Fault {
     Word,
     Person,
     Clause,
@@ -110,7 +109,7 @@ pub fn documents(files: &[SourceFile]) -> Vec<RatchetNumber> {
     )
 }
 
-fn numbers(found: Vec<(Fault, Finding)>, names: &[(&str, Fault)]) -> Vec<RatchetNumber> {
+pub(super) fn numbers(found: Vec<(Fault, Finding)>, names: &[(&str, Fault)]) -> Vec<RatchetNumber> {
     let of = |kind: Fault| found.iter().filter(move |(fault, _)| *fault == kind);
     let places = |kind: Fault| of(kind).map(|(_, place)| place.clone()).collect();
     names.iter().map(|(name, kind)| RatchetNumber::count(name, places(*kind))).collect()
@@ -126,7 +125,13 @@ fn comment<'a>(line: &'a str, extension: &str) -> Option<&'a str> {
     starts.iter().find_map(|start| line.strip_prefix(start))
 }
 
-fn look_at(file: &SourceFile, number: usize, line: &str, found: &mut Vec<(Fault, Finding)>) {
+/// Adds the faults of a line of text.
+pub(super) fn look_at(
+    file: &SourceFile,
+    number: usize,
+    line: &str,
+    found: &mut Vec<(Fault, Finding)>,
+) {
     let text = without_targets(&without_code(line));
     let lower = text.to_ascii_lowercase();
     for (word, instead) in WORDS {
