@@ -1,9 +1,10 @@
-//! The tasks of the house that are more than one command: `cargo xtask --help` lists them.
+//! The project's tasks that are more than one command: `cargo xtask --help` lists them.
 //!
-//! Each task is a module that returns an outcome for people to read; this file only chooses one and
-//! turns its outcome into an exit status: 0 done, 1 it found or failed something, 2 wrong usage.
+//! Each task is a module that returns an outcome; this file selects one and
+//! turns its outcome into an exit status: 0 done, 1 findings or failures, 2 wrong usage.
 //! Tasks never change the repository, except `gen-docs` and `tidy --lower`.
 
+mod book;
 mod demo;
 mod dist;
 mod package;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Tasks of the house")]
+#[command(name = "cargo xtask", about = "Tasks of the project")]
 struct Options {
     #[command(subcommand)]
     task: Task,
@@ -28,7 +29,7 @@ enum Task {
         /// The port of 127.0.0.1 to serve on; 0 takes a free one
         #[arg(long, default_value_t = 8080)]
         port: u16,
-        /// Do what the demo tells people to try, see that it is so, and end
+        /// Run the commands that the demo prints, check their results, and end
         #[arg(long, conflicts_with = "port")]
         check: bool,
     },
@@ -38,7 +39,7 @@ enum Task {
     /// debug symbols) and the zip archives of the plugins (pagewell-wordpress-VERSION.zip,
     /// pagewell-mediawiki-VERSION.zip)
     Package {
-        /// Build Pagewell as the tests do, not as it is shipped: slower, but sooner there
+        /// Build Pagewell as the tests do: a slower program, but a faster build
         #[arg(long)]
         dev: bool,
     },
@@ -49,9 +50,11 @@ enum Task {
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
-    /// Checks the rules of the house that no compiler checks
+    /// Builds the manual as HTML with a search, by mdBook, in target/book/html, and checks its links and searches
+    Book,
+    /// Checks the project rules that no compiler checks
     Tidy {
-        /// Lower the numbers of the ratchet (xtask/tidy.toml) to what is true now
+        /// Lower the numbers of the ratchet (xtask/tidy.toml) to today's values
         #[arg(long)]
         lower: bool,
         /// Only list all places of one number of the ratchet: comment_words, flag_matches, …
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Task::Demo { port, .. } => demo::run(port),
         Task::GenDocs => gen_docs(),
         Task::Package { dev } => package::run(profile(dev)),
+        Task::Book => book::build().map(|html| println!("{}", html.join("index.html").display())),
         Task::Dist { program } => dist::run(program.as_deref()),
         Task::Tidy { list: Some(name), .. } => list(&name),
         Task::Tidy { lower, .. } => tidy(lower),
