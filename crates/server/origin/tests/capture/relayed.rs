@@ -417,6 +417,24 @@ async fn accounts_and_their_plugins() {
 }
 
 #[tokio::test]
+async fn the_reason_of_a_refusal_reaches_the_script() {
+    let connect = "mysqli_report(MYSQLI_REPORT_OFF); $db = mysqli_init();
+        if (!@$db->real_connect('localhost', 'app', 'secret', 'shop', 0, null, FLAGS)) { die(mysqli_connect_error()); }";
+    let compressed = connect.replace("FLAGS", "MYSQLI_CLIENT_COMPRESS");
+    // The database refuses the statement by its length, while it is still sent.
+    let large = "$db->query(\"SELECT '\" . str_repeat('a', 15 << 20) . \"'\"); echo $db->errno;";
+    let large = connect.replace("FLAGS", "0") + large;
+    let scripts = [("compressed.php", &*compressed), ("large.php", &*large)];
+    let shop = Shop::start(&["--max-allowed-packet=1M"], &scripts).await;
+    let shown = shop.run("compressed.php").await.0;
+    assert!(shown.contains("MYSQLI_CLIENT_COMPRESS) cannot be used"), "{shown}");
+    for _ in 0..5 {
+        assert_eq!(shop.run("large.php").await.0, "1153");
+    }
+    shop.site.php.stop().await;
+}
+
+#[tokio::test]
 async fn a_database_that_is_not_there_is_named() {
     let dir = PrivateDir::temporary("relay").expect("a directory");
     let path = dir.path().join("index.php");

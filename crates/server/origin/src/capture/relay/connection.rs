@@ -27,6 +27,8 @@ use tokio::time::{Instant, timeout};
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum time from the acceptance of a connection to the end of its login.
 const LOGIN: Duration = Duration::from_secs(30);
+/// Maximum time for what the database has sent before it closed the connection.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Maximum size of one read, in bytes.
 const READ_BYTES: usize = 64 << 10;
 /// How often a problem is logged.
@@ -141,8 +143,29 @@ async fn pass(
         };
         taken?;
         if written.is_err() {
+            if is_for_server {
+                let _ = timeout(LAST_WORDS, pass_last(client, &mut server, relay)).await;
+            }
             return Ok(());
         }
+    }
+}
+
+/// Passes on what the database has sent before it stopped reading, such as the reason (ER_NET_PACKET_TOO_LARGE).
+async fn pass_last(
+    client: &mut UnixStream,
+    server: &mut Pin<Box<dyn Stream>>,
+    relay: &mut Relay,
+) -> io::Result<()> {
+    let (mut bytes, mut out) = (vec![0; READ_BYTES], Vec::new());
+    loop {
+        let length = server.read(&mut bytes).await?;
+        out.clear();
+        let taken = relay.take_from_server(&bytes[..length], &mut out, &mut Vec::new());
+        if length == 0 || taken.is_err() {
+            return Ok(());
+        }
+        client.write_all(&out).await?;
     }
 }
 
