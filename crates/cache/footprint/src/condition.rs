@@ -143,8 +143,12 @@ impl Condition {
                 let mut least = Match::Yes;
                 for condition in all {
                     least = least.min(condition.matches(row, operands, budget));
-                    if least == Match::No || budget.is_spent() {
+                    if least == Match::No {
                         break;
+                    }
+                    if budget.is_spent() {
+                        // The rest is not tested.
+                        return Match::Maybe;
                     }
                 }
                 least

@@ -83,3 +83,34 @@ fn statements_beyond_the_budget_count_as_touched() {
     assert!(done < 17 << 20, "{done}");
     assert!(touched > 1_000, "{touched}");
 }
+
+/// Whatever is left of a row's budget, it never makes a statement untouched that the whole budget shows to be touched.
+#[test]
+fn a_smaller_budget_untouches_nothing() {
+    let schema = schema();
+    let mut reader = StatementReader::new(schema.clone());
+    let table = schema.table_id("comment").expect("added");
+    let row = |author: &str| {
+        let text = |text: &str| SqlValue::Text(text.to_owned().into());
+        SqlRow::new(vec![text("7"), text("a lantern, and some other words"), text(author)])
+    };
+    let event = RowEvent::new(&schema, table, Some(row("Ann")), Some(row("Bob")));
+    for condition in [
+        "content LIKE '%lantern%' AND author = 'Ann'",
+        "content LIKE '%lantern%' AND id = 7 AND author <> 'Bob'",
+        "(content LIKE '%lantern%' OR content LIKE '%l_mp%') AND author LIKE 'A%'",
+        "content NOT LIKE '%lamp%' AND (author = 'Ann' OR author = 'Eve')",
+        "NOT (content LIKE '%lamp%' OR author = 'Bob')",
+        "content LIKE '%lan_ern%words' AND author IN ('Ann', 'Cid', 'Dan')",
+        "content BETWEEN 'a' AND 'b' AND author < 'B'",
+    ] {
+        let text = format!("SELECT id FROM comment WHERE {condition}");
+        let reads = reader.read(text.as_bytes(), SqlMode::default()).expect("known");
+        let mut whole = MatchBudget::of_row();
+        assert!(reads.touched_within(&event, &mut whole), "{condition}");
+        for steps in 0..whole.done() + 2 {
+            let mut budget = MatchBudget::new(steps);
+            assert!(reads.touched_within(&event, &mut budget), "{condition}: {steps} steps");
+        }
+    }
+}

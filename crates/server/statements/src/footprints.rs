@@ -271,7 +271,8 @@ impl Footprints {
         let Some(settings) = &self.settings else { return };
         let mut applying = self.applying.lock().await;
         let prefix = &settings.table_prefix;
-        let (schema, is_new, earlier) = {
+        // The index of before is dropped after the lock is released.
+        let (schema, before, earlier) = {
             let mut tables = self.tables();
             let before = tables.known.as_ref().map(|known| known.index.schema().clone());
             if before.as_deref() == Some(&schema) {
@@ -280,10 +281,9 @@ impl Footprints {
             let schema = Arc::new(schema);
             tables.generation += 1;
             tables.recent.close();
-            tables.known = None;
-            (schema, before.is_none(), tables.begin_restoration())
+            (schema, tables.known.take(), tables.begin_restoration())
         };
-        if !is_new {
+        if before.is_some() {
             pages.drop_pages(&[ChangeTarget::Everything]);
         }
         applying.filter = settings.profile.for_schema(&schema, prefix);
@@ -295,10 +295,14 @@ impl Footprints {
         let mut index = Index::new(schema);
         // No row is looked for before this returns, so none is missed for these statements.
         let held = earlier.map(|earlier| earlier.hold_in(&mut index, self.room));
-        let mut tables = self.tables();
-        tables.known = Some(KnownTables { index, options });
-        tables.hold(held.unwrap_or_default());
-        tables.recent.open(pages.number());
+        let (generation, unused) = {
+            let mut tables = self.tables();
+            tables.known = Some(KnownTables { index, options });
+            let unused = tables.hold(held.unwrap_or_default());
+            tables.recent.open(pages.number());
+            (tables.generation, unused)
+        };
+        self.release_held(generation, unused);
     }
 
     /// The dependencies of a page whose render has run these statements. `since` is the number of its

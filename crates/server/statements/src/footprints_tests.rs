@@ -392,6 +392,34 @@ fn options_that_were_not_asked_for_touch_nothing() {
     assert_eq!((of("home"), of("blogname"), of("cron")), (1, 0, 0));
 }
 
+/// A transaction of many rows, with many searches that each row is compared with.
+#[test]
+fn a_transaction_for_which_the_budget_is_too_small_changes_its_tables() {
+    let stage = Stage::new();
+    let lease = stage.store.lease();
+    for at in 0..1_500 {
+        let text = format!("SELECT id FROM news WHERE title LIKE '%lantern{at}%'");
+        stage.store(&lease, &text).expect("nothing has changed");
+    }
+    let other = "SELECT name FROM author WHERE id = 1";
+    stage.store(&lease, other).expect("nothing has changed");
+    let title = "some words of a title, ".repeat(40);
+    let rows: Vec<_> = (0..1_000)
+        .map(|id| stage.row("news", None, Some(&[&id.to_string(), &title, "1"])))
+        .collect();
+    let look = now(stage.footprints.look(rows, &mut Partners::default(), Duration::ZERO));
+    // One row more than the budget, at most.
+    assert!(look.steps < search::LOOK_STEPS + (32 << 20), "{}", look.steps);
+    assert_eq!(look.tags().count(), 1_500);
+    // A page that is made meanwhile: the rows after the last that was compared are not known to anybody.
+    let unseen = "SELECT id FROM news WHERE id = 999";
+    assert_eq!(stage.store(&lease, unseen), Err("reads-changed"));
+    let opened = stage.open(&look);
+    stage.settle(opened, look);
+    assert!(stage.has(other));
+    assert_eq!(stage.store(&stage.store.lease(), unseen), Ok(()));
+}
+
 #[test]
 fn a_page_made_while_a_row_is_gone_is_refused_although_the_row_comes_back() {
     let stage = Stage::new();

@@ -10,6 +10,7 @@
 //! the index later is not held, also if it has the same key. Not here: the file (`page-snapshot`), the pages.
 
 use super::look::RECENT_MS;
+use super::page_reads::Statements;
 use super::{Footprints, PageReads, STATEMENT_BYTES, STATEMENTS_MAX, StatementRoom, Tables};
 use footprint::{Index, Reads, ReadsLoader, StatementId};
 use std::collections::HashMap;
@@ -133,11 +134,20 @@ impl Footprints {
 
     /// Releases the statements of an earlier process that no page uses. `now` is the time as for [`Footprints::look`].
     pub fn end_restoring(&self, now: Duration) {
-        let mut tables = self.tables();
-        tables.rows_kept_until = now + Duration::from_millis(RECENT_MS);
-        if let Restoration::Held(held) = mem::take(&mut tables.restoration) {
-            tables.release(held);
+        let (generation, restoration) = {
+            let mut tables = self.tables();
+            tables.rows_kept_until = now + Duration::from_millis(RECENT_MS);
+            (tables.generation, mem::take(&mut tables.restoration))
+        };
+        if let Restoration::Held(held) = restoration {
+            self.release_held(generation, held);
         }
+    }
+
+    /// Releases held statements, a part at a time.
+    pub(super) fn release_held(&self, generation: u32, held: HeldStatements) {
+        self.released.put(Statements { generation, ids: held.into_values().collect() });
+        self.forget();
     }
 
     /// Begins to save the statements of all pages. `None` if there are none.
@@ -183,13 +193,14 @@ impl Tables {
         }
     }
 
-    /// Holds statements that are in the index now, unless restoring has ended.
-    pub(super) fn hold(&mut self, held: HeldStatements) {
+    /// Holds statements that are in the index now. Returns them if restoring has ended.
+    pub(super) fn hold(&mut self, held: HeldStatements) -> HeldStatements {
         match self.restoration {
-            Restoration::Begun => self.restoration = Restoration::Held(held),
-            Restoration::None | Restoration::Expected(_) | Restoration::Held(_) => {
-                self.release(held);
+            Restoration::Begun => {
+                self.restoration = Restoration::Held(held);
+                HeldStatements::default()
             }
+            Restoration::None | Restoration::Expected(_) | Restoration::Held(_) => held,
         }
     }
 
@@ -199,11 +210,5 @@ impl Tables {
     /// stream has caught up, and look-ups are soon after the changes again.
     pub(super) fn keeps_rows(&self, now: Duration) -> bool {
         !matches!(self.restoration, Restoration::None) || now < self.rows_kept_until
-    }
-
-    fn release(&mut self, held: HeldStatements) {
-        if let Some(known) = &mut self.known {
-            held.into_values().for_each(|id| known.index.release(id));
-        }
     }
 }

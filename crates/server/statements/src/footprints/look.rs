@@ -79,6 +79,8 @@ pub struct StatementLook {
     pub lookups: usize,
     /// The number of look-ups of rows near the changed ones.
     pub neighbours: NeighbourCounts,
+    /// The steps that the comparisons took.
+    pub steps: u64,
 }
 
 /// The look-ups of the rows near changed rows, by their result.
@@ -200,12 +202,14 @@ impl Footprints {
             && changes.len() <= CHECKED_ROWS_MAX
             && applying.recent.is_complete_after(oldest);
         self.forget();
+        // Copied without the lock, since a row may be long.
+        let held: Vec<RecentChange> = held.iter().map(RecentChange::held).collect();
         let (number, generation) = {
             let mut tables = self.tables();
             tables.looks += 1;
             let number = tables.looks;
             tables.transactions.note(transaction, number);
-            held.iter().for_each(|change| tables.recent.push(RecentChange::held(change)));
+            held.into_iter().for_each(|change| tables.recent.push(change));
             if applying.filter.held() == 0 {
                 tables.recent.settle_held_with(number);
             }
@@ -270,9 +274,9 @@ impl Footprints {
 
 impl Finding {
     fn end(self, lookups: usize) -> StatementLook {
-        let Finding { number, generation, neighbours, is_everything, .. } = self;
+        let Finding { number, generation, neighbours, is_everything, steps, .. } = self;
         let (touched, row) = self.into_touched();
         let tags = touched.into_iter().map(|id| tag(generation, id)).collect();
-        StatementLook { number, tags, is_everything, row, lookups, neighbours }
+        StatementLook { number, tags, is_everything, row, lookups, neighbours, steps }
     }
 }

@@ -49,7 +49,7 @@ impl ReleaseQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    fn put(&self, statements: Statements) {
+    pub(super) fn put(&self, statements: Statements) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(statements);
     }
 }

@@ -8,12 +8,15 @@
 //! | they are tested, within the budget of the row; what is not tested is touched | no |
 //! | the join check of those that have partners, when the partners are there ([`Finding::check`]) | no |
 //!
+//! A look has a budget as well. Once it is spent, each table with a changed row counts as changed as a whole: it is among
+//! the recent changes before its statements are copied, under one lock, so that no later row of it needs a search.
+//!
 //! Not here: the interleavings (`look`), the look-ups.
 
 use super::look::NeighbourCounts;
 use super::recent_changes::RecentChange;
 use super::{PART, Tables};
-use footprint::schema::SqlSchema;
+use footprint::schema::{SqlSchema, TableId};
 use footprint::{
     Affects, Index, MatchBudget, NearestLookup, PartnerRows, Reads, RowEvent, RowInGroup, RowText,
     SqlRow, StatementCandidate, StatementId, TableChange,
@@ -25,6 +28,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum number of statements that wait for the join check, over all rows of a look. More count as touched.
 const WAITING_MAX: usize = 100_000;
+
+/// The steps of a look: those of comparisons, and [`CANDIDATE_STEPS`] for each statement that is copied. Some 200
+/// milliseconds.
+pub(super) const LOOK_STEPS: u64 = 256 << 20;
+/// The steps for a statement that is copied, sorted and looked up.
+const CANDIDATE_STEPS: usize = 64;
+/// The steps for a row to be looked up near a changed one.
+const NEAREST_STEPS: u64 = 4_096;
 
 /// A look in progress.
 pub(super) struct Finding {
@@ -39,6 +50,10 @@ pub(super) struct Finding {
     open: Vec<OpenRow>,
     /// The number of statements that wait in them.
     waiting: usize,
+    /// The tables that count as changed as a whole.
+    whole: BTreeSet<TableId>,
+    /// The steps so far.
+    pub(super) steps: u64,
     /// The rows to be looked up near changed rows, each with the place of that row in `open`.
     nearest: Vec<(usize, NearestLookup)>,
     pub(super) neighbours: NeighbourCounts,
@@ -73,22 +88,33 @@ impl<'s> Search<'s> {
     /// Looks for the statements that changes touch.
     pub(super) fn changes(&mut self, changes: &[TableChange]) {
         for change in changes {
-            let remembered = RecentChange::new(self.finding.number, change);
             match change {
-                TableChange::Row(event) => self.row(event, remembered),
-                TableChange::Table(table) => {
-                    let mut tables = lock(self.tables);
-                    tables.recent.push(remembered);
-                    let all = tables.known.as_ref().map(|known| known.index.of_table(*table));
-                    drop(tables);
-                    self.finding.touched.extend(all.unwrap_or_default());
+                TableChange::Row(event) if self.finding.is_spent() => self.table(event.table),
+                TableChange::Row(event) => {
+                    self.row(event, RecentChange::new(self.finding.number, change));
                 }
+                TableChange::Table(table) => self.table(*table),
                 TableChange::Everything => {
+                    let remembered = RecentChange::new(self.finding.number, change);
                     lock(self.tables).recent.push(remembered);
                     self.finding.is_everything |= self.known.is_some();
                 }
             }
         }
+    }
+
+    /// Every row of a table may have changed.
+    fn table(&mut self, table: TableId) {
+        if !self.finding.whole.insert(table) {
+            return;
+        }
+        let remembered = RecentChange::new(self.finding.number, &TableChange::Table(table));
+        let all = {
+            let mut tables = lock(self.tables);
+            tables.recent.push(remembered);
+            tables.known.as_ref().map(|known| known.index.of_table(table))
+        };
+        self.finding.touched.extend(all.unwrap_or_default());
     }
 
     fn row(&mut self, event: &RowEvent<'static>, remembered: RecentChange) {
@@ -124,6 +150,9 @@ impl<'s> Search<'s> {
         lookup: &NearestLookup,
         rows: Option<&[SqlRow<'_>]>,
     ) {
+        if self.finding.is_spent() {
+            return self.table(self.finding.open[place].event.table);
+        }
         let within = {
             let tables = lock(self.tables);
             tables.known.as_ref().map(|known| known.index.within(lookup, rows))
@@ -145,6 +174,8 @@ impl<'s> Search<'s> {
     /// Tests candidates, a part at a time.
     fn test(&mut self, row: &mut OpenRow, place: usize, mut candidates: Vec<StatementId>) {
         let Some((schema, _)) = self.known.clone() else { return };
+        self.finding.steps += (candidates.len() * CANDIDATE_STEPS) as u64;
+        let done = row.budget.done();
         candidates.retain(|id| !self.finding.touched.contains(id));
         while !candidates.is_empty() {
             let part = candidates.split_off(candidates.len().saturating_sub(PART));
@@ -170,7 +201,9 @@ impl<'s> Search<'s> {
                                     let tables = lock(self.tables);
                                     let known = tables.known.as_ref();
                                     let members = known.map(|known| known.index.members(&group));
-                                    candidates.extend(members.unwrap_or_default());
+                                    let members = members.unwrap_or_default();
+                                    self.finding.steps += (members.len() * CANDIDATE_STEPS) as u64;
+                                    candidates.extend(members);
                                 }
                                 RowInGroup::Nearest(lookup) => self.add_nearest(place, lookup),
                             }
@@ -179,6 +212,7 @@ impl<'s> Search<'s> {
                 }
             }
         }
+        self.finding.steps += row.budget.done() - done;
     }
 
     /// Adds a look-up, unless the row before the change has the same.
@@ -187,6 +221,7 @@ impl<'s> Search<'s> {
             let tables = lock(self.tables);
             tables.known.as_ref().is_some_and(|known| known.index.has_bounds(&lookup))
         };
+        self.finding.steps += NEAREST_STEPS;
         let nearest = &mut self.finding.nearest;
         let is_same = nearest.last().is_some_and(|last| *last == (place, lookup.clone()));
         if has_bounds && !is_same {
@@ -205,10 +240,16 @@ impl Finding {
             row: None,
             open: Vec::new(),
             waiting: 0,
+            whole: BTreeSet::new(),
+            steps: 0,
             nearest: Vec::new(),
             neighbours: NeighbourCounts::default(),
             is_everything: false,
         }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.steps >= LOOK_STEPS
     }
 
     /// The look-ups near changed rows, which are made once.
