@@ -9,7 +9,7 @@
 
 pub use config::accounts::{Account, of};
 
-use config::{AccessLogTo, Address, Config};
+use config::{AccessLogTo, Address, Config, OriginConfig};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{DumpableBehavior, getegid, geteuid, getuid, set_dumpable_behavior};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};
@@ -82,10 +82,21 @@ pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
             protect_memory();
             let Account { name, uid, gid, .. } = account;
             tracing::info!(event = "privileges-dropped", user = name, uid, gid);
+            if has_own_php(config) {
+                let remedy = "run php-fpm as another user (pagewell-php.service), and name its socket in php.at";
+                tracing::warn!(event = "php-shares-user", user = name, remedy);
+            }
             look(account, config)?;
         }
     }
     Ok(())
+}
+
+/// Whether Pagewell starts the php-fpm of a site itself. No process of root remains that could start it as another user,
+/// after its death or for the process that takes over (docs/decisions/operation.md).
+fn has_own_php(config: &Config) -> bool {
+    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    all.into_iter().any(|site| matches!(site.site.origin, OriginConfig::OwnPhp(_)))
 }
 
 /// Keeps other processes of this user, such as PHP scripts, from reading and tracing this one, and the system

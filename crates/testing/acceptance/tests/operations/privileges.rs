@@ -77,7 +77,9 @@ fn every_thread_and_php_run_as_the_unprivileged_user() {
         let all = of_threads(pagewell.pid(), line);
         assert!(all.iter().all(|value| value.bytes().all(|digit| digit == b'0')), "{all:?}");
     }
-    assert!(pagewell.log().contains("privileges-dropped"), "{}", pagewell.log());
+    for event in ["privileges-dropped", "php-shares-user"] {
+        assert!(pagewell.log().contains(event), "{}", pagewell.log());
+    }
     // Files created by root now belong to the user, so that the process can continue to use them.
     let owner = |path: &Path| fs::metadata(path).expect("it is there").uid();
     assert_eq!((owner(&snapshots), owner(&log)), (uid, uid));
