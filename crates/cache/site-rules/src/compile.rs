@@ -3,15 +3,17 @@
 //! and a valid alternative. Nothing is read from files here.
 
 use crate::agent::Agent;
+use crate::condition::NamedCondition;
 use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
+use crate::ignored::IgnoredFields;
 use crate::mark::Secret;
 use crate::raw::{self, Status, Statuses, Store, Words};
-use crate::revise::IgnoredFields;
-use crate::rule::{Conditions, NamedCondition, Policies, ResponseConditions, Rule, StatusRange};
+use crate::rule::{Conditions, Policies, ResponseConditions, Rule, StatusRange};
+use crate::rules::SiteRules;
 use http_cache::{Failure, FailureSet, Policy};
 use std::fmt;
 
@@ -19,29 +21,6 @@ use std::fmt;
 const RULES_MAX: usize = 500;
 /// The statuses that may get a lifetime: those of `Policy::default_lifetime_ms`.
 const STORE_STATUSES: &[u16] = &[200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410, 414];
-
-/// All that a site chooses about its pages.
-#[derive(Clone, Debug)]
-pub struct SiteRules {
-    pub(crate) base: Policy,
-    pub(crate) rules: Vec<Rule>,
-    pub(crate) lists: CookieLists,
-    pub(crate) form: KeyForm,
-    pub(crate) secret: Secret,
-    /// The longest `after_write` of all rules in milliseconds, if any rule has one.
-    pub(crate) after_write: Option<u64>,
-    /// Whether a rule sets `server_timing`.
-    pub(crate) times: bool,
-    /// Whether a rule has conditions on responses.
-    pub(crate) responsive: bool,
-    watches_load: bool,
-    /// The number of the last rule, if it sets nothing.
-    last_sets_nothing: Option<usize>,
-    /// The names of the request fields in the key, in lower case.
-    pub(crate) key_fields: Vec<Box<str>>,
-    /// The request fields that the site vouches for: forwarded, and neither in the key nor in a variant.
-    pub(crate) harmless_fields: Names,
-}
 
 /// A message for the operator that describes an error in a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,45 +97,6 @@ impl SiteRules {
             form,
             last_sets_nothing,
         })
-    }
-
-    /// The URL normalisation of the site.
-    pub fn form(&self) -> &KeyForm {
-        &self.form
-    }
-
-    /// Whether a request without cookies may get different plans, or has more in its key than its URL.
-    pub fn has_rules(&self) -> bool {
-        !self.rules.is_empty() || !self.key_fields.is_empty()
-    }
-
-    /// A warning about rules that no request reaches, because an earlier rule matches every request.
-    pub fn never_reached(&self) -> Option<String> {
-        let fits_all = |rule: &Rule| rule.conditions.are_none() && rule.response.is_none();
-        let first = self.rules.iter().position(fits_all)? + 1;
-        let after = first + 1;
-        let which = match self.rules.len() {
-            last if last == first => return None,
-            last if last == after => format!("rule {after} is"),
-            last => format!("rules {after} to {last} are"),
-        };
-        Some(format!(
-            "{which} never reached: rule {first} has no conditions, so that it fits every request, and the first rule that fits counts"
-        ))
-    }
-
-    /// A warning about the last rule if it has no effect: it sets nothing, and no rule follows from which
-    /// it could keep requests.
-    pub fn without_effect(&self) -> Option<String> {
-        let last = self.last_sets_nothing?;
-        Some(format!(
-            "rule {last} has no effect: it sets nothing, and there is no rule after it that it could keep requests from"
-        ))
-    }
-
-    /// Whether a rule depends on the load. Only then need the caller determine it.
-    pub fn watches_load(&self) -> bool {
-        self.watches_load
     }
 }
 

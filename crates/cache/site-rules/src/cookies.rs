@@ -12,10 +12,9 @@
 //! strictest kind of them. Invariant: the classification of a cookie with a plain or short name allocates
 //! nothing.
 
+use crate::condition::NamedCondition;
 use crate::glob::{Case, Glob, Star};
-use crate::known::{SCRIPT_COOKIES, SESSION_COOKIES, names_of};
-use crate::owner::LITESPEED_OWNERS;
-use crate::rule::NamedCondition;
+use crate::known::{LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, names_of};
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;

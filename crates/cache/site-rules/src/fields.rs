@@ -18,8 +18,8 @@
 //! Names are in lower case, except for [`reason_to_bypass`], which every hit calls and which accepts any
 //! case.
 
-use crate::compile::SiteRules;
 use crate::plan::{BypassBecause, Plan};
+use crate::rules::SiteRules;
 use http_cache::Fields;
 
 /// The maximum number of fields in the key.

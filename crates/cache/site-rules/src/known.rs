@@ -511,6 +511,18 @@ pub const TRACKING: &[&str] = &[
     "ref_url",
 ];
 
+/// The session cookies of applications that have a LiteSpeed plugin.
+pub const LITESPEED_OWNERS: [&str; 8] = [
+    "PHPSESSID",
+    "wordpress_logged_in_*",
+    "wp_woocommerce_session_*",
+    "PrestaShop-*",
+    "SESS*",
+    "SSESS*",
+    "xf_session",
+    "frontend",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

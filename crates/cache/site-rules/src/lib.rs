@@ -11,36 +11,48 @@
 
 mod agent;
 mod compile;
+mod condition;
 mod cookies;
+mod declared;
 mod duration;
 mod fields;
 mod form;
 mod glob;
+mod ignored;
 mod known;
 mod language;
 mod mark;
 mod owner;
 mod personal;
 mod plan;
+mod planned;
 pub mod raw;
 mod revise;
 mod role;
 mod rule;
+mod rules;
 mod view;
 
 pub use agent::{Agent, is_of_desktops};
-pub use compile::{RuleError, SiteRules, Surroundings};
+pub use compile::{RuleError, Surroundings};
 pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
+pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
-pub use known::{KnownCookies, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of};
+pub use ignored::IgnoredFields;
+pub use known::{
+    KnownCookies, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of,
+};
 pub use mark::Secret;
 pub use owner::{
-    LITESPEED_OWNERS, NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART,
-    OWNER_VALUE_BYTES_MIN, Owner, OwnerCookies,
+    NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART, OWNER_VALUE_BYTES_MIN, Owner,
+    OwnerCookies,
 };
-pub use plan::{BypassBecause, Handling, Load, Plan, Ruling, key_without_vary};
-pub use revise::{IgnoredFields, Refusal, Revision, is_marked_as_shared};
+pub use plan::{BypassBecause, Handling, Plan, Ruling, key_without_vary};
+pub use planned::PlannedFields;
+pub use revise::{Refusal, Revision};
 pub use role::{NoRole, RoleCookies};
-pub use view::{Peer, PlannedFields, RequestView};
+pub use rule::Load;
+pub use rules::SiteRules;
+pub use view::{Peer, RequestView};

@@ -14,9 +14,9 @@
 //! finds the copy. The key contains [`OWNER_PART`], which no key of a shared copy contains: their parts
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
-use crate::compile::SiteRules;
 use crate::cookies::{CookieKind, cookie_glob, pairs};
 use crate::glob::Glob;
+use crate::rules::SiteRules;
 use http_cache::{CookieName, Fields};
 
 /// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
@@ -28,18 +28,6 @@ pub const OWNER_KEY_BYTES_MAX: usize = 4 << 10;
 pub const OWNER_COOKIES_MAX: usize = 4;
 /// The beginning of a part of the key that only private copies have.
 pub const OWNER_PART: &[u8] = b"\nowner ";
-
-/// The session cookies of applications that have a LiteSpeed plugin.
-pub const LITESPEED_OWNERS: [&str; 8] = [
-    "PHPSESSID",
-    "wordpress_logged_in_*",
-    "wp_woocommerce_session_*",
-    "PrestaShop-*",
-    "SESS*",
-    "SSESS*",
-    "xf_session",
-    "frontend",
-];
 
 /// The names of the cookies that identify an owner.
 #[derive(Clone, Debug)]

@@ -14,24 +14,15 @@
 //! here allocates for a site without rules. A plan is small and copied; it contains indices into the rules.
 
 use crate::agent::Agent;
-use crate::compile::SiteRules;
 use crate::cookies::{
     AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, Pair, UnknownCookies, pairs,
 };
 use crate::language;
-use crate::rule::Rule;
+use crate::rule::{Load, Rule};
+use crate::rules::SiteRules;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
-
-/// The load of the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Load {
-    /// Normal.
-    Normal,
-    /// Requests wait for one of the limited concurrent origin requests.
-    Saturated,
-}
 
 /// The handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,7 +317,7 @@ impl SiteRules {
     /// Whether a stored page may answer the request. A page with a lifetime from a rule or a heuristic must
     /// not answer a client that the application may know individually.
     pub fn may_use(&self, plan: &Plan, stored: &StoredFacts) -> bool {
-        !self.has_strangers(plan) || crate::revise::is_declared(stored)
+        !self.has_strangers(plan) || crate::declared::is_declared(stored)
     }
 
     /// Whether unknown cookies are forwarded. The response is then specific to the client, unless the

@@ -4,15 +4,18 @@
 //! Invariants: a redirect to the page itself is never stored, because every client would be caught in a
 //! loop. The response to a request with an unknown cookie is stored only if its `Vary` names all cookies.
 
-use crate::compile::SiteRules;
 use crate::cookies::{CookieKind, pairs};
-use crate::plan::{Load, Plan};
+use crate::declared::is_marked_as_shared;
+use crate::ignored::IgnoredFields;
+use crate::plan::Plan;
+use crate::rule::Load;
+use crate::rules::SiteRules;
 use crate::view::RequestView;
-use http::header::{CACHE_CONTROL, COOKIE, EXPIRES, LOCATION, PRAGMA, SET_COOKIE};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::header::{COOKIE, LOCATION, SET_COOKIE};
+use http::{HeaderMap, StatusCode};
 use http_cache::litespeed::LSC_COOKIE;
 use http_cache::variants::NominatedFields;
-use http_cache::{CookieName, FieldUse, Fields, LifetimeSource, Policy, Reference, StoredFacts};
+use http_cache::{CookieName, FieldUse, Fields, Policy, Reference, StoredFacts};
 
 /// The decision on a response.
 #[derive(Clone, Copy, Debug)]
@@ -50,47 +53,6 @@ impl Refusal {
             Refusal::VaryCookieSet => "vary-cookie-set",
             Refusal::SessionForAll => "session-for-all",
         }
-    }
-}
-
-/// The response fields that a rule ignores.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IgnoredFields {
-    pub(crate) cache_control: bool,
-    pub(crate) expires: bool,
-    pub(crate) set_cookie: bool,
-}
-
-impl IgnoredFields {
-    /// Whether no fields are ignored.
-    pub fn is_empty(self) -> bool {
-        self == IgnoredFields::default()
-    }
-
-    /// Removes the ignored fields, so that they have no effect on storing.
-    pub fn strip(self, headers: &mut HeaderMap) {
-        for name in self.for_clients() {
-            headers.remove(name);
-        }
-        if self.set_cookie {
-            headers.remove(SET_COOKIE);
-        }
-    }
-
-    /// Restores the ignored fields that clients receive: the application's directives for browsers still
-    /// apply. A cookie is not restored, because it is for one client.
-    pub fn restore(self, from: &HeaderMap, to: &mut HeaderMap) {
-        for name in self.for_clients() {
-            to.remove(&name);
-            for value in from.get_all(&name) {
-                to.append(name.clone(), value.clone());
-            }
-        }
-    }
-
-    fn for_clients(self) -> impl Iterator<Item = HeaderName> {
-        let cache_control = self.cache_control.then_some([CACHE_CONTROL, PRAGMA]);
-        cache_control.into_iter().flatten().chain(self.expires.then_some(EXPIRES))
     }
 }
 
@@ -211,36 +173,4 @@ impl SiteRules {
             && found.host.as_deref().is_none_or(is_own)
             && self.form.normal(&found.page).page == self.form.normal(view.path_and_query).page
     }
-}
-
-/// Whether the response is selected by all cookies. Cookies named one by one (`X-LiteSpeed-Vary`) say nothing
-/// about the others.
-fn varies_by_cookies(stored: &StoredFacts) -> bool {
-    stored.nominated().names().any(|name| *name == COOKIE)
-}
-
-/// Whether the application marks the response as the same for everybody, or as selected by all cookies. A page
-/// that it marks so can be rendered for everybody, without what only one client has sent.
-pub fn is_marked_as_shared(stored: &StoredFacts) -> bool {
-    let directives = stored.directives;
-    let source = stored.lifetime_source;
-    directives.public()
-        || directives.has_s_maxage()
-        || matches!(
-            source,
-            LifetimeSource::Targeted
-                | LifetimeSource::LiteSpeed
-                | LifetimeSource::SurrogateControl
-                | LifetimeSource::XAccelExpires
-        )
-        || stored.tags().iter().next().is_some()
-        || varies_by_cookies(stored)
-}
-
-/// Whether the application declares a lifetime, marks the response as shared, or varies by all cookies.
-pub(crate) fn is_declared(stored: &StoredFacts) -> bool {
-    !matches!(
-        stored.lifetime_source,
-        LifetimeSource::Rule | LifetimeSource::Reads | LifetimeSource::Heuristic
-    ) || is_marked_as_shared(stored)
 }

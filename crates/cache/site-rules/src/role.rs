@@ -13,11 +13,11 @@
 //! with one of them is never answered from the pages of others. Not here: who is confirmed as a visitor
 //! of the role, and storing (`exchange::signed_in`).
 
-use crate::compile::SiteRules;
 use crate::cookies::{COOKIES_REPORTED_MAX, CookieKind, UnknownCookies, pairs};
 use crate::owner::{OWNER_KEY_BYTES_MAX, OWNER_PART};
 use crate::plan::{BypassBecause, Handling, Plan};
 use crate::rule::Rule;
+use crate::rules::SiteRules;
 use http_cache::variants::NominatedFields;
 use http_cache::{CookieName, Fields};
 

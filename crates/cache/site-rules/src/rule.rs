@@ -6,13 +6,22 @@
 //! to clients that match it.
 
 use crate::agent::Agent;
-use crate::cookies::{Names, pairs};
+use crate::condition::NamedCondition;
+use crate::cookies::Names;
 use crate::glob::{Glob, Globs};
-use crate::plan::Load;
-use crate::revise::IgnoredFields;
+use crate::ignored::IgnoredFields;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
-use http_cache::{CookieName, Fields, Policy};
+use http_cache::{CookieName, Policy};
+
+/// The load of the origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Normal.
+    Normal,
+    /// Requests wait for one of the limited concurrent origin requests.
+    Saturated,
+}
 
 /// A compiled rule.
 #[derive(Clone, Debug)]
@@ -139,55 +148,5 @@ pub(crate) struct StatusRange {
 impl StatusRange {
     fn has(self, code: u16) -> bool {
         (self.first..=self.last).contains(&code)
-    }
-}
-
-/// A parameter, cookie or header line by name, optionally with a value.
-#[derive(Clone, Debug)]
-pub(crate) struct NamedCondition {
-    pub(crate) name: Glob,
-    pub(crate) value: Option<Glob>,
-    /// Written with `!`: it must be absent.
-    pub(crate) absent: bool,
-}
-
-impl NamedCondition {
-    /// Whether at least one of the required ones is present, and none of the forbidden ones.
-    fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
-        let mut wanted = all.iter().filter(|named| !named.absent).peekable();
-        (wanted.peek().is_none() || wanted.any(&is_there))
-            && !all.iter().any(|named| named.absent && is_there(named))
-    }
-
-    fn fits(&self, name: &[u8], value: &[u8]) -> bool {
-        self.name.fits(name) && self.value.as_ref().is_none_or(|glob| glob.fits(value))
-    }
-
-    fn fits_query(&self, query: Option<&str>) -> bool {
-        query.is_some_and(|query| {
-            query.split('&').any(|parameter| {
-                let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-                self.fits(name.as_bytes(), value.as_bytes())
-            })
-        })
-    }
-
-    fn fits_cookie(&self, fields: &dyn Fields) -> bool {
-        let mut found = false;
-        fields.values("cookie", &mut |line| {
-            // By the written name: a cookie with another spelling of the name makes the request bypass the
-            // cache.
-            found |= pairs(line).any(|pair| self.fits(pair.name.whole(), pair.value));
-        });
-        found
-    }
-
-    fn fits_header(&self, fields: &dyn Fields) -> bool {
-        let mut found = false;
-        // The name of a header line has no wildcards.
-        fields.values(self.name.as_str(), &mut |value| {
-            found |= self.value.as_ref().is_none_or(|glob| glob.fits(value.trim_ascii()));
-        });
-        found
     }
 }
