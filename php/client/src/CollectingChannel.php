@@ -38,7 +38,7 @@ final class CollectingChannel implements ResponseChannel
         private readonly string $capability,
         private readonly Credentials $credentials,
     ) {
-        $this->response = new Response($method, credentials: $credentials);
+        $this->response = new Response($method, credentials: $credentials, isFronted: PhpChannel::isFronted());
     }
 
     /**
@@ -80,7 +80,7 @@ final class CollectingChannel implements ResponseChannel
             RequestScope::current()->flushOrLog();
             return InvalidationHeader::isSaid($this->changes(), new Response(lines: $lines)) ? [] : $this->changes();
         }
-        $this->response = new Response($this->method, $status, $lines, $session, credentials: $this->credentials);
+        $this->response = new Response($this->method, $status, $lines, $session, credentials: $this->credentials, isFronted: PhpChannel::isFronted());
         if ($this->then !== null) {
             ($this->then)();
         }

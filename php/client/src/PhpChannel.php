@@ -42,6 +42,12 @@ final class PhpChannel implements ResponseChannel
         return Credentials::of((string) ($_SERVER['HTTP_COOKIE'] ?? ''), $_COOKIE, $_SERVER, isset($fields['authorization']));
     }
 
+    /** Whether Pagewell is in front of the request that PHP itself serves. In a worker it may be. */
+    public static function isFronted(): bool
+    {
+        return (new self())->method() === null || Front::isInFront();
+    }
+
     public function method(): ?string
     {
         $method = $_SERVER['REQUEST_METHOD'] ?? null;
@@ -68,6 +74,7 @@ final class PhpChannel implements ResponseChannel
             session: $this->sessionWasOpen(),
             failed: $this->hasFailed(),
             credentials: self::credentials(),
+            isFronted: self::isFronted(),
         );
     }
 

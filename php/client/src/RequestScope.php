@@ -184,7 +184,8 @@ final class RequestScope
     /** Returns the reason why the page would not be offered for caching now; null if it would be. */
     public function refusal(): ?Refusal
     {
-        return $this->declaration->refusal($this->channel->response());
+        $response = $this->channel->response();
+        return $this->declaration->refusal($response) ?? $this->declaration->refusalOfTags($response);
     }
 
     /** @return list<string> the tags that the page has declared so far: for a footer or a debug bar */

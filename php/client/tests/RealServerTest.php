@@ -65,6 +65,20 @@ final class RealServerTest extends TestCase
         self::assertSame(['"news:4", "news:*"'], $this->ask('HEAD', '/declared')[0]['cache-groups']);
     }
 
+    /** By default nginx answers 502 to more than 4 KB of fields. */
+    public function testLongListsGoOnlyToPagewell(): void
+    {
+        [$fields, $body] = $this->ask('GET', '/many');
+        self::assertSame('many', $body);
+        self::assertSame(['not-in-front'], $fields['x-pagewell-refusal']);
+        self::assertArrayNotHasKey('cache-groups', $fields);
+        self::assertArrayNotHasKey('pagewell-cache-control', $fields);
+        self::assertSame(['*'], $this->ask('POST', '/change-many')[0]['cache-group-invalidation']);
+        $via = "Via: 1.1 pagewell\r\n";
+        self::assertStringContainsString('"news:500"', implode($this->ask('GET', '/many', $via)[0]['cache-groups']));
+        self::assertStringContainsString('news:150"', implode($this->ask('POST', '/change-many', $via)[0]['cache-group-invalidation']));
+    }
+
     public function testARedirectWithoutContentIsDeclared(): void
     {
         self::assertSame(['"news:4", "news:*"'], $this->ask('GET', '/declared-without-content')[0]['cache-groups']);
@@ -144,7 +158,7 @@ final class RealServerTest extends TestCase
     #[DataProvider('ends')]
     public function testThousandsOfChangesAreSaidHoweverTheScriptEnds(string $end): void
     {
-        $value = implode(', ', $this->ask('POST', '/change-much?end=' . rawurlencode($end))[0]['cache-group-invalidation']);
+        $value = implode(', ', $this->ask('POST', '/change-much?end=' . rawurlencode($end), "Via: 1.1 pagewell\r\n")[0]['cache-group-invalidation']);
         for ($id = 1; $id <= 2000; $id++) {
             self::assertStringContainsString('"kind' . $id % 50 . ":$id\"", $value);
         }
@@ -184,10 +198,10 @@ final class RealServerTest extends TestCase
     }
 
     /** @return array{array<string, list<string>>, string} fields by lower-case name, and the body */
-    private function ask(string $method, string $path): array
+    private function ask(string $method, string $path, string $header = ''): array
     {
         $options = stream_context_create(['http' => [
-            'method' => $method, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 10, 'content' => '',
+            'method' => $method, 'header' => $header, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 10, 'content' => '',
         ]]);
         $body = file_get_contents(self::$address . $path, false, $options);
         self::assertIsString($body);

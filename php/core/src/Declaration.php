@@ -36,6 +36,9 @@ final class Declaration
     /** Maximum size of all tags of a page, in bytes as sent. */
     public const TAG_BYTES_MAX = 64 * 1024;
 
+    /** The same where Pagewell is not in front: by default nginx accepts 4 KB of fields from PHP, and answers 502 beyond that. */
+    public const TAG_BYTES_ELSEWHERE = 2048;
+
     /** @var array<string, true> tags, in the order of first use */
     private array $tags = [];
 
@@ -164,6 +167,12 @@ final class Declaration
         };
     }
 
+    /** Returns the reason why the response of this page has no tags, though it may be stored; null if it has them. */
+    public function refusalOfTags(Response $response): ?Refusal
+    {
+        return !$response->isFronted && $this->bytes() > self::TAG_BYTES_ELSEWHERE ? Refusal::NotInFront : null;
+    }
+
     /**
      * Returns the lines to add to this response. Fields that the application has set are not
      * changed.
@@ -177,7 +186,7 @@ final class Declaration
      */
     public function lines(Response $response): array
     {
-        $refusal = $this->refusal($response);
+        $refusal = $this->refusal($response) ?? $this->refusalOfTags($response);
         return $refusal === null ? $this->offering($response) : $this->refusing($refusal, $response);
     }
 
@@ -188,7 +197,7 @@ final class Declaration
      */
     public function explainedLines(Response $response, Refusal ...$silent): array
     {
-        $refusal = $this->refusal($response);
+        $refusal = $this->refusal($response) ?? $this->refusalOfTags($response);
         $lines = $refusal === null ? $this->offering($response) : $this->refusing($refusal, $response);
         return match (true) {
             $refusal === null, $refusal === Refusal::CacheControl, in_array($refusal, $silent, true), !in_array($response->method, ['GET', 'HEAD'], true),

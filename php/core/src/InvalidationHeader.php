@@ -7,6 +7,8 @@
  *     more than TOGETHER             new tags get lines of their own; each TOGETHER-th time, and
  *                                    whenever tags were merged, all lines are rewritten
  *     the header section is sent     all lines are rewritten
+ *     more than 2 KB, and Pagewell   one line for every page: a server in between may refuse more,
+ *     is not in front                and none of these lines reaches Pagewell if it is nowhere
  *
  * So a response is complete at any time, however its script ends, and the cost of thousands of
  * changes does not grow with the square of their number.
@@ -45,6 +47,10 @@ final class InvalidationHeader
     {
         [$bytes, $widenings] = [$this->changes->bytes(), $this->changes->widenings()];
         $this->changes->add($more);
+        if ($this->isTooLong()) {
+            $this->write();
+            return;
+        }
         $narrow = $this->changes->widenings() === $widenings;
         $many = $this->changes->count() > self::TOGETHER;
         if ($narrow && $many && $this->changes->bytes() === $bytes) {
@@ -66,8 +72,13 @@ final class InvalidationHeader
         if ($lines !== []) {
             $this->single = 0;
             $this->written = array_fill_keys($this->changes->tags(), true);
-            $this->channel->set($lines, replace: self::FIELD);
+            $this->channel->set($this->isTooLong() ? [self::FIELD . ': *'] : $lines, replace: self::FIELD);
         }
+    }
+
+    private function isTooLong(): bool
+    {
+        return $this->changes->bytes() > Declaration::TAG_BYTES_ELSEWHERE && !$this->channel->response()->isFronted;
     }
 
     /**

@@ -21,6 +21,7 @@ final class Response
      * @param bool         $session a session was open while the page was rendered
      * @param bool         $failed  PHP ended with a fatal error
      * @param Credentials  $credentials the parts of the request that may identify its visitor
+     * @param bool         $isFronted whether Pagewell is in front of the request, or may be
      */
     public function __construct(
         public readonly string $method = 'GET',
@@ -29,6 +30,7 @@ final class Response
         public readonly bool $session = false,
         public readonly bool $failed = false,
         public readonly Credentials $credentials = new Credentials(),
+        public readonly bool $isFronted = true,
     ) {
     }
 

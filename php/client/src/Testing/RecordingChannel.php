@@ -38,6 +38,7 @@ final class RecordingChannel implements ResponseChannel
      * @param RecordingClient $client records the calls of the control interface
      * @param string      $capability Surrogate-Capability of the request
      * @param Credentials $credentials cookies and Authorization of the request
+     * @param bool        $isFronted whether Pagewell is in front
      */
     public function __construct(
         private readonly ?string $method = 'GET',
@@ -46,6 +47,7 @@ final class RecordingChannel implements ResponseChannel
         public readonly RecordingClient $client = new RecordingClient(),
         private readonly string $capability = '',
         private readonly Credentials $credentials = new Credentials(),
+        private readonly bool $isFronted = true,
     ) {
     }
 
@@ -100,7 +102,7 @@ final class RecordingChannel implements ResponseChannel
 
     public function response(): Response
     {
-        return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session, credentials: $this->credentials);
+        return new Response($this->method ?? 'GET', $this->status, $this->lines, $this->session, credentials: $this->credentials, isFronted: $this->isFronted);
     }
 
     public function beforeSending(callable $then): void

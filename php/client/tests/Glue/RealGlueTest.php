@@ -11,6 +11,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Invalidation;
 use Pagewell\SocketClient;
+use Pagewell\Tests\Support\PlainServer;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
@@ -54,6 +55,21 @@ final class RealGlueTest extends TestCase
             self::assertTrue(self::$pagewell->hits("/$script/news/5"));
             $first = $next;
         }
+    }
+
+    /** @dataProvider frameworks */
+    #[DataProvider('frameworks')]
+    public function testLongListsGoOnlyToPagewell(string $script, string $autoload): void
+    {
+        if (stream_resolve_include_path($autoload) === false) {
+            self::markTestSkipped("$autoload is not installed");
+        }
+        $ask = static fn (string ...$lines): array => PlainServer::ask(__DIR__ . '/../behind', [], 'GET', "/$script/news/4?many", ...$lines);
+        [$content, $fields] = $ask();
+        self::assertSame(16, strlen($content));
+        self::assertSame(['not-in-front'], $fields['x-pagewell-refusal'] ?? []);
+        self::assertArrayNotHasKey('cache-groups', $fields);
+        self::assertStringContainsString('"news:500"', implode($ask('Via: 1.1 pagewell')[1]['cache-groups']));
     }
 
     /** The number of a change that is made now, and drops nothing. */

@@ -27,6 +27,9 @@ class Page
         if ($request->query->has('write')) {
             Pagewell\changed('news', $id);
         }
+        if ($request->query->has('many')) {
+            Pagewell\uses('news', ...range(1, 500));
+        }
         return bin2hex(random_bytes(8));
     }
 }

@@ -24,6 +24,9 @@ final class Page
         if ($request->query->has('write')) {
             Pagewell\changed('news', $id);
         }
+        if ($request->query->has('many')) {
+            Pagewell\uses('news', ...range(1, 500));
+        }
         return new Response(bin2hex(random_bytes(8)));
     }
 }

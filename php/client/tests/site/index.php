@@ -19,6 +19,15 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         uses('news', 4);
         echo 'declared';
         break;
+    case '/many':
+        uses('news', ...range(1, 500));
+        echo 'many';
+        break;
+    case '/change-many':
+        foreach (range(1, 150) as $id) {
+            changed('a-kind-of-news', $id);
+        }
+        break;
     case '/declared-without-content':
         uses('news', 4);
         header('Location: /declared');

@@ -113,7 +113,7 @@ enum Refusal: string
     /** A route of the REST API whose dependencies are unknown, or a response of it other than 200. */
     case RestRoute = 'rest-route';
 
-    /** The request did not come through Pagewell, so the response has no tags. */
+    /** The request did not come through Pagewell, so the response has no tags; those of the library only above 2 KB. */
     case NotInFront = 'not-in-front';
 
     /** A function that collects dependencies failed; the log has the error. */
