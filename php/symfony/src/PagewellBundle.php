@@ -15,6 +15,8 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\Configuration;
+use Symfony\Component\DependencyInjection\Compiler\PassConfig;
+use Symfony\Component\DependencyInjection\ContainerBuilder;
 use Symfony\Component\DependencyInjection\Extension\ExtensionInterface;
 use Symfony\Component\HttpKernel\Bundle\Bundle;
 
@@ -26,6 +28,12 @@ final class PagewellBundle extends Bundle
     {
         $settings = isset($this->container) && $this->container->hasParameter(PagewellExtension::SETTINGS) ? $this->container->getParameter(PagewellExtension::SETTINGS) : [];
         Configuration::ofFramework('config/packages/pagewell.yaml', is_array($settings) ? $settings : []);
+    }
+
+    /** After the pass by which Symfony's profiler records calls itself. */
+    public function build(ContainerBuilder $container): void
+    {
+        $container->addCompilerPass(new CachePools(), PassConfig::TYPE_BEFORE_REMOVING, -64);
     }
 
     /** The directory with `templates`. */

@@ -155,6 +155,47 @@ final class CaptureGlueTest extends TestCase
         self::assertStringContainsString('did not pass', self::laravel('DB::select("select 1"); (new mysqli(null, posix_getpwuid(posix_geteuid())["name"], "", "paper", 0, config("database.connections.mysql.unix_socket")))->query("select 1");')[0]);
     }
 
+    /** Pools of code, and values that are missing, hide nothing. */
+    public function testAValueOfACachePoolOfSymfonyIsNoticed(): void
+    {
+        self::required('Symfony/Bundle/FrameworkBundle/autoload.php');
+        $ask = static fn (string $code, bool $isDebug): string => self::doctrine(<<<PHP
+            \$db->fetchAllAssociative('SELECT * FROM news');
+            foreach (['Bundle/FrameworkBundle', 'Component/HttpKernel', 'Component/Cache'] as \$part) { require_once "Symfony/\$part/autoload.php"; }
+            final class Site extends Symfony\Component\HttpKernel\Kernel {
+                public static string \$directory;
+                public function registerBundles(): iterable { return [new Symfony\Bundle\FrameworkBundle\FrameworkBundle(), new Pagewell\Symfony\PagewellBundle()]; }
+                public function getProjectDir(): string { return self::\$directory; }
+                public function registerContainerConfiguration(Symfony\Component\Config\Loader\LoaderInterface \$loader): void {
+                    \$loader->load(function (Symfony\Component\DependencyInjection\ContainerBuilder \$container): void {
+                        \$container->loadFromExtension('framework', ['secret' => 's', 'http_method_override' => false, 'cache' => ['pools' => [
+                            'pool.code' => ['adapter' => 'cache.system', 'public' => true], 'pool.array' => ['adapter' => 'cache.adapter.array', 'public' => true],
+                            'pool.tags' => ['adapter' => 'cache.app', 'tags' => true, 'public' => true],
+                        ]]]);
+                        \$container->register('logger', Psr\Log\NullLogger::class);
+                    });
+                }
+            }
+            mkdir(Site::\$directory = sys_get_temp_dir() . '/pagewell-pools-' . bin2hex(random_bytes(6)));
+            \$kernel = new Site('prod', '$isDebug' === '1');
+            \$kernel->boot();
+            \$pool = fn (string \$name) => \$kernel->getContainer()->get(\$name);
+            \$made = fn (): string => 'made';
+            $code
+            (new Symfony\Component\Filesystem\Filesystem())->remove(Site::\$directory);
+            PHP)[0];
+        foreach ([false, true] as $isDebug) {
+            foreach (['pool.code', 'pool.array'] as $name) {
+                self::assertSame('', $ask("\$pool('$name')->get('a', \$made); \$pool('$name')->get('a', \$made);", $isDebug), $name);
+            }
+            self::assertSame('', $ask("\$pool('cache.app')->get('a', \$made); \$pool('cache.app')->hasItem('b');", $isDebug));
+            foreach (['cache.app', 'pool.tags'] as $name) {
+                self::assertSame("hidden: symfony-cache:$name", $ask("\$pool('$name')->get('a', \$made); \$pool('$name')->get('a', \$made);", $isDebug));
+                self::assertSame("hidden: symfony-cache:$name", $ask("\$pool('$name')->get('a', \$made); \$pool('$name')->hasItem('a');", $isDebug));
+            }
+        }
+    }
+
     /** What HttpFoundation sends if the application says nothing would keep each page out of the cache. */
     public function testTheDefaultOfHttpFoundationIsRemovedFromPagesWithoutASession(): void
     {
