@@ -20,6 +20,7 @@
 //! [`REST_AFTER`], buffers are freed and `in_flight` tells the connection to drop hyper.
 
 mod bounded;
+mod half_closed;
 pub mod logged;
 mod refusing;
 
@@ -31,6 +32,7 @@ use delivery::in_flight::InFlight;
 use delivery::send_backlog::BacklogEntry;
 use delivery::site::Site;
 use forward::upgrade::Slot;
+use half_closed::HalfClose;
 use logged::Lines;
 use origin::Origin;
 use origin::pace::Pace;
@@ -103,9 +105,8 @@ pub struct Front<IO> {
     unflushed: bool,
     /// Whether a header section waits until hyper has flushed.
     held_up: bool,
-    /// Whether hyper has received a request, and has not been notified since that the client closed
-    /// its side.
-    begun: bool,
+    /// The end of what the client sends, while a request is in progress.
+    half_close: HalfClose,
     /// Whether the client is idle and the buffers have been freed.
     rested: bool,
     /// The rate at which the client reads pending output.
@@ -146,7 +147,7 @@ impl<IO> Front<IO> {
             early: (Vec::new(), 0),
             unflushed: false,
             held_up: false,
-            begun: false,
+            half_close: HalfClose::default(),
             rested: false,
             pace: Pace::default(),
             waiting_hit: None,
@@ -436,23 +437,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         self.site.counters.connections_rested.add();
     }
 
-    /// While hyper answers: buffers what the client sends, and detects that it has disconnected.
-    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        while self.waiting().len() < self.limits.header_bytes {
-            if ready!(self.poll_arrive(cx))? == 0 {
-                // hyper reads again before it starts the exchange. A client may send a write and
-                // close at once, as PHP does if it does not wait. hyper would then see only the
-                // end.
-                if std::mem::take(&mut self.begun) {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                return Poll::Ready(Ok(false));
-            }
-        }
-        Poll::Pending
-    }
-
     fn poll_content(
         &mut self,
         most: u64,
@@ -503,7 +487,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                 }
                 State::Pass { left, then, offered } => {
                     let left = left - front.hand_on(left, out);
-                    front.begun = true;
                     front.state = match (left, then) {
                         (0, Framing::Empty) if offered => State::Offered,
                         (0, Framing::Empty) => State::Head,
@@ -519,10 +502,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Front<IO> {
                     front.state = State::Content { left: left - count };
                     return Poll::Ready(Ok(()));
                 }
-                State::Through => {
-                    ready!(front.poll_content(u64::MAX, cx, out))?;
-                    return Poll::Ready(Ok(()));
-                }
+                State::Through => return front.poll_through(cx, out),
                 State::Refusing { .. } => ready!(front.poll_refusing(cx))?,
                 State::Lingering { .. } => ready!(front.poll_lingering(cx)),
                 State::Ended => return Poll::Ready(Ok(())),
@@ -542,6 +522,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
+            front.half_close.wrote();
             front.took(*count);
             front.keeps_pace(*count)?;
         }
@@ -558,6 +539,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
+            front.half_close.wrote();
             front.took(*count);
             front.keeps_pace(*count)?;
         }
@@ -574,6 +556,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         front.unflushed = false;
         front.log_flushed();
         ready!(front.poll_early(cx))?;
+        front.await_half_closed(cx);
         if std::mem::take(&mut front.held_up) {
             cx.waker().wake_by_ref();
         }

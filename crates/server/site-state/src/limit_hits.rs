@@ -65,6 +65,7 @@ limits! {
 /// The limits without a counter, each with the alternative indication.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
     ("body_ahead", "no error: longer content waits on disk"),
+    ("half_closed_timeout", "`client-left` in the access log"),
     ("origin_idle_connections", "no error: further connections are closed"),
     ("origin_header_bytes", "`origin-invalid` in the log"),
     ("rewarm_pages", "`to_rewarm`"),

@@ -78,6 +78,12 @@ impl Raw {
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
+    /// Closes the connection by a reset, which a server cannot take for a client that only sends no more.
+    pub fn reset(self) {
+        let socket = socket2::SockRef::from(&self.stream);
+        socket.set_linger(Some(std::time::Duration::ZERO)).expect("can be set");
+    }
+
     /// Reads until `text` has arrived, and returns everything up to its end.
     pub fn until(&mut self, text: &str) -> String {
         loop {

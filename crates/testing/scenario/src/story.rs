@@ -63,6 +63,8 @@ pub enum Action {
     Repeat { client: String, message: Message, expect: Expectation },
     /// Reads another answer from the client's connection, and checks it.
     More { client: String, expect: Expectation },
+    /// The client closes its sending direction, and still reads.
+    Finish { client: String },
     /// The client closes its connection, even if it waits for an answer.
     Leave { client: String },
     /// Advances the subject's clock.

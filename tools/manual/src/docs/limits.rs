@@ -9,7 +9,7 @@ use site_state::limit_hits::{Limit, NOT_COUNTED};
 use std::fmt::Write as _;
 
 /// The test that shows each limit, from the root of the repository.
-const SHOWN_BY: [(&str, &str); 38] = [
+const SHOWN_BY: [(&str, &str); 39] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
     ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
@@ -24,6 +24,7 @@ const SHOWN_BY: [(&str, &str); 38] = [
     ("body_ahead", "crates/testing/acceptance/tests/http/limits.rs"),
     ("body_disk", "crates/testing/acceptance/tests/http/uploads.rs"),
     ("write_timeout", "crates/testing/acceptance/tests/http/bad_requests.rs"),
+    ("half_closed_timeout", "tests/scenarios/limits/half-closed.scn"),
     ("write_rate", "crates/testing/acceptance/tests/http/limits.rs"),
     ("client_backlog_bytes", "crates/testing/acceptance/tests/http/send_backlog.rs"),
     ("client_backlog_disk", "crates/testing/acceptance/tests/http/slow_clients.rs"),

@@ -20,6 +20,7 @@ impl Default for Limits {
             idle_timeout: zero,
             body_timeout: zero,
             write_timeout: zero,
+            half_closed_timeout: zero,
             body_rate: 0,
             body_ahead: 0,
             body_disk: 0,

@@ -342,6 +342,8 @@ pub struct Limits {
     pub body_timeout: Duration,
     /// Maximum time in which a client reads nothing of a pending response.
     pub write_timeout: Duration,
+    /// How long a request continues after its client has closed its sending direction.
+    pub half_closed_timeout: Duration,
     /// Maximum time to connect to the origin.
     pub origin_connect_timeout: Duration,
     /// Maximum time from the end of the request to the response's header section, and between later

@@ -111,6 +111,12 @@ pub const LIMITS: &[LimitRow] = &[
         "How long a client may read nothing of its response. Then the connection is closed. Over HTTP/2 the stream is reset, or the connection closed if it has no other stream."
     ),
     limit!(
+        half_closed_timeout,
+        "10s",
+        parse_duration,
+        "How long a request over HTTP/1 continues after its client has closed its sending direction: such a client may wait for the response, or have left. The time begins again with each part of the response that is sent. Then the request ends as if the client had reset the connection."
+    ),
+    limit!(
         write_rate,
         "1K",
         parse_bytes,

@@ -34,7 +34,7 @@ const TABLES: [&str; 12] = [
 ];
 
 /// The limits that may change, because they are read on each use.
-const LIMITS: [&str; 19] = [
+const LIMITS: [&str; 20] = [
     "body_bytes",
     "body_rate",
     "certificate_look",
@@ -42,6 +42,7 @@ const LIMITS: [&str; 19] = [
     "connection_requests",
     "connections_per_address",
     "drain",
+    "half_closed_timeout",
     "handshake_timeout",
     "header_bytes",
     "header_timeout",

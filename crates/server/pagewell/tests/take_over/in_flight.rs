@@ -88,7 +88,7 @@ impl Stage {
         let (site, origin) = (&self.story.site, &self.origin.address);
         let directory = site.at("snapshots");
         let text = format!(
-            "site.origin = \"http://{origin}\"\n[limits]\ndrain = {drain:?}\n\
+            "site.origin = \"http://{origin}\"\n[limits]\ndrain = {drain:?}\nhalf_closed_timeout = \"1ms\"\n\
              [snapshot]\ndirectory = {directory:?}\nunwatched = \"serve\"\n"
         );
         let file = site.at(&format!("{drain}.toml"));

@@ -151,7 +151,9 @@ fn a_refused_request_has_a_line_and_cannot_forge_one() {
 fn a_disconnected_client_has_its_own_outcome() {
     let log_dir = Site::new(&[]);
     let log = log_dir.at("access.log");
-    let (pagewell, origin, _site) = before_origin(&table(log.display(), "format = \"json\""));
+    let limits = "[limits]\nhalf_closed_timeout = \"1ms\"\n";
+    let config = format!("{limits}{}", table(log.display(), "format = \"json\""));
+    let (pagewell, origin, _site) = before_origin(&config);
     // Before there is a response.
     let left = Raw::with(&pagewell, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
     let (held, _) = asked(&origin);

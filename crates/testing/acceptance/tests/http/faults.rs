@@ -200,7 +200,8 @@ fn a_script_whose_client_disconnected_is_aborted() {
     // With the LiteSpeed compatibility headers, the response to a disconnected client may still contain
     // invalidations.
     let given_up = "[dialects]\nlitespeed = false\n";
-    let limits = "[limits]\npage_bytes = \"64K\"\n[php]\nchildren = 3\n";
+    let limits =
+        "[limits]\npage_bytes = \"64K\"\nhalf_closed_timeout = \"1ms\"\n[php]\nchildren = 3\n";
     let pagewell = site.serve(&format!("{limits}{given_up}"));
     for path in ["/busy.php", "/kept.php"] {
         site.clear_notes();
@@ -242,7 +243,7 @@ fn a_script_whose_client_disconnected_is_aborted() {
 #[test]
 fn a_render_continues_for_the_remaining_clients() {
     let site = Site::new(&[("waits.php", WAITS)]);
-    let pagewell = site.serve("");
+    let pagewell = site.serve("[limits]\nhalf_closed_timeout = \"1ms\"\n");
     let leaves = Raw::with(&pagewell, {
         let host = pagewell.address();
         format!("GET /waits.php HTTP/1.1\r\nHost: {host}\r\n\r\n")

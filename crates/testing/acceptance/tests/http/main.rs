@@ -10,6 +10,7 @@ mod codings;
 mod connections;
 mod esi;
 mod faults;
+mod half_closed;
 mod leaks;
 mod limits;
 mod litespeed_esi;

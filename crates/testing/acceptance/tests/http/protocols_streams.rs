@@ -167,7 +167,7 @@ fn php_answers_an_upgrade_as_an_ordinary_request() {
 
 #[test]
 fn events_are_forwarded_one_by_one_and_never_stored() {
-    let (pagewell, origin, _site) = before_origin("");
+    let (pagewell, origin, _site) = before_origin("[limits]\nhalf_closed_timeout = \"1ms\"\n");
     let mut client = Raw::with(&pagewell, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n");
     let (mut at_origin, _) = asked(&origin);
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\

@@ -34,6 +34,7 @@ impl Scene {
                 return self.repeat(client, message, expect);
             }
             Action::More { client, expect } => return self.more(client, expect),
+            Action::Finish { client } => self.finish(client),
             Action::Leave { client } => self.leave(client),
             Action::Clock(by) => {
                 self.subject.advance(*by);
@@ -187,6 +188,13 @@ impl Scene {
             }
         });
         found.ok_or(last)
+    }
+
+    fn finish(&self, name: &str) {
+        let handle = self.under_way.get(name).and_then(|under_way| under_way.handle.as_ref());
+        if let Some(handle) = handle {
+            let _ = handle.shutdown(Shutdown::Write);
+        }
     }
 
     fn leave(&mut self, name: &str) {

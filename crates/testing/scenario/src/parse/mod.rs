@@ -152,6 +152,9 @@ fn check_whole(story: &Story) -> Result<(), ParseError> {
             Action::Leave { client } => {
                 waiting.remove(&**client);
             }
+            Action::Finish { client } if !waiting.contains(&**client) => {
+                return Err(at(step, "a client with a request under way (&)", client.clone()));
+            }
             Action::Ask { client, .. } | Action::More { client, .. }
                 if waiting.contains(&**client) =>
             {

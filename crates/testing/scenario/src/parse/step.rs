@@ -25,6 +25,7 @@ pub(super) fn parse(line: &str) -> Result<Action, LineError> {
             shift.map(Action::Clock).ok_or(("clock +11s (ms, s, m, h, d)", rest.to_owned()))
         }
         "release" => Ok(Action::Release { gate: name(rest)? }),
+        "finish" => Ok(Action::Finish { client: name(rest)? }),
         "leave" => Ok(Action::Leave { client: name(rest)? }),
         "invalidate" => invalidate(rest),
         "stat" => stat(rest, false),
