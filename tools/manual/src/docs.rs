@@ -1,5 +1,5 @@
-//! The pages of the manual that are made from tables in the code, those for `man` among them, and a chart from a
-//! table of the manual.
+//! The pages of the manual that are made from tables in the code, those for `man` among them, a chart from a
+//! table of the manual, and the tables of reasons in a page written by hand.
 //!
 //! Options, limits, commands and counters are data in the `pagewell` crate; their pages are written
 //! from it (`tables`), never by hand. Pages that are written by hand name reasons, counters and log
@@ -9,6 +9,7 @@
 mod chart;
 mod limits;
 mod named;
+mod reasons;
 mod tables;
 
 pub use tables::EXIT_STATUSES;
@@ -29,15 +30,18 @@ struct GeneratedPage {
 ///
 /// # Errors
 /// A page that another one is made from cannot be read.
-fn made(root: &Path) -> Result<[GeneratedPage; 7], String> {
+fn made(root: &Path) -> Result<[GeneratedPage; 8], String> {
     let figures = fs::read_to_string(root.join(chart::PAGE));
     let figures = figures.map_err(|error| format!("gen-docs: {}: {error}", chart::PAGE))?;
+    let errors = fs::read_to_string(root.join(reasons::PAGE));
+    let errors = errors.map_err(|error| format!("gen-docs: {}: {error}", reasons::PAGE))?;
     Ok([
         GeneratedPage { path: "contrib/man/pagewell.1", text: man::command() },
         GeneratedPage { path: "contrib/man/pagewell.toml.5", text: man::file() },
         GeneratedPage { path: chart::CHART, text: chart::chart(&figures)? },
         GeneratedPage { path: "docs/operating/commands.md", text: tables::commands() },
         GeneratedPage { path: "docs/operating/counters.md", text: tables::counters() },
+        GeneratedPage { path: reasons::PAGE, text: reasons::page(&errors)? },
         GeneratedPage { path: "docs/operating/limits.md", text: limits::page() },
         GeneratedPage { path: "docs/operating/options.md", text: tables::options() },
     ])

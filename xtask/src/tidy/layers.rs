@@ -47,26 +47,58 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 17] = [
+const SERVER: [(&str, &[&str]); 18] = [
     ("doctor", &[]),
+    ("reasons", &[]),
     ("trusted-files", &[]),
-    ("config", &["doctor", "trusted-files"]),
-    ("statements", &["doctor", "config"]),
-    ("site-state", &["doctor", "config", "trusted-files", "statements"]),
+    ("config", &["doctor", "trusted-files", "reasons"]),
+    ("statements", &["doctor", "config", "reasons"]),
+    ("site-state", &["doctor", "config", "trusted-files", "statements", "reasons"]),
     ("sockets", &["doctor", "trusted-files", "config", "site-state"]),
     ("database-links", &["config", "sockets"]),
     ("cluster", &["config", "site-state", "database-links"]),
     ("change-sources", &["config", "statements", "site-state", "database-links", "cluster"]),
-    ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state"]),
-    ("delivery", &["doctor", "config", "site-state", "change-sources", "origin"]),
+    ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state", "reasons"]),
+    ("delivery", &["doctor", "config", "site-state", "change-sources", "origin", "reasons"]),
     (
         "forward",
-        &["doctor", "config", "sockets", "site-state", "change-sources", "origin", "delivery"],
+        &[
+            "doctor",
+            "config",
+            "sockets",
+            "site-state",
+            "change-sources",
+            "origin",
+            "delivery",
+            "reasons",
+        ],
     ),
-    ("render", &["doctor", "config", "statements", "site-state", "origin", "delivery", "forward"]),
+    (
+        "render",
+        &[
+            "doctor",
+            "config",
+            "statements",
+            "site-state",
+            "origin",
+            "delivery",
+            "forward",
+            "reasons",
+        ],
+    ),
     (
         "exchange",
-        &["doctor", "config", "sockets", "site-state", "origin", "delivery", "forward", "render"],
+        &[
+            "doctor",
+            "config",
+            "sockets",
+            "site-state",
+            "origin",
+            "delivery",
+            "forward",
+            "render",
+            "reasons",
+        ],
     ),
     (
         "front",
@@ -81,6 +113,7 @@ const SERVER: [(&str, &[&str]); 17] = [
             "forward",
             "render",
             "exchange",
+            "reasons",
         ],
     ),
     (
@@ -98,6 +131,7 @@ const SERVER: [(&str, &[&str]); 17] = [
             "forward",
             "render",
             "exchange",
+            "reasons",
         ],
     ),
     (

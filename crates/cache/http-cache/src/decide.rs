@@ -103,7 +103,7 @@ impl ForwardReason {
     ];
 
     /// The reason as RFC 9211 §2.2 writes it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             ForwardReason::Bypass => "bypass",
             ForwardReason::Method => "method",

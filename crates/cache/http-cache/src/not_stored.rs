@@ -1,4 +1,4 @@
-//! The reasons why a response is not stored: their names, and the advice for each.
+//! The reasons why a response is not stored, and their names. Advice for each is in the crate `reasons`.
 //!
 //! Invariant: the names are part of the product. They appear in Cache-Status, logs, metrics and scenario
 //! tests. `storing` decides which reason applies.
@@ -7,7 +7,7 @@ use crate::tags::TagsRefused;
 use crate::variants::NotSelectable;
 use std::fmt;
 
-/// The reason why a response is not stored. [`NotStored::advice`] says how to change that.
+/// The reason why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NotStored {
     /// The request's method is not GET (RFC 9111 §3).
@@ -101,7 +101,7 @@ impl NotStored {
     ];
 
     /// The name of the reason, as in the `detail` of Cache-Status.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             NotStored::Method => "method",
             NotStored::Interim => "interim",
@@ -130,77 +130,6 @@ impl NotStored {
             NotStored::VaryValue => "vary-value",
             NotStored::SharedCookies => "lsc-cookie",
             NotStored::EsiUnsupported => "esi-unsupported",
-        }
-    }
-
-    /// How to have the response stored, in one sentence.
-    pub fn advice(self) -> &'static str {
-        match self {
-            NotStored::Method => "Only responses to GET are stored.",
-            NotStored::Interim => "Only final responses are stored.",
-            NotStored::PartialContent => {
-                "Send the whole content (200): ranges are served from the stored page."
-            }
-            NotStored::PartUnreadable => {
-                "Send Content-Range with the exact byte positions and the total length."
-            }
-            NotStored::PartNotStrong => "Send a strong ETag with the parts of a response.",
-            NotStored::NotModified => {
-                "Send 304 only in response to If-None-Match or If-Modified-Since."
-            }
-            NotStored::StatusNotUnderstood => {
-                "Remove must-understand, or use a status that RFC 9110 defines."
-            }
-            NotStored::DirectivesUnreadable => {
-                "Close every quoted string in Cache-Control with a quotation mark."
-            }
-            NotStored::NoStore => {
-                "If the page is the same for everybody, remove no-store. PHP's session_start() sends it unless session.cache_limiter is empty."
-            }
-            NotStored::RequestNoStore => {
-                "The visitor sent no-store; the site can be configured to ignore that."
-            }
-            NotStored::Private => {
-                "If the page is the same for everybody, remove private. If only some fields are private, name them: private=\"x-name\"."
-            }
-            NotStored::SetCookie => {
-                "Set cookies on separate pages, or start sessions only when needed."
-            }
-            NotStored::Authorization => {
-                "Send public, s-maxage or must-revalidate if the page is the same for everybody."
-            }
-            NotStored::NotOffered => {
-                "If the page is the same for everybody, have the application offer it: without X-Pagewell-Refusal."
-            }
-            NotStored::NoLifetime => {
-                "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime."
-            }
-            NotStored::ServerError => {
-                "Fix the page: the origin answered with an error, and errors are not stored. See origin-stderr in the log."
-            }
-            NotStored::NeverReusable => {
-                "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate."
-            }
-            NotStored::VaryStar => "Name the fields that the page depends on instead of Vary: *.",
-            NotStored::VaryUnreadable => "List field names in Vary, separated by commas.",
-            NotStored::VaryTooLong => "Name fewer fields in Vary.",
-            NotStored::TooLarge => {
-                "Raise the limit on a page's content, or leave the page uncached."
-            }
-            NotStored::MemoryShort => "Raise memory, or limits.client_backlog_bytes.",
-            NotStored::TagsTooLong => {
-                "Use fewer or shorter tags; a list that was cut could miss a change."
-            }
-            NotStored::TagsUnreadable => {
-                "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\"."
-            }
-            NotStored::VaryValue => {
-                "Separate device classes with a rule, or remove value= from X-LiteSpeed-Vary."
-            }
-            NotStored::SharedCookies => {
-                "Give each lsc-cookie a name and a value; at most eight cookies, 4 KB in total."
-            }
-            NotStored::EsiUnsupported => "Turn ESI off in the application or its plugin.",
         }
     }
 }
@@ -238,11 +167,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_distinct_and_every_reason_has_advice() {
+    fn names_are_distinct() {
         for (at, reason) in NotStored::ALL.iter().enumerate() {
             assert!(NotStored::ALL[..at].iter().all(|other| other.as_str() != reason.as_str()));
             assert!(reason.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
-            assert!(reason.advice().ends_with('.'), "{reason}");
         }
     }
 }

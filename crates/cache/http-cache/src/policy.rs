@@ -194,7 +194,7 @@ pub enum Failure {
 
 impl Failure {
     /// The name of the failure, as configuration, logs and the `detail` of Cache-Status show it.
-    pub fn as_str(&self) -> &'static str {
+    pub const fn as_str(&self) -> &'static str {
         match self {
             Failure::Refused => "origin-refused",
             Failure::HungUp => "hung-up",

@@ -51,7 +51,7 @@ pub enum NotFreshened {
 
 impl NotFreshened {
     /// The name of the reason, as logs and metrics show it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             NotFreshened::OtherValidator => "other-validator",
             NotFreshened::NotStored(reason) => reason.as_str(),

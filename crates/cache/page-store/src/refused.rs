@@ -49,7 +49,7 @@ impl StoreRefusal {
     }
 
     /// The name of the reason, as logs, metrics and `Cache-Status` show it.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::ChangedSince => "changed-since",
             Self::Unsettled => "unsettled",

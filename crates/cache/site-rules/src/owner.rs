@@ -61,7 +61,7 @@ pub enum NoOwner {
 impl NoOwner {
     /// The name of the reason, as in the `detail` of Cache-Status. A request without an owner is like any
     /// other with a session cookie.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             NoOwner::Nobody => "session-cookie",
             NoOwner::Twice => "owner-cookie-twice",

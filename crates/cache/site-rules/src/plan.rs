@@ -56,7 +56,7 @@ pub enum BypassBecause {
 
 impl BypassBecause {
     /// The name of the reason, as in the `detail` of Cache-Status.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             BypassBecause::Rule => "rule",
             BypassBecause::SessionCookie => "session-cookie",

@@ -45,7 +45,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// The name of the reason, as in the `detail` of Cache-Status.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Refusal::Rule => "rule",
             Refusal::UnknownCookie => "unknown-cookie",

@@ -8,6 +8,7 @@
 use crate::Hosts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri, header};
+use reasons::Reason;
 
 /// The target URI of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,11 +36,11 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// The reason's name, as in the response.
-    pub fn as_str(self) -> &'static str {
+    /// The reason for the response.
+    pub fn reason(self) -> Reason {
         match self {
-            TargetError::HostInvalid => "host-invalid",
-            TargetError::FormInvalid => "target-invalid",
+            TargetError::HostInvalid => Reason::HostInvalid,
+            TargetError::FormInvalid => Reason::TargetInvalid,
         }
     }
 }

@@ -16,15 +16,12 @@ use crate::template_mark::{self, dialect_of};
 use esi::EsiDialect;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
-use http_cache::{FieldUse, Forms, NotStored, StoredFacts, StoredResponse, says_esi};
+use http_cache::{FieldUse, Forms, StoredFacts, StoredResponse, says_esi};
+use reasons::Reason;
 use site_state::client::{FragmentRequest, FragmentSharing};
 
 /// The field that informs the origin that ESI is supported (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");
-
-/// The reason not to store the response to a request for a fragment of LiteSpeed's ESI: it is an error. Another
-/// page may include the same fragment, and would then lack it.
-pub const FRAGMENT_ERROR: &str = "fragment-error";
 
 /// Adds `Surrogate-Capability` if ESI is enabled, and requests templates uncompressed.
 pub fn announce(site: &Site, headers: &mut HeaderMap) {
@@ -79,14 +76,12 @@ fn declared(site: &Site, headers: &HeaderMap) -> Option<EsiDialect> {
 ///
 /// # Errors
 /// The reason why not: it is an error, or the include element says that it is for one visitor.
-pub fn may_store_fragment(
-    fragment: &FragmentRequest,
-    status: StatusCode,
-) -> Result<(), &'static str> {
+pub fn may_store_fragment(fragment: &FragmentRequest, status: StatusCode) -> Result<(), Reason> {
     match fragment.sharing {
-        _ if !status.is_success() => Err(FRAGMENT_ERROR),
+        // Another page may include the same fragment, and would then lack it.
+        _ if !status.is_success() => Err(Reason::FragmentError),
         FragmentSharing::AsDeclared => Ok(()),
-        FragmentSharing::OneVisitor => Err(NotStored::Private.as_str()),
+        FragmentSharing::OneVisitor => Err(Reason::Private),
     }
 }
 
@@ -116,7 +111,7 @@ pub fn marked(
     mut answer: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     if is_part(site, answer.status(), headers) {
-        return serve::error(StatusCode::RANGE_NOT_SATISFIABLE, "range", None);
+        return serve::error(StatusCode::RANGE_NOT_SATISFIABLE, Reason::Range, None);
     }
     let is_plain = !answer.headers().contains_key(header::CONTENT_ENCODING);
     if let Some(dialect) = declared(site, headers).filter(|_| is_plain) {

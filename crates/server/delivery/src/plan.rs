@@ -6,6 +6,7 @@ use crate::site::Site;
 use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use http::{HeaderMap, Method};
+use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Owner, Plan, SiteRules};
 use site_state::client::Client;
 use site_state::request_fields::AsSent;
@@ -92,7 +93,7 @@ pub fn tell_bypassed(
     headers: &HeaderMap,
     target: &TargetUri,
     plan: &Plan,
-    reason: &'static str,
+    reason: Reason,
 ) {
     let cookies = site.config.rules.bypassing_cookies(plan, &AsSent(headers));
     site.history.bypassed(target, reason, &cookies);

@@ -20,6 +20,7 @@ use http_cache::{
     Answer, Failure, Method, Policy, RequestFacts, StoredResponse, Timestamp, answer, fields,
     not_modified_fields,
 };
+use reasons::Reason;
 use site_state::client::Spent;
 use site_state::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
@@ -281,10 +282,10 @@ fn without_content(answer: Answer, stored: &StoredResponse, length: u64) -> Resp
             response
         }
         Answer::PreconditionFailed => {
-            error(StatusCode::PRECONDITION_FAILED, "precondition-failed", None)
+            error(StatusCode::PRECONDITION_FAILED, Reason::PreconditionFailed, None)
         }
         _ => {
-            let mut response = error(StatusCode::RANGE_NOT_SATISFIABLE, "range", None);
+            let mut response = error(StatusCode::RANGE_NOT_SATISFIABLE, Reason::Range, None);
             let value = unsatisfied_content_range(length);
             set(response.headers_mut(), header::CONTENT_RANGE, &value);
             response
@@ -377,7 +378,7 @@ fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
 
 /// A redirect to another path of the site; the query is preserved.
 pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
-    let mut response = error(StatusCode::MOVED_PERMANENTLY, "add-slash", None);
+    let mut response = error(StatusCode::MOVED_PERMANENTLY, Reason::AddSlash, None);
     let location = match query {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
@@ -390,7 +391,7 @@ pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
 /// Pagewell's own HTTPS port. Otherwise it is the default port, which another machine may serve.
 pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     let code = site.config.https_redirect.unwrap_or(StatusCode::PERMANENT_REDIRECT);
-    let mut response = error(code, "to-https", None);
+    let mut response = error(code, Reason::ToHttps, None);
     let bracket = target.host.rfind(']').unwrap_or(0);
     let (name, named_port) = match target.host[bracket..].rfind(':') {
         Some(at) => (&target.host[..bracket + at], true),
@@ -406,10 +407,10 @@ pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     response
 }
 
-/// An error response of Pagewell: a status code, and a reason in one word.
+/// An error response of Pagewell: a status code, and the reason.
 pub fn error(
     code: StatusCode,
-    reason: &str,
+    reason: Reason,
     status: Option<&CacheStatus<'_>>,
 ) -> Response<ResponseBody> {
     let text = format!(
@@ -434,7 +435,7 @@ pub fn error(
 
 /// The response to a write whose changes could not be published to the cluster.
 pub fn unpublished() -> Response<ResponseBody> {
-    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, "cluster-unpublished", None);
+    let mut response = error(StatusCode::SERVICE_UNAVAILABLE, Reason::ClusterUnpublished, None);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
     response
 }
@@ -460,7 +461,7 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
         Failure::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
         Failure::Status(code) => code,
     };
-    let mut response = error(code, failure.as_str(), Some(status));
+    let mut response = error(code, failure.into(), Some(status));
     if matches!(failure, Failure::Refused | Failure::Overloaded) {
         // Both are temporary: PHP-FPM is restarted, or the queue becomes shorter.
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));

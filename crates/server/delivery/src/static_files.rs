@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::codings::Coding;
 use http_cache::{Answer, RequestFacts, StoredResponse, Timestamp};
+use reasons::Reason;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -135,7 +136,7 @@ fn fields(path: &Path, version: Version) -> HeaderMap {
 
 /// The response to a method that files do not support.
 pub fn method_not_allowed() -> Response<ResponseBody> {
-    let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method", None);
+    let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, Reason::Method, None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     response
 }

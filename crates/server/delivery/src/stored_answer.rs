@@ -9,6 +9,7 @@ use crate::site::Site;
 use http::{Response, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Answer, Method as Kind, RequestFacts, StaleBecause};
+use reasons::Reason;
 use site_state::page::{SharedPage, ttl_seconds};
 use std::sync::Arc;
 
@@ -33,24 +34,20 @@ pub fn stale_hit(
 ) -> Response<ResponseBody> {
     site.counters.stale_hits.add();
     page.serve();
-    let detail = match because {
-        StaleBecause::WhileRevalidate => "stale-while-revalidate",
-        StaleBecause::MaxStale => "max-stale",
-    };
-    from_store(site, facts, (page, answer), Some(detail))
+    from_store(site, facts, (page, answer), Some(because.into()))
 }
 
 fn from_store(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     (page, answer): (&SharedPage, Answer),
-    detail: Option<&'static str>,
+    reason: Option<Reason>,
 ) -> Response<ResponseBody> {
     let now = site.clock.now();
     let payload = page.payload();
     let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(ttl_seconds(page, now));
-    status.detail = detail;
+    status.detail = reason.map(Reason::as_str);
     let response = serve::page(facts, page, answer, now, &status);
     let in_none = !response.headers().contains_key(header::CONTENT_ENCODING);
     if in_none && response.status() == payload.stored.status && facts.method == Kind::Get {

@@ -27,8 +27,9 @@ use esi::{Combine, EsiDialect, Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
+use http_cache::ResponseDirectives;
 use http_cache::codings::says_no_transform;
-use http_cache::{Failure, ResponseDirectives};
+use reasons::Reason;
 use site_state::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent};
 use site_state::request_fields::{METHOD_OVERRIDES, read_facts};
 use site_state::trailers::Trailers;
@@ -223,7 +224,7 @@ struct Page {
 }
 
 /// The complete content of a page or fragment in pieces, or the reason for the failure.
-type Whole = Result<VecDeque<Bytes>, &'static str>;
+type Whole = Result<VecDeque<Bytes>, Reason>;
 
 impl Page {
     /// Parses the template `content` of the page `target`, and inserts its fragments. Boxed, because a
@@ -256,12 +257,12 @@ impl Page {
     }
 
     /// Reads the complete content, within the page's remaining bytes.
-    async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, &'static str> {
+    async fn gather(&self, mut body: ResponseBody) -> Result<Bytes, Reason> {
         let mut content = ContentBuffer::default();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Failure::HungUp.as_str())?;
+            let frame = frame.map_err(|_| Reason::HungUp)?;
             let Ok(piece) = frame.into_data() else { continue };
-            self.take(&self.bytes_left, piece.len()).ok_or("page-too-large")?;
+            self.take(&self.bytes_left, piece.len()).ok_or(Reason::PageTooLarge)?;
             content.push(piece);
         }
         Ok(content.into_bytes())
@@ -278,7 +279,7 @@ impl Page {
         (content, template, dialect): (&Bytes, &Template<'_>, EsiDialect),
         target: &TargetUri,
         depth: usize,
-    ) -> Result<VecDeque<VecDeque<Bytes>>, &'static str> {
+    ) -> Result<VecDeque<VecDeque<Bytes>>, Reason> {
         let mut asking = JoinSet::new();
         let mut found: Vec<VecDeque<Bytes>> = Vec::new();
         let given = self.given(content, template, (target, dialect));
@@ -287,7 +288,7 @@ impl Page {
             let Part::Include(include) = part else { continue };
             if self.take(&self.left, 1).is_none() {
                 let missing = (include, dialect);
-                found.push(self.failed(target, missing, &include.src, "too-many")?);
+                found.push(self.failed(target, missing, &include.src, Reason::FragmentTooMany)?);
                 continue;
             }
             let (page, at) = (self.clone(), found.len());
@@ -305,7 +306,7 @@ impl Page {
         }
         // Dropping it cancels the other requests, after a failure or when the client disconnects.
         while let Some(asked) = asking.join_next().await {
-            let Ok((at, fragment)) = asked else { return Err("fragment-failed") };
+            let Ok((at, fragment)) = asked else { return Err(Reason::FragmentFailed) };
             found[at] = fragment?;
         }
         Ok(found.into())
@@ -327,7 +328,7 @@ impl Page {
             return self.failed(&page, missing, &include.src, reason);
         };
         if self.take(&self.left, 1).is_none() {
-            return self.failed(&page, missing, alt, "too-many");
+            return self.failed(&page, missing, alt, Reason::FragmentTooMany);
         }
         match asked(alt).await {
             Ok(pieces) => Ok(pieces),
@@ -342,18 +343,23 @@ impl Page {
         page: &TargetUri,
         (include, dialect): (&Include<'_>, EsiDialect),
         src: &str,
-        reason: &str,
+        reason: Reason,
     ) -> Whole {
         static SAID: Seldom = Seldom::once_in(Duration::from_secs(10));
         self.site.counters.fragments_failed.add();
         if SAID.is_due(self.site.clock.monotonic()) {
-            tracing::warn!(event = "fragment-failed", page = page.uri(), src, reason);
+            tracing::warn!(
+                event = "fragment-failed",
+                page = page.uri(),
+                src,
+                reason = reason.as_str()
+            );
         }
         let is_litespeeds = dialect == EsiDialect::LiteSpeed;
         if include.may_be_left_out || is_litespeeds || self.is_of_write {
             Ok(VecDeque::new())
         } else {
-            Err("fragment-failed")
+            Err(Reason::FragmentFailed)
         }
     }
 
@@ -364,9 +370,9 @@ impl Page {
         (include, dialect): (&Include<'_>, EsiDialect),
         depth: usize,
     ) -> Whole {
-        let target = target.ok_or("not-of-this-site")?;
+        let target = target.ok_or(Reason::FragmentNotOfThisSite)?;
         if depth >= DEPTH_MAX {
-            return Err("too-deep");
+            return Err(Reason::FragmentTooDeep);
         }
         self.site.counters.requests.add();
         self.site.counters.fragments.add();
@@ -376,7 +382,7 @@ impl Page {
             Ok((template_dialect(&response), self.gather(response.into_body()).await?))
         };
         let answered = timeout_at(self.until, answer).await;
-        let (template, content) = answered.unwrap_or(Err("too-late"))?;
+        let (template, content) = answered.unwrap_or(Err(Reason::FragmentTooLate))?;
         if let Some(dialect) = template {
             // The turn has been released, so nested fragments cannot deadlock.
             return self.put_together(content, target, (dialect, depth + 1)).await;
@@ -388,8 +394,11 @@ impl Page {
         &self,
         target: TargetUri,
         (include, dialect): (&Include<'_>, EsiDialect),
-    ) -> Result<Response<ResponseBody>, &'static str> {
-        let uri = target.path_and_query.parse::<PathAndQuery>().map_err(|_| "not-of-this-site")?;
+    ) -> Result<Response<ResponseBody>, Reason> {
+        let uri = target
+            .path_and_query
+            .parse::<PathAndQuery>()
+            .map_err(|_| Reason::FragmentNotOfThisSite)?;
         let mut request = Request::new(None);
         *request.uri_mut() = uri.into();
         let response = match dialect {
@@ -410,11 +419,13 @@ impl Page {
             {
                 Ok(response)
             }
-            StatusCode::PARTIAL_CONTENT => Err("partial-content"),
-            _ if response.headers().contains_key(header::CONTENT_ENCODING) => Err("in-a-coding"),
+            StatusCode::PARTIAL_CONTENT => Err(Reason::PartialContent),
+            _ if response.headers().contains_key(header::CONTENT_ENCODING) => {
+                Err(Reason::FragmentInACoding)
+            }
             status if status.is_success() => Ok(response),
-            status if status.is_redirection() => Err("redirected"),
-            _ => Err("error"),
+            status if status.is_redirection() => Err(Reason::FragmentRedirected),
+            _ => Err(Reason::FragmentStatus),
         }
     }
 }

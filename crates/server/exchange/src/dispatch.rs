@@ -18,11 +18,11 @@ use forward::upgrade;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Body;
 use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
+use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Handling, Plan};
 use site_state::client::{Client, RequestContent};
 use site_state::request_fields::read_facts;
-use site_state::successor;
 use std::sync::Arc;
 
 /// Answers a request for this target of the site.
@@ -38,7 +38,7 @@ pub async fn dispatch(
     let has_content = request.body().as_ref().is_some_and(|body| !body.is_end_stream());
     match (Kind::of(request.method()), request.method()) {
         (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {
-            serve::error(StatusCode::BAD_REQUEST, "target-invalid", None)
+            serve::error(StatusCode::BAD_REQUEST, Reason::TargetInvalid, None)
         }
         // The content of a GET is not part of the key.
         (Kind::Get | Kind::Head, _) if has_content => {
@@ -48,14 +48,15 @@ pub async fn dispatch(
         // shutdown no process has it, and the other nodes do not wait for this one. This cache may
         // be outdated, so the request bypasses it.
         (Kind::Get | Kind::Head, _) if !site.answers_from_cache() => {
-            let detail = site.successor().map_or(successor::STOPPING, |_| successor::HANDED_OVER);
-            let (forward, detail) = (ForwardReason::Bypass, Some(detail));
-            let why = ForwardCause { forward, detail, on_client_gone: OnClientGone::Abort };
+            let reason = site.successor().map_or(Reason::Stopping, |_| Reason::HandedOver);
+            let (forward, reason) = (ForwardReason::Bypass, Some(reason));
+            let why = ForwardCause { forward, reason, on_client_gone: OnClientGone::Abort };
             Box::pin(forward::pass_bypassed(site, request, target, client, why)).await
         }
         (Kind::Get | Kind::Head, _) => get(site, request, target, client).await,
         (_, &Method::TRACE) => {
-            let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-trace", None);
+            let mut response =
+                serve::error(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodTrace, None);
             // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             response
@@ -144,7 +145,7 @@ async fn get(
             return stale_hit(site, &facts, (page, answer), because);
         }
         Verdict::Unsatisfied => {
-            return serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+            return serve::error(StatusCode::GATEWAY_TIMEOUT, Reason::OnlyIfCached, None);
         }
         Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
     };
@@ -162,14 +163,14 @@ async fn bypass(
     client: &Client,
     (plan, because): (&Plan, BypassBecause),
 ) -> Response<ResponseBody> {
-    tell_bypassed(site, request.headers(), &target, plan, because.as_str());
+    tell_bypassed(site, request.headers(), &target, plan, because.into());
     let on_client_gone = match because {
         BypassBecause::SessionCookie => OnClientGone::AwaitHead,
         _ => OnClientGone::Abort,
     };
     let why = ForwardCause {
         forward: ForwardReason::Bypass,
-        detail: Some(because.as_str()),
+        reason: Some(because.into()),
         on_client_gone,
     };
     Box::pin(forward::pass_bypassed(site, request, target, client, why)).await

@@ -16,6 +16,7 @@ use delivery::template_mark;
 use forward::litespeed;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use reasons::Reason;
 use site_rules::Peer;
 use site_state::client::{Client, RequestContent};
 use site_state::panics::{self, Place};
@@ -64,7 +65,7 @@ async fn by_site(
             let site = default_site.for_host(&target.host);
             site.counters.requests.add();
             if !site.config.hosts.have(&target.host) {
-                serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None)
+                serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None)
             } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
                 serve::to_https(site, &target)
             } else {
@@ -89,7 +90,7 @@ async fn by_site(
         }
         Err(error) => {
             default_site.counters.requests.add();
-            serve::error(StatusCode::BAD_REQUEST, error.as_str(), None)
+            serve::error(StatusCode::BAD_REQUEST, error.reason(), None)
         }
     }
 }

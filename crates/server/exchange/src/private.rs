@@ -24,6 +24,7 @@ use delivery::serve;
 use delivery::site::Site;
 use forward::ForwardCause;
 use forward::client_gone::{self, OnClientGone};
+use forward::litespeed::FromPrivateCopy;
 use forward::sendfile;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -33,8 +34,9 @@ use http_cache::{
 };
 use origin::OriginResponse;
 use page_store::Lease;
+use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
-use site_rules::{BypassBecause, NoOwner, Owner, Plan};
+use site_rules::{NoOwner, Owner, Plan};
 use site_state::client::{Client, RequestContent};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
@@ -59,7 +61,7 @@ struct Keep {
 impl Keep {
     /// Removes the older copies for the same request, because the response is not stored (rule 9).
     /// A 304 response answers the client's own condition and says nothing about the copy.
-    fn end_copies(&self, site: &Site, status: StatusCode, reason: &'static str) {
+    fn end_copies(&self, site: &Site, status: StatusCode, reason: Reason) {
         // Also if there is no copy yet: an earlier request may be about to store one.
         if let Some((_, key)) = self.own.as_ref().filter(|_| status != StatusCode::NOT_MODIFIED) {
             let (page, began) = ((&**key, self.target.page()), (&self.lease, self.request_time));
@@ -75,7 +77,7 @@ impl Keep {
         copies: &PrivateCopies,
         head: &http::request::Parts,
         response: &OriginResponse,
-    ) -> Result<Option<StoredResponse>, &'static str> {
+    ) -> Result<Option<StoredResponse>, Reason> {
         let sent = SentRequest {
             target: &self.target,
             is_normal: self.is_normal,
@@ -100,17 +102,17 @@ pub fn owner(
     plan: &Plan,
     shared: Option<&SignedInRequest>,
     headers: &HeaderMap,
-) -> Result<Option<Owner>, &'static str> {
+) -> Result<Option<Owner>, Reason> {
     let rules = &site.config.rules;
     let owner = match rules.owner(&copies.cookies, &AsSent(headers)) {
         Ok(owner) => Some(owner),
         Err(NoOwner::Nobody) if shared.is_some() => None,
-        Err(reason) => return Err(reason.as_str()),
+        Err(reason) => return Err(reason.into()),
     };
     // A fragment of a page is not a copy of the page. Neither is a response that depends on a field
     // which identifies the client.
     match bypassing_field(rules, plan, headers) {
-        Some(because) => Err(because.as_str()),
+        Some(because) => Err(because.into()),
         None => Ok(owner),
     }
 }
@@ -146,7 +148,7 @@ pub async fn answer(
     if let Some(response) = own_copy().or_else(shared_page) {
         return response;
     }
-    tell_bypassed(site, headers, &target, &plan, BypassBecause::SessionCookie.as_str());
+    tell_bypassed(site, headers, &target, &plan, Reason::SessionCookie);
     if let Some(fields) = shared.as_ref().and_then(|shared| shared.fields(site, &plan, headers)) {
         *request.headers_mut() = fields;
     }
@@ -164,7 +166,7 @@ pub async fn answer(
         lease: site.store.lease(),
         request_time: site.clock.now(),
     });
-    let why = passed_on(BypassBecause::SessionCookie.as_str());
+    let why = passed_on(Reason::SessionCookie);
     forward_and_keep(site, request, target, client, why, keep).await
 }
 
@@ -194,7 +196,7 @@ async fn forward_and_keep(
         match take(site, keep, &head, response).await {
             Keeping::Answer(answer) => return encode_response(site, &facts, answer),
             Keeping::PassOn(response, reason) => {
-                why.detail = reason.or(why.detail);
+                why.reason = reason.or(why.reason);
                 sent = Ok(Ok(response));
             }
         }
@@ -203,10 +205,10 @@ async fn forward_and_keep(
 }
 
 /// The reason for forwarding a request with a session cookie.
-fn passed_on(detail: &'static str) -> ForwardCause {
+fn passed_on(reason: Reason) -> ForwardCause {
     ForwardCause {
         forward: ForwardReason::Bypass,
-        detail: Some(detail),
+        reason: Some(reason),
         on_client_gone: OnClientGone::AwaitHead,
     }
 }
@@ -230,8 +232,10 @@ fn from_store(
     found.serve();
     let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
     status.ttl_seconds = Some(page.stored.ttl_seconds(now));
-    status.detail = Some("private");
-    Some(serve::page(facts, found, answer, now, &status))
+    status.detail = Some(Reason::Private.as_str());
+    let mut response = serve::page(facts, found, answer, now, &status);
+    response.extensions_mut().insert(FromPrivateCopy);
+    Some(response)
 }
 
 /// The result of trying to store a response for its owner.
@@ -239,7 +243,7 @@ enum Keeping {
     /// The complete answer. The page was stored, or `Cache-Status` contains the reason why not.
     Answer(Response<ResponseBody>),
     /// The response has to be forwarded, with the reason why it was not stored, if any.
-    PassOn(OriginResponse, Option<&'static str>),
+    PassOn(OriginResponse, Option<Reason>),
 }
 
 /// Stores a response for its owner, or for all signed-in visitors, if it may be stored.
@@ -252,7 +256,7 @@ async fn take(
     let Some(copies) = &site.config.private else { return Keeping::PassOn(response, None) };
     let shareable = keep.shareable(site, copies, head, &response);
     if let Ok(Some(stored)) = shareable {
-        keep.end_copies(site, response.status, "not-kept");
+        keep.end_copies(site, response.status, Reason::NotKept);
         let key = keep.shared.take().map(SignedInRequest::into_key).unwrap_or_default();
         return store(site, keep, head, (key, None), stored, response).await;
     }
@@ -260,7 +264,7 @@ async fn take(
     let stored = match shareable.and_then(|_| own()) {
         Ok(Some(stored)) => stored,
         Ok(None) => {
-            keep.end_copies(site, response.status, "not-kept");
+            keep.end_copies(site, response.status, Reason::NotKept);
             return Keeping::PassOn(response, None);
         }
         Err(reason) => {
@@ -287,8 +291,8 @@ async fn store(
     if stored.headers.contains_key(header::CONTENT_ENCODING) {
         // The next request may come from a browser that does not support the content coding.
         let (page, began) = ((&*key, keep.target.page()), (&keep.lease, keep.request_time));
-        render::end_private_copies(site, page, began, (response.status, "owner-coded"));
-        return Keeping::PassOn(response, Some("owner-coded"));
+        render::end_private_copies(site, page, began, (response.status, Reason::OwnerCoded));
+        return Keeping::PassOn(response, Some(Reason::OwnerCoded));
     }
     let mut status =
         CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
@@ -318,17 +322,17 @@ fn storable(
     keep: &Keep,
     head: &http::request::Parts,
     response: &OriginResponse,
-) -> Result<Option<StoredResponse>, &'static str> {
+) -> Result<Option<StoredResponse>, Reason> {
     let (status, fields) = (response.status, AsSent(&head.headers));
     if keep.own.is_none() || status.is_server_error() || status == StatusCode::NOT_MODIFIED {
         return Ok(None);
     }
     // Another page may include the same fragment, and would then lack it.
     if keep.client.extras.fragment.is_some() && !status.is_success() {
-        return Err(esi::FRAGMENT_ERROR);
+        return Err(Reason::FragmentError);
     }
     if sendfile::field_of(&response.headers).is_some() {
-        return Err(sendfile::REASON);
+        return Err(Reason::Sendfile);
     }
     let view = view_of(&keep.target, &head.method, &fields, &keep.client);
     let rules = &site.config.rules;
@@ -342,9 +346,9 @@ fn storable(
     let facts = read_facts(&head.method, &head.headers);
     let headers = &response.headers;
     let stored = storable_for_owner(&facts, &fields, status, headers, terms, revision.policy)
-        .map_err(|reason| reason.as_str())?;
+        .map_err(Reason::from)?;
     match (stored, revision.refusal) {
-        (Some(_), Some(refusal)) => Err(refusal.as_str()),
+        (Some(_), Some(refusal)) => Err(refusal.into()),
         _ if render::is_stream(headers) => Ok(None),
         // A response with a directive that a rule ignores is not stored.
         (stored, _) => Ok(stored.filter(|_| revision.ignored.is_empty())),

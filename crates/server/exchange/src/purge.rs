@@ -19,6 +19,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
+use reasons::Reason;
 use site_state::client::Client;
 use site_state::history::ChangeSource;
 use site_state::history::shown::cut;
@@ -75,17 +76,17 @@ pub async fn answer(
     let target = match TargetUri::read(request.uri(), headers, default_site.unnamed_host(), scheme)
     {
         Ok(target) if target.path_and_query != "*" => target,
-        Ok(_) => return serve::error(StatusCode::BAD_REQUEST, "target-invalid", None),
-        Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.as_str(), None),
+        Ok(_) => return serve::error(StatusCode::BAD_REQUEST, Reason::TargetInvalid, None),
+        Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),
     };
     let site = default_site.for_host(&target.host);
     site.counters.requests.add();
     if !site.config.hosts.have(&target.host) {
-        return serve::error(StatusCode::MISDIRECTED_REQUEST, "host-unknown", None);
+        return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
     }
     if method == Method::GET && !purger::may_name(&site.config.hosts, &target.host) {
         site.counters.purges_refused.add();
-        tracing::debug!(event = "purge-refused", reason = "host-unknown");
+        tracing::debug!(event = "purge-refused", reason = Reason::HostUnknown.as_str());
         return refused(method);
     }
     let purge = match read(default_site, method, &target, headers) {
@@ -118,7 +119,7 @@ pub async fn answer(
             error(StatusCode::SERVICE_UNAVAILABLE, "purge-busy", text)
         }
         // The task has panicked, which has been logged.
-        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None),
     }
 }
 
@@ -347,9 +348,10 @@ fn of_key(key: &[u8]) -> Option<(&str, &[u8])> {
 /// The response to an unauthorised client: the same as for an unsupported request.
 fn refused(method: &Method) -> Response<ResponseBody> {
     if method == Method::GET {
-        return serve::error(StatusCode::NOT_FOUND, "not-found", None);
+        return serve::error(StatusCode::NOT_FOUND, Reason::NotFound, None);
     }
-    let mut response = serve::error(StatusCode::METHOD_NOT_ALLOWED, "method-not-answered", None);
+    let mut response =
+        serve::error(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodNotAnswered, None);
     // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
     let allowed = HeaderValue::from_static("GET, HEAD, POST");
     response.headers_mut().insert(header::ALLOW, allowed);

@@ -28,6 +28,7 @@ use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Answer, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict, storable};
 use origin::OriginResponse;
 use page_store::Candidates;
+use reasons::Reason;
 use site_rules::{NoRole, Plan, key_without_vary};
 use site_state::client::{Client, FragmentSharing};
 use site_state::page::{SharedPage, StoredPage};
@@ -44,9 +45,6 @@ const FRAGMENT_PARAMETER: &str = "lsesi";
 
 /// The parameter in the URL of a request to WordPress's REST API, in the form without a path.
 const REST_PARAMETER: &str = "rest_route";
-
-/// The reason not to store a page of a role: the request has a cookie that is neither in the key nor a login.
-const COOKIE_NOT_IN_KEY: &str = "cookie-not-in-key";
 
 /// How long the marks of a page stay that it could be shared, in milliseconds.
 const KNOWN_MS: u64 = 24 * 60 * 60 * 1000;
@@ -189,7 +187,7 @@ impl SignedInRequest {
         found.serve();
         let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Hit);
         status.ttl_seconds = Some(found.payload().stored.ttl_seconds(now));
-        status.detail = Some("signed-in");
+        status.detail = Some(Reason::SignedIn.as_str());
         Some(serve::page(facts, &found, answer, now, &status))
     }
 
@@ -229,7 +227,7 @@ impl SignedInRequest {
         copies: &PrivateCopies,
         sent: SentRequest<'_>,
         response: &OriginResponse,
-    ) -> Result<Option<StoredResponse>, &'static str> {
+    ) -> Result<Option<StoredResponse>, Reason> {
         let Some(stored) = self.shareable(site, sent, response) else { return Ok(None) };
         if self.subject == Subject::Fragment && !self.is_confirmed(site) {
             return Ok(None);
@@ -251,7 +249,7 @@ impl SignedInRequest {
         if cookies.are_nominated(stored.nominated()) {
             Ok(Some(stored))
         } else {
-            Err(COOKIE_NOT_IN_KEY)
+            Err(Reason::CookieNotInKey)
         }
     }
 

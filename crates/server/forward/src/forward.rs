@@ -30,6 +30,7 @@ use origin::{
     LiteSpeedFeatures, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody,
     SendProgress, Unsent,
 };
+use reasons::Reason;
 use site_rules::PlannedFields;
 use site_state::client::{Client, RequestContent};
 use site_state::history::UnstoredRecord;
@@ -45,8 +46,8 @@ use std::time::Duration;
 pub struct ForwardCause {
     /// The reason as in RFC 9211.
     pub forward: ForwardReason,
-    /// The `detail` parameter of `Cache-Status`, if any.
-    pub detail: Option<&'static str>,
+    /// The reason in the `detail` parameter of `Cache-Status`, if any.
+    pub reason: Option<Reason>,
     /// How long to wait for the response after the client has disconnected.
     pub on_client_gone: OnClientGone,
 }
@@ -54,7 +55,7 @@ pub struct ForwardCause {
 impl ForwardCause {
     /// A reason without a detail.
     pub fn of(forward: ForwardReason) -> ForwardCause {
-        ForwardCause { forward, detail: None, on_client_gone: OnClientGone::Abort }
+        ForwardCause { forward, reason: None, on_client_gone: OnClientGone::Abort }
     }
 }
 
@@ -74,10 +75,12 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
         Route::Script(script) => Answerer::Origin(Some(script)),
         Route::Hidden(withheld) => {
             note_withheld(site, target, &withheld);
-            here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+            here(serve::error(StatusCode::NOT_FOUND, Reason::NotFound, None))
         }
-        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, "not-found", None)),
-        Route::Malformed => here(serve::error(StatusCode::BAD_REQUEST, "path-malformed", None)),
+        Route::NotFound => here(serve::error(StatusCode::NOT_FOUND, Reason::NotFound, None)),
+        Route::Malformed => {
+            here(serve::error(StatusCode::BAD_REQUEST, Reason::PathMalformed, None))
+        }
         Route::AddSlash(path) => {
             let query = target.path_and_query.split_once('?').map(|(_, query)| query);
             here(serve::redirect(&path, query))
@@ -95,11 +98,11 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
                     here(response)
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    here(serve::error(StatusCode::NOT_FOUND, "not-found", None))
+                    here(serve::error(StatusCode::NOT_FOUND, Reason::NotFound, None))
                 }
                 Err(error) => {
                     tracing::error!(event = "file-failed", path = %path.display(), %error);
-                    here(serve::error(StatusCode::INTERNAL_SERVER_ERROR, "file-failed", None))
+                    here(serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::FileFailed, None))
                 }
             }
         }
@@ -215,7 +218,7 @@ pub fn begin_bypass(
     request: &http::Request<RequestContent>,
 ) -> Result<(), Box<Response<ResponseBody>>> {
     if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
-        let refused = serve::error(StatusCode::GATEWAY_TIMEOUT, "only-if-cached", None);
+        let refused = serve::error(StatusCode::GATEWAY_TIMEOUT, Reason::OnlyIfCached, None);
         return Err(Box::new(refused));
     }
     site.counters.bypasses.add();
@@ -324,7 +327,7 @@ pub fn answer(
 ) -> Response<ResponseBody> {
     // A panic of the task is logged elsewhere.
     let Ok(sent) = sent else {
-        return serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None);
+        return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
     match sent {
         Err((unsent, waited)) => failed_late(site, unsent, why.forward, waited),
@@ -332,7 +335,8 @@ pub fn answer(
             let mut status =
                 CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why.forward));
             status.forward_status = Some(response.status);
-            status.detail = response.waited.and(waited).detail().or(why.detail);
+            let late = response.waited.and(waited).reason();
+            status.detail = late.or(why.reason).map(Reason::as_str);
             let passed = stream(site, response, &status, None);
             let is_head = facts.method == Kind::Head;
             let passed = if is_head { serve::without_body(passed) } else { passed };
@@ -350,9 +354,9 @@ fn failed_late(
     waited: Propagation,
 ) -> Response<ResponseBody> {
     let mut answer = failed(site, unsent, why);
-    if let Some(late) = waited.detail() {
+    if let Some(late) = waited.reason() {
         let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
-        status.detail = Some(late);
+        status.detail = Some(late.as_str());
         answer.headers_mut().insert("cache-status", serve::status_value(&status));
     }
     answer
@@ -385,7 +389,7 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
         Unsent::Client(refusal) => {
             site.counters.rejected.add();
             site.counters.limit_hits.refused(refusal);
-            let mut response = serve::error(refusal.status(), refusal.as_str(), None);
+            let mut response = serve::error(refusal.status(), refusal.into(), None);
             // The rest of the request is not read.
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);

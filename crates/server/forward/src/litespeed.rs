@@ -16,10 +16,11 @@ use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, Purge, PurgeTarget, Scope, Staleness, StorePermission,
     VARY_VALUE_FIELD, has_esi, read_purges,
 };
-use http_cache::{FieldUse, NotStored, StoredResponse};
+use http_cache::{FieldUse, StoredResponse};
 use origin::LiteSpeedFeatures;
 use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
+use reasons::Reason;
 use site_rules::Plan;
 use site_state::history::ChangeSource;
 
@@ -131,16 +132,12 @@ fn apply(
 /// The reason for not storing a complete page because of ESI, if there is one. The page must declare
 /// `esi=on`. Its content must be impossible to examine (encoded or partial), or have ESI elements where
 /// LiteSpeed's ESI is disabled.
-pub fn against_storing(
-    site: &Site,
-    stored: &StoredResponse,
-    content: &[u8],
-) -> Option<&'static str> {
+pub fn against_storing(site: &Site, stored: &StoredResponse, content: &[u8]) -> Option<Reason> {
     let coded = stored.headers.contains_key(header::CONTENT_ENCODING);
     let part = stored.status == http::StatusCode::PARTIAL_CONTENT;
     let is_unsupported = || !esi::is_litespeeds(site) && has_esi(content);
     let has = stored.says_esi() && (coded || part || is_unsupported());
-    has.then_some(NotStored::EsiUnsupported.as_str())
+    has.then_some(Reason::EsiUnsupported)
 }
 
 /// The features that are announced to LiteSpeed's plugins.
@@ -155,6 +152,10 @@ pub fn features(site: &Site) -> LiteSpeedFeatures {
 /// Response extension: the origin does not want the response cached. Used for crawlers.
 #[derive(Clone, Copy)]
 struct NotToBeKept;
+
+/// Response extension: a private copy is the response. Used for crawlers.
+#[derive(Clone, Copy)]
+pub struct FromPrivateCopy;
 
 /// Marks a response if the origin's cache control, `said`, does not allow public caching.
 pub fn remember_refusal<B>(said: Option<CacheControl>, response: &mut Response<B>) {
@@ -184,7 +185,7 @@ pub fn tell_crawler<B>(response: &mut Response<B>) {
     let last = response.headers().get_all("cache-status").iter().next_back();
     let hit = last.is_some_and(|value| value.as_bytes().starts_with(b"pagewell; hit"));
     let refused = response.extensions().get::<NotToBeKept>().is_some();
-    let private = last.is_some_and(|value| value.as_bytes().ends_with(b"detail=private"));
+    let private = response.extensions().get::<FromPrivateCopy>().is_some();
     let headers = response.headers_mut();
     let word = HeaderValue::from_static(match (hit, private) {
         (true, true) => "hit,private",

@@ -12,9 +12,6 @@ use http_cache::SENDFILE_FIELDS;
 use http_cache::fields::is_there;
 use std::time::Duration;
 
-/// The reason for not storing a response with such a field.
-pub const REASON: &str = "sendfile";
-
 /// The name of the field by which a response requests a file, if it has one.
 pub fn field_of(headers: &HeaderMap) -> Option<&'static str> {
     SENDFILE_FIELDS.into_iter().find(|name| is_there(headers, name))

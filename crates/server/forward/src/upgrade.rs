@@ -25,6 +25,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use origin::http::{HttpOrigin, Switch};
 use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
+use reasons::Reason;
 use site_state::client::ClientExtras;
 use site_state::client::{Client, RequestContent};
 use site_state::limit_hits::Limit;
@@ -134,7 +135,7 @@ pub async fn pass(
     let offer = request.extensions_mut().remove::<Offer>();
     let (Ok(place), Some(Offer { protocols, slot })) = (place, offer) else {
         site.counters.limit_hits.note(Limit::Upgrades);
-        return serve::error(StatusCode::SERVICE_UNAVAILABLE, "upgrades-full", None);
+        return serve::error(StatusCode::SERVICE_UNAVAILABLE, Reason::UpgradesFull, None);
     };
     site.counters.forwards.add();
     let (head, _) = request.into_parts();
@@ -170,7 +171,7 @@ pub async fn pass(
                 &head.headers,
                 &response.headers,
             );
-            status.detail = pending.acknowledge().await.detail();
+            status.detail = pending.acknowledge().await.reason().map(Reason::as_str);
             status.forward_status = Some(response.status);
             forward::stream(site, response, &status, None)
         }

@@ -383,7 +383,7 @@ fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {
     tracing::debug!(event = "request-refused", reason = refusal.as_str());
     site.counters.rejected.add();
     site.counters.limit_hits.refused(refusal);
-    let mut response = serve::error(refusal.status(), refusal.as_str(), None);
+    let mut response = serve::error(refusal.status(), refusal.into(), None);
     if refusal == Refusal::MethodConnect {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
     }

@@ -46,6 +46,7 @@ use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use config::{Config, OriginConfig};
 use http_cache::Failure;
+use reasons::Reason;
 use site_state::client::ClientExtras;
 use site_state::propagation::Propagation;
 use site_state::refusal::Refusal;
@@ -213,10 +214,10 @@ pub enum ResponseEnd {
 
 impl ResponseEnd {
     /// The reason not to store the response, if there is one.
-    pub fn against_storing(self) -> Option<&'static str> {
+    pub fn against_storing(self) -> Option<Reason> {
         match self {
             ResponseEnd::Well => None,
-            ResponseEnd::PhpFatal => Some("php-fatal-error"),
+            ResponseEnd::PhpFatal => Some(Reason::PhpFatalError),
         }
     }
 }

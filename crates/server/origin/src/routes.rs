@@ -22,6 +22,7 @@ pub use path_cache::PathCache;
 use config::percent_encoding::percent_decoded;
 use config::{FilesConfig, SOURCES, Symlinks};
 use http_cache::Timestamp;
+use reasons::Reason;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{Metadata, metadata, symlink_metadata};
@@ -63,14 +64,14 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// The reason's name, for `pagewell explain` and the log.
-    pub fn as_str(&self) -> &'static str {
+    /// The reason, for `pagewell explain`.
+    pub fn reason(&self) -> Reason {
         match self {
-            Withheld::Name => "hidden-name",
-            Withheld::Source => "source-hidden",
-            Withheld::LinkToHidden(_) => "link-to-hidden",
-            Withheld::LinkOutside(_) => "link-outside-root",
-            Withheld::Unresolved => "file-failed",
+            Withheld::Name => Reason::HiddenName,
+            Withheld::Source => Reason::SourceHidden,
+            Withheld::LinkToHidden(_) => Reason::LinkToHidden,
+            Withheld::LinkOutside(_) => Reason::LinkOutsideRoot,
+            Withheld::Unresolved => Reason::FileFailed,
         }
     }
 }

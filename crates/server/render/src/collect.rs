@@ -23,9 +23,10 @@ use http::{HeaderMap, HeaderValue, Method, Response, header};
 use http_cache::codings::Coding;
 use http_cache::status::CacheStatus;
 use http_cache::validators::own_etag;
-use http_cache::{Failure, Forms, NotStored, StoredResponse};
+use http_cache::{Failure, Forms, StoredResponse};
 use origin::{OriginBody, OriginResponse};
 use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strength};
+use reasons::Reason;
 use site_rules::key_without_vary;
 use site_state::history::{ChangeSource, Content as Told};
 use site_state::limit_hits::Limit;
@@ -42,9 +43,6 @@ const HOLD_BYTES: usize = 256 << 10;
 /// Maximum number of bytes handed to the client at a time.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The `detail` of a response that is sent while it is collected: it may be stored or not.
-const UNDECIDED: &str = "in-progress";
-
 /// The compressed forms of the content.
 type ContentForms = Vec<(Coding, Bytes)>;
 
@@ -54,7 +52,7 @@ pub(super) struct CompletePage {
     /// The header fields that are sent with the page.
     fields: HeaderMap,
     /// The reason why the page was not stored; `None` if it was.
-    pub(super) refused: Option<&'static str>,
+    pub(super) refused: Option<Reason>,
 }
 
 /// The result of holding back a response.
@@ -96,7 +94,7 @@ impl Render {
                 }
             }
             HoldOutcome::Failed(failure) => {
-                self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
+                self.tell_complete(&self.ask.key, &stored, Err(failure.into()));
                 let response = super::on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, RenderOutcome::Failed(failure));
             }
@@ -104,8 +102,8 @@ impl Render {
             // This is rare. The future is boxed so that the common ones stay smaller.
             held @ (HoldOutcome::Going | HoldOutcome::Short) => {
                 let against = match held {
-                    HoldOutcome::Short => Some(NotStored::MemoryShort),
-                    _ if content.len() > self.site.limits.page_bytes => Some(NotStored::TooLarge),
+                    HoldOutcome::Short => Some(Reason::MemoryShort),
+                    _ if content.len() > self.site.limits.page_bytes => Some(Reason::TooLarge),
                     _ => None,
                 };
                 let content = (content.into_vec(), collected);
@@ -163,8 +161,8 @@ impl Render {
         let now = self.site.clock.now();
         let stored = &page.payload().stored;
         status.stored = refused.is_none();
-        let why = refused.or(self.ask.owner.as_ref().map(|_| "private")).or(self.untracked);
-        status.detail = status.detail.or(why);
+        let why = refused.or(self.ask.owner.as_ref().map(|_| Reason::Private)).or(self.untracked);
+        status.detail = status.detail.or(why.map(Reason::as_str));
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let facts = self.ask.facts();
         let _ = answer.send(serve::new_page(&facts, &page, fields, now, &status));
@@ -176,11 +174,11 @@ impl Render {
         mut stored: StoredResponse,
         content: Bytes,
         mut status: CacheStatus<'static>,
-        reason: &'static str,
+        reason: Reason,
     ) {
         let outcome = self.refused(&stored, reason);
         stored.set_content_length(Some(content.len() as u64));
-        status.detail = status.detail.or(Some(reason));
+        status.detail = status.detail.or(Some(reason.as_str()));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
@@ -188,7 +186,7 @@ impl Render {
     }
 
     /// Reports that a complete response is not stored, and why. Returns the outcome for the followers.
-    fn refused(&self, stored: &StoredResponse, reason: &'static str) -> RenderOutcome {
+    fn refused(&self, stored: &StoredResponse, reason: Reason) -> RenderOutcome {
         self.supersede(UnstoredResponse::of(stored, reason));
         let outcome = self.not_stored_outcome(reason);
         self.tell_complete(&self.ask.key, stored, Err(reason));
@@ -252,7 +250,7 @@ impl Render {
                     for_nobody.is_outdated.store(not_stored.reason.is_outdated(), Relaxed);
                 }
                 let stored = &not_stored.page.payload().stored;
-                let reason = not_stored.reason.as_str();
+                let reason = Reason::from(not_stored.reason);
                 if not_stored.reason != StoreRefusal::Superseded {
                     let headers = &not_stored.page.response().headers;
                     self.supersede(UnstoredResponse { status: stored.status, headers, reason });
@@ -318,14 +316,15 @@ impl Render {
         stored: StoredResponse,
         body: OriginBody,
         (content, collected): (Vec<u8>, CollectedBytes),
-        against: Option<NotStored>,
+        against: Option<Reason>,
         status: CacheStatus<'static>,
     ) {
         let length = stored.content_length();
         let (sender, receiver) = response_spool(&self.site);
         let sent = Content::Spool(Box::new(SpoolContent { receiver, length }));
         // Whether the page can be stored is known at its end only.
-        let status = CacheStatus { detail: status.detail.or(Some(UNDECIDED)), ..status };
+        let status =
+            CacheStatus { detail: status.detail.or(Some(Reason::InProgress.as_str())), ..status };
         let head = self.head(&stored, &status, sent);
         if let Some(reason) = against {
             self.outgrown(&stored, reason);
@@ -356,11 +355,11 @@ impl Render {
     }
 
     /// The response is not stored, because its content is too long, or that of all together.
-    fn outgrown(&self, stored: &StoredResponse, reason: NotStored) {
-        if reason == NotStored::TooLarge {
+    fn outgrown(&self, stored: &StoredResponse, reason: Reason) {
+        if reason == Reason::TooLarge {
             self.site.counters.limit_hits.note(Limit::PageBytes);
         }
-        let outcome = self.refused(stored, reason.as_str());
+        let outcome = self.refused(stored, reason);
         self.right.tell(outcome);
     }
 
@@ -386,7 +385,7 @@ impl Render {
                     // The concurrency slot at the origin is released now; it must not depend on the
                     // client's speed.
                     drop(body);
-                    self.tell_complete(&self.ask.key, &stored, Err(failure.as_str()));
+                    self.tell_complete(&self.ask.key, &stored, Err(failure.into()));
                     self.right.end(RenderOutcome::Failed(failure));
                     return streaming.end(Some(failure));
                 }
@@ -413,7 +412,7 @@ impl Render {
     fn complete(
         self: Box<Self>,
         stored: StoredResponse,
-        against: Option<&'static str>,
+        against: Option<Reason>,
         mut streaming: Streaming,
     ) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
@@ -480,7 +479,7 @@ struct Streaming {
 enum Step {
     Going,
     /// The content is not kept any more.
-    Outgrown(NotStored),
+    Outgrown(Reason),
     Complete,
     Failed(Failure),
     /// Neither the client nor the store needs more content.
@@ -537,9 +536,9 @@ impl Streaming {
         self.received += bytes.len() as u64;
         if self.is_kept {
             let against = if self.content.len() + bytes.len() > self.site.limits.page_bytes {
-                Some(NotStored::TooLarge)
+                Some(Reason::TooLarge)
             } else if !self.collected.grow(&self.site, bytes.len()) {
-                Some(NotStored::MemoryShort)
+                Some(Reason::MemoryShort)
             } else {
                 None
             };

@@ -22,12 +22,10 @@ use http::{HeaderMap, HeaderName};
 use http_cache::variants::NominatedFields;
 use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
+use reasons::Reason;
 use site_rules::PlannedFields;
 use site_state::page::StoredPage;
 use site_state::request_fields::{AsSent, METHOD_OVERRIDES};
-
-/// The reason not to store a response to a request with a field that is neither in the key nor in `Vary`.
-pub(super) const FIELD_NOT_IN_KEY: &str = "field-not-in-key";
 
 /// Left out of renders with fixed values, until `Vary` names it.
 const ACCEPT_LANGUAGE: &str = "accept-language";
@@ -162,21 +160,18 @@ const OF_ONE_CLIENT: [&str; 10] = [
     "fastly-client-ip",
 ];
 
-/// The reason not to store a response whose `Vary` names one of these fields.
-pub(super) const VARY_OF_ONE_CLIENT: &str = "vary-of-one-client";
-
 /// Refuses to store a response that may vary on a field by which later requests cannot be compared.
 ///
 /// # Errors
-/// The reason: [`VARY_OF_ONE_CLIENT`], or [`FIELD_NOT_IN_KEY`].
+/// The reason: `VaryOfOneClient`, or `FieldNotInKey`.
 pub(super) fn may_store(
     site: &Site,
     ask: &RenderRequest,
     stored: &StoredResponse,
     sent: &OriginTimes,
-) -> Result<(), &'static str> {
+) -> Result<(), Reason> {
     if stored.nominated().names().any(|name| OF_ONE_CLIENT.contains(&name.as_str())) {
-        return Err(VARY_OF_ONE_CLIENT);
+        return Err(Reason::VaryOfOneClient);
     }
     let is_nominated = |name: &HeaderName| stored.nominated().names().any(|other| other == name);
     let fields = AsSent(&*ask.headers);
@@ -188,5 +183,5 @@ pub(super) fn may_store(
         is_of_fixed || (ask.sends_extra(site, name.as_str()) && is_clients())
     };
     let is_at_large = |name: &HeaderName| is_extra(name) && !is_nominated(name);
-    if sent.headers.keys().any(is_at_large) { Err(FIELD_NOT_IN_KEY) } else { Ok(()) }
+    if sent.headers.keys().any(is_at_large) { Err(Reason::FieldNotInKey) } else { Ok(()) }
 }

@@ -8,7 +8,7 @@
 //! its element, and with the tags of the include elements of the page that insert it. The assembly of a
 //! page that is not stored inserts the contents itself.
 
-use super::reads::{READS_UNKNOWN, limit_untracked};
+use super::reads::limit_untracked;
 use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
 use ::esi::{EsiDialect, Inline, Template};
 use bytes::Bytes;
@@ -21,6 +21,7 @@ use forward::owner_copies;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use http_cache::litespeed::CACHE_CONTROL_FIELD;
 use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
+use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
 use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use site_state::page::{NewPage, variant};
@@ -135,7 +136,7 @@ impl Render {
         let reads = self.reads.clone().filter(|_| owner.is_none());
         let is_untracked =
             owner.is_none() && reads.is_none() && site.footprints.settings().is_some();
-        if is_untracked && limit_untracked(site, &mut stored, READS_UNKNOWN).is_err() {
+        if is_untracked && limit_untracked(site, &mut stored, Reason::ReadsUnknown).is_err() {
             return;
         }
         let mut made_from =

@@ -32,6 +32,7 @@ pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
 pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
+use reasons::Reason;
 pub use refresh::{RefreshOutcome, refresh};
 use revised::NotKept;
 use stale::{on_failure, stale_on};
@@ -262,7 +263,7 @@ struct Render {
     /// The statements that the render has run, once all of them are known.
     reads: Option<Arc<PageReads>>,
     /// The reason why the reads are not known, if the page is stored for a short time because of it.
-    untracked: Option<&'static str>,
+    untracked: Option<Reason>,
 }
 
 /// The result of a background refresh, for the caller that began it.
@@ -300,7 +301,7 @@ impl Render {
     /// cannot be used (RFC 9110 section 15.4.5).
     fn unusable(self: Box<Self>) {
         let failure = Failure::InvalidResponse;
-        self.tell_not_stored(failure.as_str(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
+        self.tell_not_stored(failure.into(), Some(StatusCode::NOT_MODIFIED), &HeaderMap::new());
         let response = on_failure(&self.site, &self.ask, failure, self.recipient());
         self.give_up(response, RenderOutcome::Failed(failure));
     }
@@ -398,7 +399,7 @@ impl Render {
     fn unsent(self: Box<Self>, unsent: Unsent) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
-                self.tell_not_stored(failure.as_str(), None, &HeaderMap::new());
+                self.tell_not_stored(failure.into(), None, &HeaderMap::new());
                 let response = on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, RenderOutcome::Failed(failure));
             }
@@ -427,29 +428,29 @@ impl Render {
     ) -> Attempt {
         match revised::freshened(&self.site, &self.ask, page, &response, sent) {
             Ok(stored) if stored.lifetime_source == LifetimeSource::Reads => {
-                tracing::debug!(event = "not-freshened", reason = "reads-unknown");
+                tracing::debug!(event = "not-freshened", reason = Reason::ReadsUnknown.as_str());
                 Attempt::Unconditionally(self)
             }
             Ok(mut stored) => {
                 // The reads of the page are not known, and those of the 304 are not the page's.
                 let is_tracked = self.site.footprints.settings().is_none();
                 if !is_tracked
-                    && let Some(reason) = self.store_untracked(&mut stored, reads::READS_UNKNOWN)
+                    && let Some(reason) = self.store_untracked(&mut stored, Reason::ReadsUnknown)
                 {
-                    tracing::debug!(event = "not-freshened", reason);
+                    tracing::debug!(event = "not-freshened", reason = reason.as_str());
                     return Attempt::Unconditionally(self);
                 }
                 self.site.counters.validated.add();
                 let mut status = self.ask.status();
                 status.forward_status = Some(StatusCode::NOT_MODIFIED);
-                status.detail = response.waited.detail();
+                status.detail = response.waited.reason().map(Reason::as_str);
                 let content = page.content();
                 let coded = page.payload().forms().contents();
                 self.store(stored, content, coded, status);
                 Attempt::Done
             }
             Err(reason) => {
-                tracing::debug!(event = "not-freshened", reason);
+                tracing::debug!(event = "not-freshened", reason = reason.as_str());
                 Attempt::Unconditionally(self)
             }
         }
@@ -472,7 +473,7 @@ impl Render {
         let mut status = self.ask.status();
         status.forward_status = Some(response.status);
         // The propagation state of a change has precedence over the reason for not storing.
-        status.detail = response.waited.detail();
+        status.detail = response.waited.reason().map(Reason::as_str);
         match self.kept(&response, sent) {
             // The followers keep waiting, because the response will be a page.
             Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
@@ -493,7 +494,7 @@ impl Render {
             }
             Err(NotKept { reason, is_for_all }) => {
                 if !response.status.is_server_error() {
-                    self.note_storable(reason == undeclared::RENDERED_AS_SENT);
+                    self.note_storable(reason == Reason::AsSent);
                 }
                 self.understand(&mut response, None);
                 self.end_older(&response, reason);
@@ -504,10 +505,10 @@ impl Render {
                     self.not_shareable();
                 }
                 let record = self.unstored_record(reason, &response);
-                if reason == http_cache::NotStored::TooLarge.as_str() {
+                if reason == Reason::TooLarge {
                     self.site.counters.limit_hits.note(Limit::PageBytes);
                 }
-                status.detail = status.detail.or(Some(reason));
+                status.detail = status.detail.or(Some(reason.as_str()));
                 if self.site.config.rules.withholds_session(&self.ask.plan) {
                     // The request was sent without a session, so a session cookie in the response
                     // is not this client's.

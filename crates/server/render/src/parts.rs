@@ -20,8 +20,9 @@ use delivery::site::Site;
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::parts::{Part, StoredPart, joined, range_inside, whole_if_complete};
 use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{ForwardReason, NotStored, Reuse, StoredResponse, Verdict};
+use http_cache::{ForwardReason, Reuse, StoredResponse, Verdict};
 use origin::OriginResponse;
+use reasons::Reason;
 use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use std::sync::Arc;
 
@@ -129,7 +130,7 @@ impl Render {
     ) {
         let refused = self.put_part(&stored, content.clone());
         status.stored = refused.is_none();
-        status.detail = status.detail.or(refused);
+        status.detail = status.detail.or(refused.map(Reason::as_str));
         let now = self.site.clock.now();
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let page = NewPage::new(stored, content).apart();
@@ -138,10 +139,10 @@ impl Render {
     }
 
     /// Stores a part, combined with the older parts. Returns the reason if it was refused.
-    pub(super) fn put_part(&self, came: &StoredResponse, content: Bytes) -> Option<&'static str> {
+    pub(super) fn put_part(&self, came: &StoredResponse, content: Bytes) -> Option<Reason> {
         let part = Part::of(came)?;
         if content.len() as u64 != part.range.length() {
-            return Some(NotStored::PartUnreadable.as_str());
+            return Some(Reason::PartUnreadable);
         }
         let mut stored = came.clone();
         stored.status = StatusCode::OK;
@@ -167,7 +168,7 @@ impl Render {
         match page.put(|new| site.store.insert(key, variant, &made_from, lease, new)) {
             Ok(part) if self.is_part_superseded(&part) => {
                 site.counters.store_refused.add();
-                Some("superseded")
+                Some(Reason::Superseded)
             }
             Ok(_) => {
                 site.counters.stored.add();
@@ -175,7 +176,7 @@ impl Render {
             }
             Err(not_stored) => {
                 site.counters.store_refused.add();
-                Some(not_stored.reason.as_str())
+                Some(not_stored.reason.into())
             }
         }
     }

@@ -24,10 +24,11 @@ use config::UntrackedPages;
 use config::log::Seldom;
 use delivery::site::Site;
 use http::header::USER_AGENT;
-use http_cache::{LifetimeSource, NotStored, StoredResponse};
+use http_cache::{LifetimeSource, StoredResponse};
 use origin::OriginResponse;
 use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
 use origin::routes::Script;
+use reasons::Reason;
 use statements::footprints::{PageReads, ReadsRefused, RenderStatements};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
@@ -41,12 +42,6 @@ const REPORT_WITHIN: Duration = Duration::from_millis(250);
 const TIMED_LIFETIME_MS: u64 = 60_000;
 /// The longest lifetime of a page that declares one and whose reads are not known, in milliseconds.
 const UNTRACKED_LIFETIME_MS: u64 = 60_000;
-/// The reason not to store a page whose statements are not known.
-const UNSEEN: &str = "reads-unseen";
-/// The reason not to store a page that was made from a cache which no statement shows.
-pub(super) const HIDDEN: &str = "reads-hidden";
-/// The reason for content whose statements may be others' too.
-pub(super) const READS_UNKNOWN: &str = "reads-unknown";
 
 impl Render {
     /// Begins the capture of the next request's statements, if the site has automatic dependencies.
@@ -73,7 +68,7 @@ impl Render {
         let Some(automatic) = self.site.footprints.settings() else { return Ok(stored) };
         let is_undeclared = stored.lifetime_source == LifetimeSource::Reads;
         if is_undeclared && self.capture.is_none() {
-            return Err(NotStored::NoLifetime.as_str().into());
+            return Err(Reason::NoLifetime.into());
         }
         if is_undeclared {
             undeclared::check(automatic, response.status, &response.headers)?;
@@ -81,7 +76,7 @@ impl Render {
         // Other requests select it by the class of their device.
         let is_by_device = stored.nominated().names().any(|name| *name == USER_AGENT);
         if !sent.is_fixed && (is_by_device || is_undeclared) {
-            return Err(undeclared::RENDERED_AS_SENT.into());
+            return Err(Reason::AsSent.into());
         }
         Ok(stored)
     }
@@ -91,14 +86,18 @@ impl Render {
     pub(super) async fn know_reads(
         &mut self,
         stored: &mut StoredResponse,
-        against: Option<&'static str>,
-    ) -> Option<&'static str> {
+        against: Option<Reason>,
+    ) -> Option<Reason> {
         if against.is_some() {
             return against;
         }
         let Some((capture, script)) = self.capture.take() else {
             let is_shared = self.ask.owner.is_none() && self.site.footprints.settings().is_some();
-            return if is_shared { self.store_untracked(stored, UNSEEN) } else { None };
+            return if is_shared {
+                self.store_untracked(stored, Reason::ReadsUnseen)
+            } else {
+                None
+            };
         };
         let reported = capture.report(REPORT_WITHIN).await;
         let (health, now) = (&self.site.footprints.health, self.site.clock.monotonic());
@@ -109,7 +108,7 @@ impl Render {
         let (reason, logged, why) = match reported.map(|report| self.depend(report)) {
             // A part is combined with others, which have other reads.
             Ok(Ok(_)) if parts::is_part(stored) => {
-                return self.store_untracked(stored, READS_UNKNOWN);
+                return self.store_untracked(stored, Reason::ReadsUnknown);
             }
             Ok(Ok(reads)) => {
                 self.site.counters.reads_known.add();
@@ -119,11 +118,13 @@ impl Render {
                 self.reads = Some(Arc::new(reads));
                 return None;
             }
-            Ok(Err(refused)) => (refused.as_str(), refused.as_str(), refused.to_string()),
-            Err(unseen @ NotCaptured::Hidden(_)) => (HIDDEN, unseen.as_str(), unseen.to_string()),
-            Err(unseen) => (UNSEEN, unseen.as_str(), unseen.to_string()),
+            Ok(Err(refused)) => {
+                let reason = refused.reason();
+                (reason, reason.as_str(), refused.to_string())
+            }
+            Err(unseen) => (unseen.reason(), unseen.as_str(), unseen.to_string()),
         };
-        self.log_refused(logged, &why);
+        self.log_refused(reason, logged, &why);
         self.store_untracked(stored, reason)
     }
 
@@ -132,8 +133,8 @@ impl Render {
     pub(super) fn store_untracked(
         &mut self,
         stored: &mut StoredResponse,
-        reason: &'static str,
-    ) -> Option<&'static str> {
+        reason: Reason,
+    ) -> Option<Reason> {
         match limit_untracked(&self.site, stored, reason) {
             Ok(Tracking::NotNeeded) => None,
             Ok(Tracking::Replaced) => {
@@ -170,23 +171,23 @@ impl Render {
     }
 
     /// Counts a page whose reads are not known. Logs why, at most once in ten seconds.
-    fn log_refused(&self, reason: &'static str, why: &str) {
+    fn log_refused(&self, reason: Reason, logged: &str, why: &str) {
         self.site.counters.reads_refused.add();
         static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(10));
         let path = &self.ask.target.path_and_query;
         self.site.footprints.refused_pages.note(path, why);
-        if reason == ReadsRefused::Changed.as_str() {
+        if reason == Reason::ReadsChanged {
             tracing::debug!(event = "reads-changed", path, why);
         } else if LOGGED.is_due(self.site.clock.monotonic()) {
-            tracing::warn!(event = "reads-refused", reason, path, why);
+            tracing::warn!(event = "reads-refused", reason = logged, path, why);
         }
     }
 
     /// The outcome of a complete response that is not stored. A page whose rows changed meanwhile may
     /// be stored by the next render.
-    pub(super) fn not_stored_outcome(&self, reason: &'static str) -> RenderOutcome {
-        let is_changed = reason == ReadsRefused::Changed.as_str();
-        if !is_changed && reason != NotStored::MemoryShort.as_str() {
+    pub(super) fn not_stored_outcome(&self, reason: Reason) -> RenderOutcome {
+        let is_changed = reason == Reason::ReadsChanged;
+        if !reason.is_of_this_render() {
             self.not_shareable();
             return RenderOutcome::NotShareable;
         }
@@ -225,9 +226,9 @@ pub(super) enum Tracking {
 pub(super) fn limit_untracked(
     site: &Site,
     stored: &mut StoredResponse,
-    reason: &'static str,
-) -> Result<Tracking, &'static str> {
-    if stored.lifetime_source == LifetimeSource::Reads || reason == ReadsRefused::Changed.as_str() {
+    reason: Reason,
+) -> Result<Tracking, Reason> {
+    if stored.lifetime_source == LifetimeSource::Reads || reason == Reason::ReadsChanged {
         return Err(reason);
     }
     // Its tags tell of changes, or the operator has decided for this page.
@@ -237,7 +238,7 @@ pub(super) fn limit_untracked(
     }
     match site.footprints.settings().map(|settings| settings.untracked) {
         None | Some(UntrackedPages::Store) => Ok(Tracking::NotNeeded),
-        Some(UntrackedPages::Short) if reason != HIDDEN => {
+        Some(UntrackedPages::Short) if reason != Reason::ReadsHidden => {
             shorten(stored, UNTRACKED_LIFETIME_MS);
             Ok(Tracking::Replaced)
         }

@@ -4,7 +4,7 @@
 //!
 //! Cookies that a rule ignores are removed from the stored page and from the client's response.
 
-use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts, reads};
+use super::{OriginTimes, Ranges, Render, RenderRequest, fields, is_stream, parts};
 use delivery::esi;
 use delivery::site::Site;
 use forward::sendfile;
@@ -14,24 +14,28 @@ use http_cache::{
     Forms, LifetimeSource, NotStored, StoredResponse, freshen, refusal_code, storable,
 };
 use origin::OriginResponse;
+use reasons::Reason;
 use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
 use site_state::page::{ReadPage, SharedPage};
 use site_state::request_fields::view_of;
 use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
 
+/// The code of the PHP library for a page made from a cache which no statement shows (`php/core/src/Refusal.php`).
+const CODE_OF_HIDDEN_READS: &str = "reads-hidden";
+
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NotKept {
     /// The reason to show.
-    pub(super) reason: &'static str,
+    pub(super) reason: Reason,
     /// Whether only the request's own fields or cookies prevent it: the application marks the page as the same for
     /// everybody, so a render without them can be stored.
     pub(super) is_for_all: bool,
 }
 
-impl From<&'static str> for NotKept {
-    fn from(reason: &'static str) -> NotKept {
+impl From<Reason> for NotKept {
+    fn from(reason: Reason) -> NotKept {
         NotKept { reason, is_for_all: false }
     }
 }
@@ -47,7 +51,7 @@ impl Render {
         sent: &OriginTimes,
     ) -> Result<StoredResponse, NotKept> {
         let kept = if is_stream(&response.headers) {
-            Err("streamed".into())
+            Err(Reason::Streamed.into())
         } else {
             self.storable(response, sent)
         };
@@ -60,13 +64,13 @@ impl Render {
 
 /// Returns the reason to show for a response that is not stored for `reason`. After a fatal error of PHP,
 /// everything else may be missing because of it; status and fields were sent before.
-fn unstored_reason(response: &OriginResponse, reason: &'static str) -> &'static str {
-    let is_clients = reason == NotStored::RequestNoStore.as_str();
+fn unstored_reason(response: &OriginResponse, reason: Reason) -> Reason {
+    let is_clients = reason == Reason::RequestNoStore;
     if is_clients || response.status.is_server_error() {
         return reason;
     }
-    if refusal_code(&response.headers) == Some(reads::HIDDEN) {
-        return reads::HIDDEN;
+    if refusal_code(&response.headers) == Some(CODE_OF_HIDDEN_READS) {
+        return Reason::ReadsHidden;
     }
     response.body.end_so_far().against_storing().unwrap_or(reason)
 }
@@ -82,17 +86,17 @@ pub(super) fn keep(
     sent: &OriginTimes,
 ) -> Result<StoredResponse, NotKept> {
     if esi::is_part(site, response.status, &response.headers) {
-        return Err(NotStored::PartialContent.as_str().into());
+        return Err(Reason::PartialContent.into());
     }
     if sendfile::field_of(&response.headers).is_some() {
-        return Err(sendfile::REASON.into());
+        return Err(Reason::Sendfile.into());
     }
     if let Some(fragment) = &ask.client.extras.fragment {
         esi::may_store_fragment(fragment, response.status)?;
     }
     let revision = revise(site, ask, response.status, &response.headers);
     if let Some(refusal) = revision.refusal {
-        return Err(refusal.as_str().into());
+        return Err(Reason::from(refusal).into());
     }
     let counted = counted(revision.ignored, &response.headers);
     let facts = read_facts(&Method::GET, &ask.headers);
@@ -107,7 +111,7 @@ pub(super) fn keep(
         (Ranges::Forwarded, status) if status != StatusCode::OK => Err(NotStored::PartialContent),
         _ => storable(&facts, fields, status, &counted, asked, came, policy),
     };
-    let mut stored = kept.map_err(|reason| reason.as_str())?;
+    let mut stored = kept.map_err(Reason::from)?;
     if stored.lifetime_source == LifetimeSource::Reads && site.config.rules.fixes_device(&ask.plan)
     {
         let nominated = stored.nominated().with(header::USER_AGENT, &sent.headers);
@@ -117,7 +121,7 @@ pub(super) fn keep(
     let of_visitor = |reason| NotKept { reason, is_for_all };
     fields::may_store(site, ask, &stored, sent).map_err(of_visitor)?;
     let keeps = site.config.rules.keeps(&ask.plan, &AsSent(&*ask.headers), &stored);
-    keeps.map_err(|refusal| of_visitor(refusal.as_str()))?;
+    keeps.map_err(|refusal| of_visitor(refusal.into()))?;
     if !revision.ignored.is_empty() {
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
@@ -135,14 +139,14 @@ pub(super) fn freshened(
     page: &SharedPage,
     response: &OriginResponse,
     sent: &OriginTimes,
-) -> Result<StoredResponse, &'static str> {
+) -> Result<StoredResponse, Reason> {
     let known = &page.response();
     let revision = revise(site, ask, known.status, &response.headers);
     let refresh = |known: &StoredResponse, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);
         let (asked, came) = (sent.request_time, sent.response_time);
         let stored = freshen(known, &facts, &sent.headers, headers, asked, came, revision.policy)
-            .map_err(|reason| reason.as_str())?;
+            .map_err(Reason::from)?;
         fields::may_store(site, ask, &stored, sent).map(|()| stored)
     };
     if revision.ignored.is_empty() {

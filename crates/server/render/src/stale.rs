@@ -11,6 +11,7 @@ use delivery::site::Site;
 use http::Response;
 use http_cache::Failure;
 use origin::Unsent;
+use reasons::Reason;
 use site_state::page::ttl_seconds;
 use site_state::request_fields::AsSent;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ pub(super) fn stale_on(
     }
     let mut status = ask.status();
     status.ttl_seconds = Some(ttl_seconds(fallback, now));
-    status.detail = Some(failure.as_str());
+    status.detail = Some(Reason::from(failure).as_str());
     if let Failure::Status(code) = failure {
         status.forward_status = Some(code);
     }

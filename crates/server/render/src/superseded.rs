@@ -25,9 +25,10 @@ use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::validators::strong_match;
 use http_cache::variants::NominatedFields;
-use http_cache::{Fields, ForwardReason, NotStored, StoredResponse, Timestamp};
+use http_cache::{Fields, ForwardReason, StoredResponse, Timestamp};
 use origin::OriginResponse;
 use page_store::{ChangeTarget, Key, Lease, Number};
+use reasons::Reason;
 use site_rules::{Handling, PlannedFields, key_without_vary};
 use site_state::client::ClientExtras;
 use site_state::history::ChangeSource;
@@ -38,13 +39,6 @@ use std::sync::Arc;
 
 /// Maximum number of lookups for older pages: a page may get another form between two steps.
 const ROUNDS_MAX: usize = 8;
-
-/// The store's refusals whose only cause is a change since the render began.
-const OUTDATED: [&str; 3] = ["changed-since", "unsettled", "lease-too-old"];
-
-/// The reasons by which a response forbids storing anything of the page for everybody.
-const FORBIDDEN: [NotStored; 4] =
-    [NotStored::NoStore, NotStored::Private, NotStored::SetCookie, NotStored::NotOffered];
 
 /// A predicate that selects pages.
 type Selects<'a> = &'a dyn Fn(&SharedPage) -> bool;
@@ -57,12 +51,12 @@ pub(super) struct UnstoredResponse<'a> {
     /// The header fields of the response.
     pub(super) headers: &'a HeaderMap,
     /// The reason why it is not stored.
-    pub(super) reason: &'static str,
+    pub(super) reason: Reason,
 }
 
 impl<'a> UnstoredResponse<'a> {
     /// A response whose fields would allow storing it.
-    pub(super) fn of(stored: &'a StoredResponse, reason: &'static str) -> UnstoredResponse<'a> {
+    pub(super) fn of(stored: &'a StoredResponse, reason: Reason) -> UnstoredResponse<'a> {
         UnstoredResponse { status: stored.status, headers: &stored.headers, reason }
     }
 }
@@ -81,7 +75,7 @@ struct FinalAnswer<'a> {
 impl Render {
     /// Ends the older pages for which a response that is not stored is the new answer. From then on
     /// they are not used as a fallback.
-    pub(super) fn end_older(&mut self, response: &OriginResponse, reason: &'static str) {
+    pub(super) fn end_older(&mut self, response: &OriginResponse, reason: Reason) {
         let (status, headers) = (response.status, &response.headers);
         self.answered =
             self.supersede(UnstoredResponse { status, headers, reason }).or(self.answered);
@@ -111,7 +105,7 @@ impl Render {
     /// if it got one.
     pub(super) fn supersede(&self, unstored: UnstoredResponse<'_>) -> Option<Number> {
         let UnstoredResponse { status, headers, reason } = unstored;
-        let has_failed = status.is_server_error() || reason == "php-fatal-error";
+        let has_failed = status.is_server_error() || reason.is_failure();
         // RFC 9111 section 4.3.3: the failure is treated as if the origin had not answered.
         if has_failed && self.for_nobody.is_some() {
             return None;
@@ -124,7 +118,7 @@ impl Render {
         let answer = self.final_answer(status, reason);
         let is_of_range = self.ask.ranges == Ranges::Forwarded
             && [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE].contains(&status);
-        let is_outdated = OUTDATED.contains(&reason);
+        let is_outdated = reason.is_outdated();
         self.with_fields(&mut |fields| {
             let selects = |page: &SharedPage| is_selected(page, fields);
             if !is_of_range {
@@ -146,11 +140,11 @@ impl Render {
                 }
                 answer.end_without_vary(&self.ask.key, &selects, &ends, of);
             }
-            if !is_of_range || FORBIDDEN.iter().any(|forbidden| forbidden.as_str() == reason) {
+            if !is_of_range || reason.forbids_storing() {
                 // Pages that are too large to be stored whole are stored in parts.
                 let tag = headers.get(header::ETAG).map(|value| value.as_bytes());
                 let is_kept = |page: &SharedPage| {
-                    reason == NotStored::TooLarge.as_str() && is_same_representation(page, tag)
+                    reason == Reason::TooLarge && is_same_representation(page, tag)
                 };
                 let ends = |page: &SharedPage| selects(page) && !is_kept(page);
                 answer.end(&self.ask.parts_key(), &selects, &ends, StandsFor::Ended);
@@ -166,7 +160,7 @@ impl Render {
         if self.is_replacing_nothing(new) {
             return;
         }
-        let answer = self.final_answer(new.payload().stored.status, "replaced");
+        let answer = self.final_answer(new.payload().stored.status, Reason::Replaced);
         self.with_fields(&mut |fields| {
             let selects = |page: &SharedPage| is_selected(page, fields);
             let ends = |page: &SharedPage| selects(page) && !page.is(new);
@@ -204,7 +198,7 @@ impl Render {
         is_overtaken
     }
 
-    fn final_answer(&self, status: StatusCode, reason: &'static str) -> FinalAnswer<'_> {
+    fn final_answer(&self, status: StatusCode, reason: Reason) -> FinalAnswer<'_> {
         FinalAnswer {
             site: &self.site,
             lease: self.right.lease(),
@@ -225,7 +219,7 @@ impl Render {
 
     /// Whether the answer may be specific to this request, and so says nothing about the page for
     /// others. Otherwise a client with a made-up cookie or field could empty the store.
-    fn is_personal(&self, headers: &HeaderMap, reason: &str) -> bool {
+    fn is_personal(&self, headers: &HeaderMap, reason: Reason) -> bool {
         let is_own = || {
             let mut nominated = None;
             let policy = self.site.config.rules.policy(&self.ask.plan);
@@ -234,7 +228,7 @@ impl Render {
             });
             self.ask.is_own_beside(&self.site, &nominated.unwrap_or_default())
         };
-        reason == NotStored::RequestNoStore.as_str()
+        reason == Reason::RequestNoStore
             || self.ask.owner.is_none()
                 && (self.ask.headers.contains_key(header::AUTHORIZATION) || is_own())
     }
@@ -319,7 +313,7 @@ pub fn end_private_copies(
     site: &Site,
     (key, url): (&[u8], &str),
     (lease, asked): (&Lease, Timestamp),
-    (status, reason): (StatusCode, &'static str),
+    (status, reason): (StatusCode, Reason),
 ) {
     let cause = ChangeSource::Superseded { status: status.as_u16(), reason };
     let all = |_: &SharedPage| true;

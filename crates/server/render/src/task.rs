@@ -12,6 +12,7 @@ use http_cache::{ForwardReason, StoredFacts, StoredResponse, refusal_code};
 use origin::routes::Script;
 use origin::{LiteSpeedFeatures, OriginRequest, OriginResponse, RequestBody, SendProgress};
 use page_store::Lease;
+use reasons::Reason;
 use site_state::history::shown::cut;
 use site_state::history::{Content, Outcome, RenderRecord, UnstoredRecord};
 use site_state::request_fields::AsSent;
@@ -43,9 +44,12 @@ pub(super) async fn apart(
     match answered.await {
         Ok(response) => response,
         // The panic of the task has been logged.
-        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, "bug", None),
+        Err(_) => serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None),
     }
 }
+
+/// The channel to the client of a render.
+type Answer = oneshot::Sender<Response<ResponseBody>>;
 
 /// Maximum number of a response's cookies that are recorded.
 const COOKIES_MAX: usize = site_state::history::memory::COOKIES_MAX;
@@ -56,23 +60,9 @@ impl Render {
         site: &Arc<Site>,
         ask: RenderRequest,
         right: RenderPermit,
-        answer: oneshot::Sender<Response<ResponseBody>>,
+        answer: Answer,
     ) -> Box<Render> {
-        let (site, answer, asked) = (site.clone(), Some(answer), site.clock.now());
-        Box::new(Render {
-            site,
-            ask,
-            right,
-            answer,
-            for_nobody: None,
-            began_ms: None,
-            asked,
-            answered: None,
-            capture: None,
-            reads: None,
-            untracked: None,
-            is_fixed: false,
-        })
+        Render::with(site, ask, right, (Some(answer), None))
     }
 
     /// Creates a render for which no client waits. Returns it together with its result.
@@ -82,22 +72,29 @@ impl Render {
         right: RenderPermit,
     ) -> (Box<Render>, Arc<ForNobody>) {
         let outcome = Arc::new(ForNobody::default());
-        let (site, for_nobody, asked) = (site.clone(), Some(outcome.clone()), site.clock.now());
-        let render = Render {
-            site,
+        (Render::with(site, ask, right, (None, Some(outcome.clone()))), outcome)
+    }
+
+    fn with(
+        site: &Arc<Site>,
+        ask: RenderRequest,
+        right: RenderPermit,
+        (answer, for_nobody): (Option<Answer>, Option<Arc<ForNobody>>),
+    ) -> Box<Render> {
+        Box::new(Render {
+            site: site.clone(),
             ask,
             right,
-            answer: None,
+            answer,
             for_nobody,
             began_ms: None,
-            asked,
+            asked: site.clock.now(),
             answered: None,
             capture: None,
             reads: None,
             untracked: None,
             is_fixed: false,
-        };
-        (Box::new(render), outcome)
+        })
     }
 
     /// The request that is sent to the origin, with these header lines.
@@ -136,7 +133,7 @@ impl Render {
     /// Records that the response was not stored. Returns when it was recorded.
     pub(super) fn tell_not_stored(
         &self,
-        reason: &'static str,
+        reason: Reason,
         status: Option<http::StatusCode>,
         headers: &HeaderMap,
     ) -> u64 {
@@ -147,7 +144,7 @@ impl Render {
     /// corrected if the content ends with a fatal error.
     pub(super) fn unstored_record(
         &self,
-        reason: &'static str,
+        reason: Reason,
         response: &OriginResponse,
     ) -> Option<UnstoredRecord> {
         let at_ms = self.tell_not_stored(reason, Some(response.status), &response.headers);
@@ -161,7 +158,7 @@ impl Render {
         &self,
         key: &[u8],
         stored: &StoredFacts,
-        content: Result<Content, &'static str>,
+        content: Result<Content, Reason>,
     ) {
         let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
         // A response that sets a cookie, or that the application refuses, does not get here.

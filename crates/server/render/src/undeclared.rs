@@ -17,6 +17,7 @@ use config::Automatic;
 use delivery::site::Site;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, StatusCode};
+use reasons::Reason;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The address that a script gets for a page that may be stored: one for documentation (RFC 5737), which no client
@@ -27,12 +28,6 @@ const FIXED_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 
 const AS_SENT_MS: u64 = 3_600_000;
 /// The end of the key under which this is remembered. Key parts added by rules contain a space.
 const AS_SENT: &[u8] = b"\nas-sent";
-
-/// The reasons not to store a page that declares nothing.
-const PERSONAL_FIELD: &str = "personal-field";
-const CONTENT_TYPE_OF_NO_PAGE: &str = "content-type";
-/// The reason not to store a page that was rendered as its client has sent the request.
-pub(super) const RENDERED_AS_SENT: &str = "as-sent";
 
 /// Words in the name of a response field that is one client's: `Cart-Token`, `Nonce`, `X-WP-Nonce`, `X-Session`.
 const PERSONAL_WORDS: &[&str] = &[
@@ -85,9 +80,9 @@ pub(super) fn check(
     automatic: &Automatic,
     status: StatusCode,
     headers: &HeaderMap,
-) -> Result<(), &'static str> {
+) -> Result<(), Reason> {
     if headers.keys().any(is_personal) {
-        return Err(PERSONAL_FIELD);
+        return Err(Reason::PersonalField);
     }
     let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let media_type = media_type.and_then(|text| text.split(';').next()).unwrap_or_default();
@@ -100,7 +95,7 @@ pub(super) fn check(
                 || automatic.content_types.iter().any(|named| fits(named, media_type))
         }
     };
-    if is_page { Ok(()) } else { Err(CONTENT_TYPE_OF_NO_PAGE) }
+    if is_page { Ok(()) } else { Err(Reason::ContentType) }
 }
 
 fn is_personal(name: &HeaderName) -> bool {

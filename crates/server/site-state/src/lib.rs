@@ -12,7 +12,7 @@
 //! | the site itself | `state`, `phase` (of the process), `runtime` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
 //! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `uncovered_tags` |
-//! | requests | `client`, `request_fields`, `refusal`, `trailers`, `per_address`, `signed_in_marks` |
+//! | requests | `client`, `request_fields`, `trailers`, `per_address`, `signed_in_marks` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
 //! | observation | `clock`, `counters`, `limit_hits` (limits), `history`, `traces`, `panics` |
 //! | memory | `release_memory` returns unused memory to the system |
@@ -51,7 +51,6 @@ pub mod pending_changes;
 pub mod per_address;
 pub mod phase;
 pub mod propagation;
-pub mod refusal;
 pub mod release_memory;
 pub mod request_fields;
 pub mod signed_in_marks;
@@ -61,5 +60,6 @@ pub mod traces;
 pub mod trailers;
 pub mod uncovered_tags;
 
+pub use reasons::refusal;
 pub use state::{Lasting, SiteState};
 pub use statements::runtime;

@@ -3,6 +3,8 @@
 //!
 //! If the wait timed out, `Cache-Status` has the detail `changes-late`.
 
+use reasons::Reason;
+
 /// The result of waiting until changes are applied (write barrier, cluster, successor process).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
@@ -31,11 +33,11 @@ impl Propagation {
         }
     }
 
-    /// Returns the detail for `Cache-Status` (RFC 9211), if there is one.
-    pub fn detail(self) -> Option<&'static str> {
+    /// Returns the reason to show in `Cache-Status` (RFC 9211), if there is one.
+    pub fn reason(self) -> Option<Reason> {
         match self {
             Propagation::NotNeeded | Propagation::Applied => None,
-            Propagation::TimedOut => Some("changes-late"),
+            Propagation::TimedOut => Some(Reason::ChangesLate),
         }
     }
 }

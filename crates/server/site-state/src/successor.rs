@@ -17,12 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The detail in `Cache-Status` (RFC 9211) for a request while another process has the pages.
-pub const HANDED_OVER: &str = "handed-over";
-/// The detail in `Cache-Status` for a response while the server stops and other nodes do not wait
-/// for it.
-pub const STOPPING: &str = "stopping";
-
 /// The result of sending a change to the successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandOver {

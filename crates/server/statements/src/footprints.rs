@@ -49,6 +49,7 @@ use http_cache::Timestamp;
 use own_writes::{OwnReads, RecentTransactions};
 use page_reads::{ReleaseQueue, Statements};
 use page_store::{ChangeTarget, Number};
+use reasons::Reason;
 use recent_changes::{RecentChanges, Touched};
 use statement_text::{TextWithOptions, machine_seed, shape};
 use std::collections::BTreeMap;
@@ -178,14 +179,14 @@ pub enum ReadsRefused {
 }
 
 impl ReadsRefused {
-    /// The name of the reason, as `Cache-Status` and the log show it.
-    pub fn as_str(&self) -> &'static str {
+    /// The reason not to store the page.
+    pub fn reason(&self) -> Reason {
         match self {
             ReadsRefused::NoTables | ReadsRefused::Unknown(..) | ReadsRefused::OtherServer(..) => {
-                "reads-unknown"
+                Reason::ReadsUnknown
             }
-            ReadsRefused::Changed => "reads-changed",
-            ReadsRefused::TooMany => "reads-too-many",
+            ReadsRefused::Changed => Reason::ReadsChanged,
+            ReadsRefused::TooMany => Reason::ReadsTooMany,
         }
     }
 }

@@ -156,7 +156,7 @@ impl Stage {
             RenderStatements { texts: &texts, options, mode: SqlMode::default(), own: &[] };
         let reads =
             self.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
-        let reads = reads.map_err(|refused| refused.as_str())?;
+        let reads = reads.map_err(|refused| refused.reason().as_str())?;
         let mut dependencies: Dependencies = self.store.dependencies(SITE, text.as_bytes());
         for tag in reads.tags() {
             dependencies.tag(&tag);
@@ -470,7 +470,7 @@ fn what_cannot_be_known_is_refused_with_its_reason() {
     let statements =
         RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
     let refused = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
-    assert_eq!(refused.map_err(|refused| refused.as_str()).err(), Some("reads-too-many"));
+    assert_eq!(refused.map_err(|refused| refused.reason().as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
     let statements =
@@ -503,6 +503,6 @@ fn pages_of_another_server_are_refused() {
     footprints.follow_server(&"1".into());
     assert!(footprints.check_server("1").is_ok() && footprints.check_server("").is_ok());
     let refused = footprints.check_server("2").expect_err("another server");
-    assert_eq!(refused.as_str(), "reads-unknown");
+    assert_eq!(refused.reason().as_str(), "reads-unknown");
     assert!(refused.to_string().contains("from the server 2"), "{refused}");
 }

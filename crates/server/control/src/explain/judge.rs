@@ -13,9 +13,10 @@ use exchange::is_redirected;
 use exchange::private::owner;
 use forward::route_of;
 use http::{HeaderMap, HeaderName, header};
-use http_cache::{ForwardReason, Method as Kind, PrivateWord, Reuse, StaleBecause, Verdict};
+use http_cache::{ForwardReason, Method as Kind, PrivateWord, Reuse, Verdict};
 use origin::routes::Route;
 use page_store::Candidates;
+use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
 use site_state::history::memory::Entry;
@@ -64,7 +65,7 @@ pub(super) struct Judgement {
     pub(super) rule: Value,
     pub(super) verdict: ExplainVerdict,
     /// The reason for the verdict.
-    pub(super) reason: Option<&'static str>,
+    pub(super) reason: Option<Reason>,
     /// The names of the cookies that cause the bypass.
     pub(super) cookies: Vec<Box<str>>,
     /// Whether the client may get a private copy instead.
@@ -101,7 +102,7 @@ pub(super) enum PrivateCopy {
 }
 
 impl PrivateCopy {
-    fn of(site: &Site, plan: &Plan, headers: &HeaderMap) -> Result<PrivateCopy, &'static str> {
+    fn of(site: &Site, plan: &Plan, headers: &HeaderMap) -> Result<PrivateCopy, Reason> {
         let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
         let copies = site.config.private.as_ref().filter(|_| is_session);
         let Some(copies) = copies else { return Ok(PrivateCopy::Never) };
@@ -114,7 +115,7 @@ impl PrivateCopy {
 }
 
 /// A verdict, its reason, and its page.
-type VerdictWithPage = (ExplainVerdict, Option<&'static str>, Option<SharedPage>);
+type VerdictWithPage = (ExplainVerdict, Option<Reason>, Option<SharedPage>);
 
 /// Determines how a request would be answered.
 pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
@@ -130,7 +131,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
     let (verdict, reason, page) = match facts.method {
         _ if is_redirected(site, target.scheme) => {
-            (ExplainVerdict::Answered, Some("to-https"), None)
+            (ExplainVerdict::Answered, Some(Reason::ToHttps), None)
         }
         Kind::Get | Kind::Head => match role.state().map(|state| (state.is_confirmed, &state.page))
         {
@@ -141,7 +142,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
                 (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
             }
         },
-        _ => (ExplainVerdict::Bypass, Some(ForwardReason::Method.as_str()), None),
+        _ => (ExplainVerdict::Bypass, Some(Reason::Method), None),
     };
     let fields = site_state::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
@@ -214,7 +215,7 @@ fn verdict_with_page(
     decided: Verdict,
 ) -> VerdictWithPage {
     if let Handling::Bypass(because) = plan.handling {
-        return (ExplainVerdict::Bypass, Some(because.as_str()), None);
+        return (ExplainVerdict::Bypass, Some(because.into()), None);
     }
     let page = |at: usize| candidates.as_slice().get(at).cloned();
     let (why, old) = match decided {
@@ -222,18 +223,14 @@ fn verdict_with_page(
             return (ExplainVerdict::Hit, None, page(candidate));
         }
         Verdict::Reuse { candidate, state: Reuse::Stale(because), .. } => {
-            let because = match because {
-                StaleBecause::WhileRevalidate => "stale-while-revalidate",
-                StaleBecause::MaxStale => "max-stale",
-            };
-            return (ExplainVerdict::Stale, Some(because), page(candidate));
+            return (ExplainVerdict::Stale, Some(because.into()), page(candidate));
         }
         Verdict::Unsatisfied => {
-            return (ExplainVerdict::Answered, Some("only-if-cached"), None);
+            return (ExplainVerdict::Answered, Some(Reason::OnlyIfCached), None);
         }
         Verdict::Forward { why: ForwardReason::Bypass, .. } => {
             let is_signed = asked.headers.contains_key(header::AUTHORIZATION);
-            let reason = if is_signed { "authorization" } else { "unknown-cookie" };
+            let reason = if is_signed { Reason::Authorization } else { Reason::UnknownCookie };
             return (ExplainVerdict::Bypass, Some(reason), None);
         }
         Verdict::Forward { why, validate, fallback } => {
@@ -245,21 +242,21 @@ fn verdict_with_page(
     };
     match answered_here(&asked.site, shared) {
         Some(reason) => (ExplainVerdict::Answered, Some(reason), None),
-        None => (ExplainVerdict::Render, Some(why.as_str()), old),
+        None => (ExplainVerdict::Render, Some(why.into()), old),
     }
 }
 
 /// Returns how a site with files answers by itself, without a request to the origin.
-fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<&'static str> {
+fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<Reason> {
     site.files.as_ref()?;
     match route_of(site, target) {
         Route::Script(_) => None,
-        Route::Static(path) if File::open(&path).is_err() => Some("file-failed"),
-        Route::Static(_) => Some("file"),
-        Route::NotFound => Some("not-found"),
-        Route::Hidden(withheld) => Some(withheld.as_str()),
-        Route::Malformed => Some("path-malformed"),
-        Route::AddSlash(_) => Some("add-slash"),
+        Route::Static(path) if File::open(&path).is_err() => Some(Reason::FileFailed),
+        Route::Static(_) => Some(Reason::File),
+        Route::NotFound => Some(Reason::NotFound),
+        Route::Hidden(withheld) => Some(withheld.reason()),
+        Route::Malformed => Some(Reason::PathMalformed),
+        Route::AddSlash(_) => Some(Reason::AddSlash),
     }
 }
 
@@ -268,7 +265,7 @@ fn last_unstored<'e>(
     verdict: ExplainVerdict,
     page: Option<&SharedPage>,
     remembered: Option<&'e Entry>,
-) -> Option<(&'e Entry, &'static str)> {
+) -> Option<(&'e Entry, Reason)> {
     let entry = remembered?;
     match (verdict, page, entry.render.as_ref()?.outcome) {
         (ExplainVerdict::Render, None, Outcome::NotStored(reason)) => Some((entry, reason)),

@@ -7,8 +7,7 @@ use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
 use site_state::history::changes::ChangeName;
-use site_state::history::misses::{Slow, Top, TopEntry};
-use site_state::history::remedies::remedy;
+use site_state::history::misses::{NameKind, Slow, Top, TopEntry};
 use site_state::history::{Change, refusals, shown};
 use site_state::page::ttl_seconds;
 use std::sync::Arc;
@@ -95,7 +94,7 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
         "since_ms": since_ms,
         "not_stored": each(&all.not_stored, by_reason),
         "bypassed": each(&all.bypassed, by_reason),
-        "cookies": each(&all.cookies, |one| json!({ "name": one.name, "effect": one.kind })),
+        "cookies": each(&all.cookies, |one| json!({ "name": one.name, "effect": one.kind.effect() })),
         "parameters": each(&all.parameters, |one| json!({ "name": one.name })),
         "dropped": each(&all.dropped, |one| {
             json!({ "by": one.by.as_ref().map(|by| by.json()) })
@@ -124,13 +123,18 @@ fn each(top: &Top, more: impl Fn(&TopEntry) -> Value) -> Vec<Value> {
     top.worst().into_iter().map(entry).collect()
 }
 
-/// Formats the reason of an entry. If the application gave a code, that is the name of the entry, and the
-/// kind is the reason.
+/// Formats the reason of an entry. If the application gave a code, that is the name of the entry.
 fn by_reason(one: &TopEntry) -> Value {
-    if one.kind.is_empty() {
-        return json!({ "reason": one.name, "refusal": null, "remedy": remedy(&one.name) });
+    match one.kind {
+        NameKind::Reason(reason) => {
+            json!({ "reason": one.name, "refusal": null, "remedy": reason.advice() })
+        }
+        NameKind::CodeWith(reason) => {
+            let (reason, remedy) = (reason.as_str(), refusals::remedy(&one.name));
+            json!({ "reason": reason, "refusal": one.name, "remedy": remedy })
+        }
+        _ => json!({}),
     }
-    json!({ "reason": one.kind, "refusal": one.name, "remedy": refusals::remedy(&one.name) })
 }
 
 fn slow(slow: &Slow) -> Value {

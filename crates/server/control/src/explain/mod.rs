@@ -28,13 +28,13 @@ use config::target::TargetUri;
 use delivery::site::Site;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
+use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::Peer;
 use site_state::client::ClientExtras;
 use site_state::client::{AddressSource, Client};
 use site_state::history::changes::ChangeName;
 use site_state::history::memory::{Entry, LastRender};
-use site_state::history::remedies::remedy;
 use site_state::history::{Outcome, RenderedHosts, refusals, shown};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
@@ -104,7 +104,7 @@ pub fn explain_request(
     let name = HeaderValue::from_str(&host).map_err(|error| wrong(&error))?;
     headers.insert(header::HOST, name);
     let target = TargetUri::read(&uri, &headers, &host, scheme);
-    let target = target.map_err(|error| wrong(&error.as_str()))?;
+    let target = target.map_err(|error| wrong(&error.reason()))?;
     let site = chosen.unwrap_or_else(|| default_site.for_host(&target.host)).clone();
     if !site.config.hosts.have(&target.host) {
         return Err(NotAsked::SiteUnknown(target.host));
@@ -160,7 +160,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "key": shown::parts_of(&judged.key),
         "rule": judged.rule,
         "verdict": judged.verdict.as_str(),
-        "reason": judged.reason,
+        "reason": judged.reason.map(Reason::as_str),
         "sentence": sentence::of(&judged, now.0)
             + &page::refused_reads(site, &judged)
             + &page::under_other_slash(site, &judged),
@@ -183,9 +183,9 @@ fn last_render(entry: &Entry, render: &LastRender) -> Value {
         "took_ms": render.took_ms,
         "status": render.status,
         "stored": reason.is_none(),
-        "reason": reason,
+        "reason": reason.map(Reason::as_str),
         "refusal": entry.refusal(),
-        "remedy": entry.refusal().map(refusals::remedy).or_else(|| reason.and_then(remedy)),
+        "remedy": entry.refusal().map(refusals::remedy).or_else(|| reason.and_then(Reason::advice)),
         "cookies": entry.cookies(),
         "visitor_cookies": entry.visitor_cookies(),
         "renders": entry.renders,

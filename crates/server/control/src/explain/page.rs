@@ -72,7 +72,7 @@ fn targeted_field<'s>(site: &'s Site, page: &SharedPage) -> Option<&'s str> {
 pub(super) fn refused_reads(site: &Site, judged: &Judgement) -> String {
     let render = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
     let is_refused = render.is_some_and(|render| match render.outcome {
-        Outcome::NotStored(reason) => reason.starts_with("reads-"),
+        Outcome::NotStored(reason) => reason.is_of_reads(),
         Outcome::Stored(_) => false,
     });
     let why = site.footprints.refused_pages.reason(&judged.target.path_and_query);

@@ -13,8 +13,8 @@ use exchange::signed_in::{RoleState, SignedInRequest, is_key_of_role};
 use http::Method;
 use http_cache::RequestFacts;
 use page_store::ChangeTarget;
+use reasons::Reason;
 use site_rules::{BypassBecause, Handling, NoRole, Plan};
-use site_state::history::remedies::remedy;
 use site_state::request_fields::AsSent;
 
 /// The most pages of a URL that are looked through for those of roles.
@@ -141,7 +141,7 @@ impl Role {
             Role::Shared(state, _) if state.page.is_some() => {
                 Some("Nothing: the response confirms the visitor if it can be shared.")
             }
-            Role::Shared(_, at_large) if !at_large.is_empty() => remedy("cookie-not-in-key"),
+            Role::Shared(_, at_large) if !at_large.is_empty() => Reason::CookieNotInKey.advice(),
             Role::Shared(..) => Some(
                 "Nothing, unless it stays so: then see X-LiteSpeed-Cache-Control and Set-Cookie of the response.",
             ),

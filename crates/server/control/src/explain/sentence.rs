@@ -1,10 +1,11 @@
 //! Summarises in a sentence or two how a request would be answered, and the current reason. Names
-//! are in backquotes, as in the manual. The advice is in `history::remedies`, except for what depends
+//! are in backquotes, as in the manual. The advice is in `Reason::advice`, except for what depends
 //! on the page itself.
 
 use super::judge::{ExplainVerdict, Judgement, PrivateCopy};
+use reasons::Reason;
 use site_state::history::memory::{Entry, LastRender};
-use site_state::history::{Outcome, refusals, remedies};
+use site_state::history::{Outcome, refusals};
 use site_state::page::SharedPage;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
@@ -19,7 +20,7 @@ pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {
 
 /// Returns the sentence about a page that no role has for itself.
 fn of_page(judged: &Judgement, now_ms: u64) -> String {
-    let reason = judged.reason.unwrap_or_default();
+    let reason = judged.reason.map_or("", Reason::as_str);
     match judged.verdict {
         ExplainVerdict::Hit => "It is answered from the cache.".into(),
         ExplainVerdict::Stale => format!(
@@ -31,14 +32,14 @@ fn of_page(judged: &Judgement, now_ms: u64) -> String {
         ExplainVerdict::Bypass if judged.private_copy == PrivateCopy::Configured => format!(
             "It is answered from the visitor's private copy, or forwarded to the origin and may be stored for \
              this visitor only: {}.",
-            because(judged, reason)
+            because(judged)
         ),
         ExplainVerdict::Bypass => {
             let but = match judged.private_copy {
                 PrivateCopy::ByPlugin => BUT_BY_PLUGIN,
                 PrivateCopy::Never | PrivateCopy::Configured => "",
             };
-            let because = because(judged, reason);
+            let because = because(judged);
             format!(
                 "It is forwarded to the origin, and the response is not stored: {because}.{but}"
             )
@@ -53,18 +54,19 @@ const BUT_BY_PLUGIN: &str = " (Only a response with `private` in `X-LiteSpeed-Ca
 
 /// Reasons to forward a request without the cache, in words. In two of them `{}` stands for the name
 /// of a cookie of the request. The name of another reason is shown alone.
-const BYPASSES: [(&str, &str); 6] = [
-    ("session-cookie", "the request has the cookie `{}`, which counts as a session cookie"),
-    ("unknown-cookie", "the request has the cookie `{}`, which is on no list"),
-    ("rule", "a rule has `bypass`"),
-    ("credential-field", "a field of the request identifies the client"),
-    ("partial-page", "a field of the request selects a part or another form of the page"),
-    ("method", "its method is neither GET nor HEAD"),
+const BYPASSES: [(Reason, &str); 6] = [
+    (Reason::SessionCookie, "the request has the cookie `{}`, which counts as a session cookie"),
+    (Reason::UnknownCookie, "the request has the cookie `{}`, which is on no list"),
+    (Reason::Rule, "a rule has `bypass`"),
+    (Reason::CredentialField, "a field of the request identifies the client"),
+    (Reason::PartialPage, "a field of the request selects a part or another form of the page"),
+    (Reason::Method, "its method is neither GET nor HEAD"),
 ];
 
 /// Returns why a request is forwarded without the cache.
-fn because(judged: &Judgement, reason: &str) -> String {
-    let text = BYPASSES.iter().find(|(name, _)| *name == reason).map(|(_, text)| *text);
+fn because(judged: &Judgement) -> String {
+    let Some(reason) = judged.reason else { return "``".into() };
+    let text = BYPASSES.iter().find(|(known, _)| *known == reason).map(|(_, text)| *text);
     match (text, judged.cookies.first()) {
         (Some(text), Some(cookie)) => format!("{} (`{reason}`)", text.replace("{}", cookie)),
         (Some(text), None) if !text.contains("{}") => format!("{text} (`{reason}`)"),
@@ -85,7 +87,7 @@ pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
             Some("Remove no-cache, or send s-maxage and the tags that purge the page.")
         }
         Some(StaleCause::Otherwise) | None => {
-            remedy_of_last(judged).or_else(|| judged.reason.and_then(remedies::remedy))
+            remedy_of_last(judged).or_else(|| judged.reason.and_then(Reason::advice))
         }
     }
 }
@@ -124,8 +126,10 @@ enum StaleCause {
 impl StaleCause {
     fn of(judged: &Judgement, page: &SharedPage) -> StaleCause {
         match judged.reason {
-            Some("stale") if page.is_marked() => StaleCause::Marked,
-            Some("stale") if page.payload().stored.directives.no_cache() => StaleCause::NoCache,
+            Some(Reason::Stale) if page.is_marked() => StaleCause::Marked,
+            Some(Reason::Stale) if page.payload().stored.directives.no_cache() => {
+                StaleCause::NoCache
+            }
             _ => StaleCause::Otherwise,
         }
     }
@@ -142,7 +146,7 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
         }
     };
     if let Some(page) = &judged.page {
-        let reason = judged.reason.unwrap_or_default();
+        let reason = judged.reason.map_or("", Reason::as_str);
         let there = match StaleCause::of(judged, page) {
             StaleCause::Marked => "A page is cached, but an invalidation has marked it stale",
             StaleCause::NoCache => {
@@ -178,14 +182,14 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
     }
 }
 
-fn not_stored(entry: &Entry, reason: &str) -> String {
+fn not_stored(entry: &Entry, reason: Reason) -> String {
     let each = match (entry.not_stored, entry.renders) {
         (1, 1) => "its one render was not stored".to_owned(),
         (not, all) if not == all => format!("none of its {all} renders was stored"),
         (not, all) => format!("{not} of its {all} renders were not stored"),
     };
     let set = match (entry.cookies(), reason) {
-        ([name, ..], "set-cookie") => {
+        ([name, ..], Reason::SetCookie) => {
             let often = if entry.not_stored == entry.renders { " on every response" } else { "" };
             Some(format!("it sets the cookie `{name}`{often}"))
         }
@@ -202,9 +206,11 @@ fn not_stored(entry: &Entry, reason: &str) -> String {
 }
 
 /// Returns why a response was not stored: the application's own reason before that of the fields.
-fn why(entry: &Entry, reason: &str) -> String {
+fn why(entry: &Entry, reason: Reason) -> String {
     match entry.refusal() {
-        Some(code) if code == reason => format!("the application does not offer it: `{code}`"),
+        Some(code) if code == reason.as_str() => {
+            format!("the application does not offer it: `{code}`")
+        }
         Some(code) => {
             format!("the application does not offer it: `{code}`; `Cache-Status` has `{reason}`")
         }

@@ -24,6 +24,7 @@ pub use format::{CaptureReport, OptionNames, ParsedCapture, parse_capture};
 use self::relay::{RelayCapture, RelayTarget, RelayTicket, SqlRelay};
 use self::socket::{Pending, bind, serve};
 use config::{Automatic, CaptureKind, Config, Database, DatabaseServer};
+use reasons::Reason;
 use std::fs::{File, Permissions, set_permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -441,7 +442,15 @@ pub enum NotCaptured {
 }
 
 impl NotCaptured {
-    /// The name of the reason, without its details.
+    /// The reason not to store the page.
+    pub fn reason(&self) -> Reason {
+        match self {
+            NotCaptured::Hidden(_) => Reason::ReadsHidden,
+            _ => Reason::ReadsUnseen,
+        }
+    }
+
+    /// The name of the cause in the log, without its details.
     pub fn as_str(&self) -> &'static str {
         match self {
             NotCaptured::NoReport => "capture-no-report",

@@ -175,7 +175,7 @@ fn links_are_judged_by_where_they_lead() {
     link(beside.join(".git"), "git-of-shared");
     link(beside.join(".env"), "env-of-shared.jpg");
     let to = |root: &FilesConfig, path| match route(root, path) {
-        Route::Hidden(withheld) => withheld.as_str(),
+        Route::Hidden(withheld) => withheld.reason().as_str(),
         Route::Static(_) => "file",
         other => panic!("{path}: {other:?}"),
     };

@@ -6,6 +6,7 @@
 use super::shown::{cut, masked};
 use config::CLUSTER;
 use footprint::RowText;
+use reasons::Reason;
 use serde_json::{Value, json};
 
 /// The most tables of one transaction that are named.
@@ -63,7 +64,7 @@ pub enum ChangeSource {
         /// The status code of the response.
         status: u16,
         /// Why the response does not replace the page in the cache.
-        reason: &'static str,
+        reason: Reason,
     },
     /// A reload of the configuration that changes the meaning of stored pages.
     Reload,
@@ -224,7 +225,7 @@ impl ChangeSource {
             }
             ChangeSource::Superseded { status, reason } => {
                 value["status"] = json!(status);
-                value["reason"] = json!(reason);
+                value["reason"] = json!(reason.as_str());
             }
             ChangeSource::Memcached
             | ChangeSource::Client

@@ -12,6 +12,7 @@ use super::changes::ChangeName;
 use super::shown::cut_to;
 use super::{Content, Outcome, RenderRecord};
 use hashbrown::HashTable;
+use reasons::Reason;
 use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -202,7 +203,7 @@ impl Memory {
     }
 
     /// Replaces the reason of the last render, if it ended at `at_ms` and was not stored.
-    pub(super) fn correct_reason(&mut self, key: &[u8], at_ms: u64, reason: &'static str) {
+    pub(super) fn correct_reason(&mut self, key: &[u8], at_ms: u64, reason: Reason) {
         let Some(at) = self.known(self.hash(key)) else { return };
         if let Some(render) = &mut self.entries[at].1.render
             && render.at_ms == at_ms
@@ -334,7 +335,10 @@ mod tests {
         let mut memory = Memory::new(10);
         assert_eq!(render(&mut memory, "a", stored(1)), Comparison::None);
         drop_page(&mut memory, "a", 0);
-        assert_eq!(render(&mut memory, "a", Outcome::NotStored("x")), Comparison::None);
+        assert_eq!(
+            render(&mut memory, "a", Outcome::NotStored(Reason::TooLarge)),
+            Comparison::None
+        );
         assert!(matches!(render(&mut memory, "a", stored(1)), Comparison::Unchanged(_)));
         assert_eq!(render(&mut memory, "a", stored(1)), Comparison::None);
         drop_page(&mut memory, "a", 0);
@@ -350,7 +354,7 @@ mod tests {
     #[test]
     fn the_cookies_are_those_of_the_last_render() {
         let mut memory = Memory::new(10);
-        render_with(&mut memory, "a", Outcome::NotStored("set-cookie"), vec!["id".into()]);
+        render_with(&mut memory, "a", Outcome::NotStored(Reason::SetCookie), vec!["id".into()]);
         assert_eq!(memory.get(b"a").expect("remembered").cookies(), [Box::from("id")]);
         assert!(memory.get(b"a").expect("remembered").dropped().is_none());
         drop_page(&mut memory, "a", 0);
@@ -365,7 +369,7 @@ mod tests {
         let mut memory = Memory::new(10);
         let names: Vec<Box<str>> =
             (0..100).map(|at| format!("{at}{}", "n".repeat(999)).into()).collect();
-        render_of(&mut memory, "a", Outcome::NotStored("private"), |record| {
+        render_of(&mut memory, "a", Outcome::NotStored(Reason::Private), |record| {
             record.refusal = Some("visitors-cookie".into());
             record.visitor_cookies = names;
         });
@@ -381,17 +385,17 @@ mod tests {
     #[test]
     fn a_reason_is_corrected_only_for_its_own_render() {
         let mut memory = Memory::new(10);
-        render(&mut memory, "a", Outcome::NotStored("no-lifetime"));
+        render(&mut memory, "a", Outcome::NotStored(Reason::NoLifetime));
         let reason =
             |memory: &Memory| memory.get(b"a").and_then(|entry| entry.render).map(|r| r.outcome);
-        memory.correct_reason(b"a", 14, "php-fatal-error");
-        assert_eq!(reason(&memory), Some(Outcome::NotStored("no-lifetime")));
-        memory.correct_reason(b"a", 15, "php-fatal-error");
-        assert_eq!(reason(&memory), Some(Outcome::NotStored("php-fatal-error")));
+        memory.correct_reason(b"a", 14, Reason::PhpFatalError);
+        assert_eq!(reason(&memory), Some(Outcome::NotStored(Reason::NoLifetime)));
+        memory.correct_reason(b"a", 15, Reason::PhpFatalError);
+        assert_eq!(reason(&memory), Some(Outcome::NotStored(Reason::PhpFatalError)));
         render(&mut memory, "a", stored(1));
-        memory.correct_reason(b"a", 15, "php-fatal-error");
+        memory.correct_reason(b"a", 15, Reason::PhpFatalError);
         assert_eq!(reason(&memory), Some(stored(1)), "it was stored");
-        memory.correct_reason(b"unknown", 15, "php-fatal-error");
+        memory.correct_reason(b"unknown", 15, Reason::PhpFatalError);
         assert!(memory.get(b"unknown").is_none());
     }
 

@@ -18,6 +18,7 @@
 use super::cause::ChangeSource;
 use super::memory::Comparison;
 use super::{Outcome, RenderRecord, shown};
+use reasons::Reason;
 use std::sync::Arc;
 
 /// The most names in a list.
@@ -27,18 +28,42 @@ pub const SHOWN_MAX: usize = 20;
 /// The most parameters of one URL that are counted.
 const PARAMETERS_MAX: usize = 8;
 
-/// The effect of a cookie that responses set, so they are not stored.
-pub const SET: &str = "set";
-/// The effect of a cookie that causes a bypass.
-pub const BYPASS: &str = "bypass";
-/// The effect of a cookie that is part of the key: each value has its own copies.
-pub const SPLIT: &str = "split";
+/// The kind of a name in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// The list has names of one kind.
+    Plain,
+    /// A cookie that responses set, so they are not stored.
+    CookieSet,
+    /// A cookie that causes a bypass.
+    CookieBypasses,
+    /// A cookie that is part of the key: each value has its own copies.
+    CookieSplits,
+    /// The name of this reason.
+    Reason(Reason),
+    /// The application's code, with the reason that the response had beside it.
+    CodeWith(Reason),
+}
+
+/// The effects of cookies: their responses are not stored, their requests bypass, each value has its own copies.
+const EFFECTS: [&str; 3] = ["set", "bypass", "split"];
+
+impl NameKind {
+    /// Returns the effect of a cookie as one word; empty for other names.
+    pub fn effect(self) -> &'static str {
+        match self {
+            NameKind::CookieSet => EFFECTS[0],
+            NameKind::CookieBypasses => EFFECTS[1],
+            NameKind::CookieSplits => EFFECTS[2],
+            NameKind::Plain | NameKind::Reason(_) | NameKind::CodeWith(_) => "",
+        }
+    }
+}
 
 /// The top causes of misses.
 #[derive(Clone, Debug, Default)]
 pub struct MissCauses {
-    /// Renders that were not stored, by reason. If the application gave a code, that is the name, and
-    /// the reason is the kind.
+    /// Renders that were not stored, by reason. If the application gave a code, that is the name.
     pub not_stored: Top,
     /// Bypassed requests, by reason.
     pub bypassed: Top,
@@ -81,22 +106,22 @@ impl MissCauses {
             Outcome::Stored(_) => true,
             Outcome::NotStored(reason) => {
                 match rendered.refusal.as_deref() {
-                    Some(code) => self.not_stored.add(reason, code, url, None),
-                    None => self.not_stored.add("", reason, url, None),
+                    Some(code) => self.not_stored.add(NameKind::CodeWith(reason), code, url, None),
+                    None => self.not_stored.add_reason(reason, url),
                 }
                 false
             }
         };
         for name in &rendered.cookies {
-            self.cookies.add(SET, name, url, None);
+            self.cookies.add(NameKind::CookieSet, name, url, None);
         }
         if rendered.is_new {
             for name in shown::cookies_in(rendered.key) {
-                self.cookies.add(SPLIT, &name, url, None);
+                self.cookies.add(NameKind::CookieSplits, &name, url, None);
             }
             let names = shown::names_in_query(rendered.target.page());
             for name in names.take(PARAMETERS_MAX) {
-                self.parameters.add("", &shown::cut(name), url, None);
+                self.parameters.add(NameKind::Plain, &shown::cut(name), url, None);
             }
         }
         let (began_ms, at_ms) = rendered.times;
@@ -121,24 +146,24 @@ impl MissCauses {
         }
     }
 
-    pub(super) fn bypassed(&mut self, reason: &'static str, cookies: &[Box<str>], url: &str) {
-        self.bypassed.add("", reason, url, None);
+    pub(super) fn bypassed(&mut self, reason: Reason, cookies: &[Box<str>], url: &str) {
+        self.bypassed.add_reason(reason, url);
         for name in cookies {
-            self.cookies.add(BYPASS, name, url, None);
+            self.cookies.add(NameKind::CookieBypasses, name, url, None);
         }
     }
 
     pub(super) fn dropped(&mut self, url: &str, by: &Arc<ChangeSource>) {
-        self.dropped.add("", url, url, Some(by));
+        self.dropped.add(NameKind::Plain, url, url, Some(by));
     }
 
     pub(super) fn compared(&mut self, compared: &Comparison, url: &str) {
         self.compared += 1;
         if let Comparison::Unchanged(by) = compared {
             self.compared_unchanged += 1;
-            self.unchanged.add("", url, url, None);
+            self.unchanged.add(NameKind::Plain, url, url, None);
             if let Some(columns) = by.columns() {
-                self.unchanged_columns.add("", columns, url, Some(by));
+                self.unchanged_columns.add(NameKind::Plain, columns, url, Some(by));
             }
         }
     }
@@ -153,8 +178,8 @@ pub struct Top {
 /// A name with its count.
 #[derive(Clone, Debug)]
 pub struct TopEntry {
-    /// The kind of the name, in lists with several kinds.
-    pub kind: &'static str,
+    /// The kind of the name.
+    pub kind: NameKind,
     /// The name that is counted.
     pub name: Box<str>,
     /// The number of occurrences; never too low.
@@ -168,7 +193,7 @@ pub struct TopEntry {
 }
 
 impl Top {
-    fn add(&mut self, kind: &'static str, name: &str, url: &str, by: Option<&Arc<ChangeSource>>) {
+    fn add(&mut self, kind: NameKind, name: &str, url: &str, by: Option<&Arc<ChangeSource>>) {
         let known = self.held.iter_mut().find(|one| one.kind == kind && *one.name == *name);
         if let Some(known) = known {
             known.count += 1;
@@ -181,6 +206,10 @@ impl Top {
         let over = if self.held.len() < HELD_MAX { 0 } else { self.make_room() };
         let (name, url, by) = (name.into(), url.into(), by.cloned());
         self.held.push(TopEntry { kind, name, count: over + 1, over, url, by });
+    }
+
+    fn add_reason(&mut self, reason: Reason, url: &str) {
+        self.add(NameKind::Reason(reason), reason.as_str(), url, None);
     }
 
     /// Removes the least frequent name, and returns its count.
@@ -237,8 +266,8 @@ mod tests {
     fn the_frequent_stay_and_no_count_is_too_low() {
         let mut top = Top::default();
         for at in 0..1_000 {
-            top.add("", "often", "/a", None);
-            top.add("", &format!("once-{at}"), "/b", None);
+            top.add(NameKind::Plain, "often", "/a", None);
+            top.add(NameKind::Plain, &format!("once-{at}"), "/b", None);
         }
         let worst = top.worst();
         assert_eq!((&*worst[0].name, worst[0].count, worst[0].over), ("often", 1_000, 0));
@@ -261,9 +290,9 @@ mod tests {
     #[test]
     fn several_sites_are_counted_together() {
         let (mut one, mut other) = (Top::default(), Top::default());
-        one.add("", "a", "/", None);
-        other.add("", "a", "/", None);
-        other.add(SET, "a", "/", None);
+        one.add(NameKind::Plain, "a", "/", None);
+        other.add(NameKind::Plain, "a", "/", None);
+        other.add(NameKind::CookieSet, "a", "/", None);
         one.merge(&other);
         let worst = one.worst();
         assert_eq!((worst.len(), worst[0].count, worst[1].count), (2, 2, 1));

@@ -16,7 +16,6 @@ pub mod changes;
 pub mod memory;
 pub mod misses;
 pub mod refusals;
-pub mod remedies;
 pub mod shown;
 
 pub use cause::ChangeSource;
@@ -30,6 +29,7 @@ use crate::page::SharedPage;
 use changes::Changes;
 use config::target::TargetUri;
 use memory::{Comparison, Memory};
+use reasons::Reason;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The recorded history of a site.
@@ -90,7 +90,7 @@ pub enum Outcome {
     /// The response was stored as a page.
     Stored(Content),
     /// The response was not stored, for this reason.
-    NotStored(&'static str),
+    NotStored(Reason),
 }
 
 /// Identifies the content of a page, to compare it with another.
@@ -117,7 +117,7 @@ impl UnstoredRecord {
 
     /// Corrects the reason, because the true one has become known from the content. The record of a
     /// later render stays as it is.
-    pub fn correct(self, reason: &'static str) {
+    pub fn correct(self, reason: Reason) {
         self.site.history.lock().memory.correct_reason(&self.key, self.at_ms, reason);
     }
 }
@@ -155,7 +155,7 @@ impl History {
     }
 
     /// Records a bypassed request with its reason, and the cookies that caused it.
-    pub fn bypassed(&self, target: &TargetUri, reason: &'static str, cookies: &[Box<str>]) {
+    pub fn bypassed(&self, target: &TargetUri, reason: Reason, cookies: &[Box<str>]) {
         let url = shown::masked(&target.uri());
         self.lock().misses.bypassed(reason, cookies, &url);
     }

@@ -16,7 +16,7 @@ fn store(
     let mode = SqlMode::default();
     let statements = RenderStatements { texts: &statements, options: None, mode, own: &own };
     let reads = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
-    let reads = reads.map_err(|refused| refused.as_str())?;
+    let reads = reads.map_err(|refused| refused.reason().as_str())?;
     let mut dependencies: Dependencies = stage.store.dependencies(SITE, b"/page");
     for tag in reads.tags() {
         dependencies.tag(&tag);

@@ -71,7 +71,7 @@ impl Refusal {
     }
 
     /// The reason's name in the response and in the log.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Refusal::Malformed => "malformed",
             Refusal::BareLineFeed => "bare-line-feed",

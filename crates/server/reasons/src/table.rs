@@ -1,0 +1,365 @@
+//! The table of the reasons: `Variant = name, [tables of the manual], "status", "advice"`, with the meaning as
+//! the documentation of the variant. `docs/operating/errors.md` is made from it (`cargo xtask gen-docs`), so
+//! links in a meaning are relative to that page.
+//!
+//! A new reason is one row here. A status is that of the response, if Pagewell makes it; the advice is for the
+//! operator or the author of the site.
+
+use super::Section;
+use super::refusal::Refusal;
+use http::StatusCode;
+use http_cache::{Failure, ForwardReason, NotFreshened, NotStored};
+use page_store::StoreRefusal;
+use site_rules::{BypassBecause, NoOwner, Refusal as RuleRefusal};
+
+macro_rules! reasons {
+    ($($(#[doc = $meaning:literal])+ $name:ident = $text:expr, [$($section:ident),*], $status:literal, $advice:literal;)*) => {
+        /// The reason why a response is not stored, a page not used, or a request forwarded, refused or answered
+        /// by Pagewell itself. [`as_str`](Reason::as_str) is its name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Reason {
+            $($(#[doc = $meaning])+ $name,)*
+        }
+
+        impl Reason {
+            /// All reasons, in the order of the manual.
+            pub const ALL: &'static [Reason] = &[$(Reason::$name),*];
+
+            /// The name of the reason, as `Cache-Status`, the log and explanations show it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Reason::$name => const { $text },)*
+                }
+            }
+
+            /// What to do about it, in a sentence, if there is something to say.
+            pub fn advice(self) -> Option<&'static str> {
+                let advice = match self {
+                    $(Reason::$name => $advice,)*
+                };
+                (!advice.is_empty()).then_some(advice)
+            }
+
+            /// What it means, in Markdown.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Reason::$name => concat!($($meaning),+).trim_ascii(),)*
+                }
+            }
+
+            /// The status code of the response, in Markdown, if Pagewell makes it; else empty.
+            pub fn status(self) -> &'static str {
+                match self {
+                    $(Reason::$name => $status,)*
+                }
+            }
+
+            /// The tables of the manual in which it stands.
+            pub fn sections(self) -> &'static [Section] {
+                match self {
+                    $(Reason::$name => &[$(Section::$section),*],)*
+                }
+            }
+        }
+    };
+}
+
+reasons! {
+    // Why a request was sent to the origin.
+    /// No page is cached for this address.
+    UriMiss = ForwardReason::UriMiss.as_str(), [Forwarded], "", "Request the page, and explain it again: the response shows whether it can be stored.";
+    /// A page is cached, but for other visitors (`Vary`).
+    VaryMiss = ForwardReason::VaryMiss.as_str(), [Forwarded], "", "Name only fields with few different values in Vary; Accept-Encoding needs no Vary here.";
+    /// No page is cached, for a reason that is not known any more.
+    Miss = ForwardReason::Miss.as_str(), [Text], "", "";
+    /// The page is no longer fresh. If it has a validator, it is only revalidated (`fwd-status=304`).
+    Stale = ForwardReason::Stale.as_str(), [Forwarded], "", "Send a longer TTL, with tags that purge the page when its data changes.";
+    /// The cache has only a part of the page, and the request is for another part.
+    Partial = ForwardReason::Partial.as_str(), [Forwarded], "", "Nothing: the rest of the page is fetched.";
+    /// The method of the request is not GET: it is a write, or only the origin can answer it. With status 405: a request for a file with a method other than GET or HEAD.
+    Method = ForwardReason::Method.as_str(), [Forwarded, Refused, NotStored], "405", "Only responses to GET are stored.";
+    /// The request bypasses the cache: it is a GET with content, it has `Authorization`, or `detail` gives the reason (below).
+    Bypass = ForwardReason::Bypass.as_str(), [Forwarded], "", "Request the page with GET, without content and without Authorization.";
+    /// The visitor wanted a newer page, and `cache.request_directives` is `honour`.
+    Request = ForwardReason::Request.as_str(), [Forwarded], "", "Nothing, or set cache.request_directives to ignore.";
+
+    // Why a request bypassed the cache.
+    /// The request has a cookie of a session, a login or a cart. The response is for one visitor.
+    SessionCookie = BypassBecause::SessionCookie.as_str(), [Bypassed], "", "Start sessions only where they are needed. Or share pages that are the same for everybody with a rule (shared_with_sessions), or configure private copies (private.cookies).";
+    /// The request has a cookie of `private.cookies` twice, so the owner of its private copies is not certain.
+    OwnerCookieTwice = NoOwner::Twice.as_str(), [Bypassed], "", "Set the cookie for one path and domain only.";
+    /// The request has over 4 KB of cookies, or more than four cookies that identify an owner. It gets no private copies.
+    OwnerCookiesTooLong = NoOwner::TooLong.as_str(), [Bypassed], "", "Name fewer cookies in private.cookies.";
+    /// The request has both a session cookie and `Authorization`. It gets no private copies.
+    OwnerAuthorization = NoOwner::Authorization.as_str(), [Bypassed], "", "Use either the session's cookie or Authorization.";
+    /// The request has a cookie that is on no list, so the response is for its client. With `fwd=bypass`: `cookies.unknown` is `bypass`, or the stored page has its TTL only from a rule. A page that is marked as the same for everybody is rendered without the cookie in the background.
+    UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as the same for all (public, s-maxage or tags).";
+    /// The request has a field that identifies the client: `X-Api-Key`, `X-WP-Nonce`, `X-Auth-Token` and [similar ones](../guide/cache-key.md#request-fields). The response is for that client.
+    CredentialField = BypassBecause::Credential.as_str(), [Bypassed], "", "Nothing, if the response depends on the field. Otherwise name the field in keys.fields, to store one copy for each value.";
+    /// The request is for a part or another form of the page: `X-Requested-With: XMLHttpRequest`, `HX-Request`, `X-Inertia`, `X-PJAX`, `Turbo-Frame`.
+    PartialPage = BypassBecause::PartialPage.as_str(), [Bypassed], "", "Name the fields on which the response depends in keys.fields, to store one copy for each value.";
+    /// The query has a parameter with [personal data](../guide/cache-key.md#personal-data-in-the-query): `email`, `token`, `nonce`, `order_id`, a mail address. Otherwise name it in `keys.keep`.
+    PersonalQuery = BypassBecause::PersonalQuery.as_str(), [Bypassed], "", "Nothing, if the parameter is personal (a mail address, a token, the key of an order). Otherwise name it in keys.keep.";
+    /// A field of `keys.fields` has a value over 256 bytes.
+    FieldTooLong = BypassBecause::FieldTooLong.as_str(), [Bypassed], "", "Send at most 256 bytes in a field of keys.fields.";
+    /// The visitor has just written, and a rule has `after_write`.
+    AfterWrite = BypassBecause::AfterWrite.as_str(), [Bypassed], "", "Nothing: it ends after the time in the rule's after_write.";
+    /// A rule has `bypass`; with `when_status` or `when_header`, the response was not stored.
+    Rule = BypassBecause::Rule.as_str(), [Bypassed, NotStored], "", "Nothing, if the rule is intended; otherwise change the rule.";
+    /// The connection belongs to a process that another one has [replaced](reload.md#zero-downtime-restart).
+    HandedOver = "handed-over", [Bypassed], "", "Nothing: the next connection reaches the new process.";
+    /// The connection belongs to a process that is stopping. In a [cluster](../guide/several-machines.md), a stopping node serves nothing from its cache.
+    Stopping = "stopping", [Bypassed], "", "Nothing: the next connection reaches another process.";
+
+    // What else the response to a write says.
+    /// The response was sent before its database changes were known to be applied. `database.barrier` ran out, or the database is not followed, or another [node](../guide/several-machines.md) was late (`cluster.barrier`). For a moment the visitor can see old pages.
+    ChangesLate = "changes-late", [Late], "", "See database-broken and cluster-pending in the log. If the server is only slow, raise database.barrier or cluster.barrier.";
+
+    // The origin did not answer.
+    /// Pagewell could not connect to the origin.
+    OriginRefused = Failure::Refused.as_str(), [Failed], "502, `Retry-After: 2`", "Is the origin running, and is its address right? See the log.";
+    /// The connection ended before the response was complete. Such a response is never stored.
+    HungUp = Failure::HungUp.as_str(), [Failed], "502", "See origin-stderr and php-fpm-log in the log: a child crashed, or the origin was restarted.";
+    /// The origin could not be reached within `origin_connect_timeout`, or sent nothing for `origin_timeout`.
+    TimedOut = Failure::TimedOut.as_str(), [Failed], "504", "Find the cause of the delay, or raise limits.origin_timeout.";
+    /// The response was neither HTTP nor CGI, or a script redirected within the site more than five times.
+    InvalidResponse = Failure::InvalidResponse.as_str(), [Failed], "502", "See origin-invalid in the log.";
+    /// All places at the origin were taken, and `origin_queue` requests were waiting. Or this request waited for `origin_queue_timeout`.
+    Overloaded = Failure::Overloaded.as_str(), [Failed], "503, `Retry-After: 2`", "Use more children (php.children) if there is memory. Otherwise find pages that are slow or not stored (pagewell misses).";
+    /// An [ESI](../guide/esi.md) fragment and its alternative failed, and the template does not permit leaving it out.
+    FragmentFailed = "fragment-failed", [Failed], "502", "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.";
+    /// The template of a page is longer than `limits.page_bytes` even without its ESI fragments.
+    PageTooLarge = "page-too-large", [Failed], "502", "Raise limits.page_bytes, or shorten the template.";
+    /// The origin answered with this status.
+    Status500 = Failure::Status(StatusCode::INTERNAL_SERVER_ERROR).as_str(), [Text], "", "";
+    /// The origin answered with this status.
+    Status502 = Failure::Status(StatusCode::BAD_GATEWAY).as_str(), [Text], "", "";
+    /// The origin answered with this status.
+    Status503 = Failure::Status(StatusCode::SERVICE_UNAVAILABLE).as_str(), [Text], "", "";
+    /// The origin answered with this status.
+    Status504 = Failure::Status(StatusCode::GATEWAY_TIMEOUT).as_str(), [Text], "", "";
+    /// The origin answered with another status that is a failure.
+    OtherStatus = Failure::Status(StatusCode::IM_A_TEAPOT).as_str(), [Text], "", "";
+
+    // The request was refused.
+    /// The request does not follow RFC 9112: a wrong request line, a space before a colon, a folded line, or a control character.
+    Malformed = Refusal::Malformed.as_str(), [Refused], "400", "";
+    /// A line ends in LF without CR.
+    BareLineFeed = Refusal::BareLineFeed.as_str(), [Refused], "400", "";
+    /// HTTP/1.1 without `Host`.
+    HostMissing = Refusal::HostMissing.as_str(), [Refused], "400", "";
+    /// More than one `Host`.
+    HostRepeated = Refusal::HostRepeated.as_str(), [Refused], "400", "";
+    /// `Host` is no host name or address, or its port is invalid.
+    HostInvalid = "host-invalid", [Refused], "400", "";
+    /// `Host` is neither `site.host` nor one of `site.aliases`, and `site.other_hosts` is `refuse`.
+    HostUnknown = "host-unknown", [Refused], "421", "Name the host in site.host or site.aliases.";
+    /// The request target is for a forward proxy (`https://…`, or with a user name), is `*` with GET, or contains a character that must be percent-encoded there: `<`, `>`, a backquote.
+    TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";
+    /// The request target is longer than `limits.uri_bytes`.
+    TargetTooLong = Refusal::TargetTooLong.as_str(), [Refused], "414", "";
+    /// The path has a wrong escape or an escaped NUL, or leads above the root.
+    PathMalformed = "path-malformed", [Refused, Answered], "400", "Write the path without a wrong escape or steps above the root.";
+    /// Two `Content-Length`, or one that is not a number.
+    LengthInvalid = Refusal::LengthInvalid.as_str(), [Refused], "400", "";
+    /// `Content-Length` and `Transfer-Encoding` together.
+    LengthAndCoding = Refusal::LengthAndCoding.as_str(), [Refused], "400", "";
+    /// The chunks of the content are invalid, or the content ended too soon.
+    ContentMalformed = Refusal::ContentMalformed.as_str(), [Refused], "400", "";
+    /// A transfer coding other than `chunked`, or any in HTTP/1.0.
+    CodingUnknown = Refusal::CodingUnknown.as_str(), [Refused], "501", "";
+    /// A header section over `limits.header_bytes`, or a field too long for FastCGI (65,500 bytes).
+    HeadTooLarge = Refusal::HeadTooLarge.as_str(), [Refused], "431", "";
+    /// More lines than `limits.headers`.
+    TooManyHeaders = Refusal::TooManyHeaders.as_str(), [Refused], "431", "";
+    /// Content over `limits.body_bytes`.
+    ContentTooLarge = Refusal::ContentTooLarge.as_str(), [Refused], "413", "";
+    /// The header section took longer than `limits.header_timeout`.
+    HeadTimeout = Refusal::HeadTimeout.as_str(), [Refused], "408", "";
+    /// No content arrived for `limits.body_timeout`.
+    ContentTimeout = Refusal::ContentTimeout.as_str(), [Refused], "408", "";
+    /// The content arrived more slowly than `limits.body_rate`.
+    ContentTooSlow = Refusal::ContentTooSlow.as_str(), [Refused], "408", "";
+    /// Request content on disk has reached `limits.body_disk`. No script was run. For the operator: raise the limit if there is disk space.
+    ContentNoRoom = Refusal::ContentNoRoom.as_str(), [Refused], "503, `Retry-After: 10`", "";
+    /// A write reached a [node](../guide/several-machines.md#refuse-writes-that-cannot-be-published) that cannot publish its changes, and `cluster.unpublished` is `refuse`. No script was run. For the operator: see `cluster-pending` in the log.
+    ClusterUnpublished = "cluster-unpublished", [Refused], "503, `Retry-After: 2`", "";
+    /// The content could not be written to disk, or not read again. For the operator: see `content-not-kept` in the log.
+    ContentNotKept = Refusal::ContentNotKept.as_str(), [Refused], "507", "";
+    /// `limits.upgrades` connections use another protocol (WebSocket) already.
+    UpgradesFull = "upgrades-full", [Refused], "503", "";
+    /// The client's address has `limits.http2_streams_per_address` concurrent requests over HTTP/2 already.
+    TooManyStreams = Refusal::TooManyStreams.as_str(), [Refused], "503", "";
+    /// CONNECT and TRACE are not supported.
+    MethodConnect = Refusal::MethodConnect.as_str(), [Refused], "405", "";
+    /// CONNECT and TRACE are not supported.
+    MethodTrace = "method-trace", [Refused], "405", "";
+    /// `PURGE`, `BAN` or a similar method from a client that may not purge ([permissions](../guide/purging.md#who-may-purge)). With `--log debug` the log gives the reason (`purge-refused`).
+    MethodNotAnswered = "method-not-answered", [Refused], "405", "";
+
+    // Pagewell has answered itself.
+    /// There is no such file and no front controller, or the file is never served ([Files and scripts](files.md)).
+    NotFound = "not-found", [Answered], "404", "Is the file there? Is there a front controller (index.php)?";
+    /// The site redirects to HTTPS (`https_redirect`).
+    ToHttps = "to-https", [Answered], "301 or 308", "Request the https address.";
+    /// The file exists and is never served: its name is hidden, or it is source code. The response says `not-found`; `pagewell explain` shows this name.
+    HiddenName = "hidden-name", [Answered], "404", "A file with this name is never served: rename it, or change site.hidden.";
+    /// The file exists and is never served: its name is hidden, or it is source code. The response says `not-found`; `pagewell explain` shows this name.
+    SourceHidden = "source-hidden", [Answered], "404", "Source code is never served. Name the extensions of scripts to run in site.scripts.";
+    /// A symbolic link leads outside the document root. Allow its directory with `site.allow_symlinks`. The response says `not-found`.
+    LinkOutsideRoot = "link-outside-root", [Answered], "404", "A symbolic link leads outside the document root: allow the directory with site.allow_symlinks.";
+    /// A symbolic link leads to a name that is never served. The response says `not-found`.
+    LinkToHidden = "link-to-hidden", [Answered], "404", "A symbolic link leads to a name that is never served: link to another name, or change site.hidden.";
+    /// The path is a directory, and has no slash at its end.
+    AddSlash = "add-slash", [Answered], "301", "";
+    /// The file exists but cannot be read, usually because of its permissions: see `file-failed` in the log.
+    FileFailed = "file-failed", [Answered], "500", "Check the file's permissions and the disk: see file-failed in the log.";
+    /// The request has `only-if-cached`, and the page is not cached (RFC 9111 section 5.2.1.7).
+    OnlyIfCached = "only-if-cached", [Answered], "504", "Remove only-if-cached.";
+    /// `If-Match` or `If-Unmodified-Since` is false for the stored page.
+    PreconditionFailed = "precondition-failed", [Answered], "412", "";
+    /// The requested range is outside the page.
+    Range = "range", [Answered], "416", "";
+    /// A bug in Pagewell ended the render. The log has its source location. Please report it.
+    Bug = "bug", [Answered], "500", "";
+    /// The response is a file of the site.
+    File = "file", [Text], "", "";
+
+    // The response was not stored.
+    /// The page has no TTL.
+    NoLifetime = NotStored::NoLifetime.as_str(), [NotStored], "", "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime.";
+    /// The origin answered with an error (5xx) without a TTL, or with `private`, `no-store` or a cookie. Rules and `cache.default_lifetime` do not apply to errors.
+    ServerError = NotStored::ServerError.as_str(), [NotStored], "", "Fix the page: the origin answered with an error, and errors are not stored. See origin-stderr in the log.";
+    /// The page sets a cookie, which is for one visitor. Frameworks add `private` to such a page.
+    SetCookie = NotStored::SetCookie.as_str(), [NotStored], "", "Set cookies on separate pages, or start sessions only when needed.";
+    /// A private page is compressed, and Pagewell cannot decompress it: `codings.make = []`, or the format is unknown.
+    OwnerCoded = "owner-coded", [NotStored], "", "Turn compression off in the application: Pagewell compresses pages.";
+    /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
+    Private = NotStored::Private.as_str(), [NotStored], "", "If the page is the same for everybody, remove private. If only some fields are private, name them: private=\"x-name\".";
+    /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
+    NoStore = NotStored::NoStore.as_str(), [NotStored], "", "If the page is the same for everybody, remove no-store. PHP's session_start() sends it unless session.cache_limiter is empty.";
+    /// The application does not offer the page: it has [`X-Pagewell-Refusal`](../http-caching.md#the-applications-reason-not-to-offer-a-page), although its other fields permit storing it.
+    NotOffered = NotStored::NotOffered.as_str(), [NotStored], "", "If the page is the same for everybody, have the application offer it: without X-Pagewell-Refusal.";
+    /// The request has `Authorization`, and the page has none of `public`, `s-maxage`, `must-revalidate`.
+    Authorization = NotStored::Authorization.as_str(), [NotStored], "", "Send public, s-maxage or must-revalidate if the page is the same for everybody.";
+    /// The page is stale at once and has no validator.
+    NeverReusable = NotStored::NeverReusable.as_str(), [NotStored], "", "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate.";
+    /// The page redirects to its own address, after URL normalisation. A stored copy would be a redirect loop.
+    RedirectToItself = RuleRefusal::RedirectToItself.as_str(), [NotStored], "", "Redirect to another address. URL normalisation in the configuration determines which addresses are the same.";
+    /// The request has a field of its own, which the response's `Vary` does not name, so the response is for its client. A page that is marked as the same for everybody is rendered without the field in the background.
+    FieldNotInKey = "field-not-in-key", [NotStored], "", "Name the request field in keys.harmless_fields if no page depends on it. Otherwise have the page name it in Vary, or name it in keys.fields.";
+    /// A page of signed-in visitors ([LiteSpeed's ESI](../guide/litespeed.md#cookies)): the origin received a cookie that is neither in the cache key nor a known login.
+    CookieNotInKey = "cookie-not-in-key", [NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, in vary_cookies of a rule if they do, or in cookies.session if it is the visitor's login.";
+    /// `Vary` names a field that identifies a client or its group (`X-User-Context-Hash`, `X-Forwarded-For`), and that clients may not set. Pagewell cannot separate such responses.
+    VaryOfOneClient = "vary-of-one-client", [NotStored], "", "Vary by a cookie that a rule names (vary_cookies), or send private.";
+    /// The response names a file for the web server to send (`X-Sendfile`, `X-Accel-Redirect`).
+    Sendfile = "sendfile", [NotStored], "", "Send the file from the script. If a web server in front of Pagewell sends it, name the field in dialects.pass_on.";
+    /// The response is an event stream, or has `X-Accel-Buffering: no`.
+    Streamed = "streamed", [NotStored], "", "Nothing, if it is a stream; otherwise remove X-Accel-Buffering: no.";
+    /// PHP reported a fatal error during the render, after the status was sent. Visible only if PHP logs to its standard error, as with a private php-fpm.
+    PhpFatalError = "php-fatal-error", [NotStored], "", "Fix the page: PHP's error is in the log (origin-stderr).";
+    /// `Vary: *`.
+    VaryStar = NotStored::VaryStar.as_str(), [NotStored], "", "Name the fields that the page depends on instead of Vary: *.";
+    /// `Vary` contains something other than a field name, or more than 16 names. Or `X-LiteSpeed-Vary` contains something other than `cookie=name`, or more than 16.
+    VaryUnreadable = NotStored::VaryUnreadable.as_str(), [NotStored], "", "List field names in Vary, separated by commas.";
+    /// `Vary` contains something other than a field name, or more than 16 names. Or `X-LiteSpeed-Vary` contains something other than `cookie=name`, or more than 16.
+    VaryTooLong = NotStored::VaryTooLong.as_str(), [NotStored], "", "Name fewer fields in Vary.";
+    /// `X-LiteSpeed-Vary` has `value=`: the page is for requests that the server marks with a word, and this request was not marked.
+    VaryValue = NotStored::VaryValue.as_str(), [NotStored], "", "Separate device classes with a rule, or remove value= from X-LiteSpeed-Vary.";
+    /// The page sets a cookie that separates variants (`_lscache_vary`, `X-Magento-Vary`), so it belongs to another variant than the request.
+    VaryCookieSet = RuleRefusal::VaryCookieSet.as_str(), [NotStored], "", "Nothing: the next request has the cookie.";
+    /// `lsc-cookie` has no name or no value, or there are more than eight, or over 4 KB of them.
+    SharedCookies = NotStored::SharedCookies.as_str(), [NotStored], "", "Give each lsc-cookie a name and a value; at most eight cookies, 4 KB in total.";
+    /// `lsc-cookie` would give every visitor the same session cookie.
+    SessionForAll = RuleRefusal::SessionForAll.as_str(), [NotStored], "", "Use another cookie name, or set the cookie with Set-Cookie on a separate page.";
+    /// The page has `esi=on` and LiteSpeed's ESI elements, which are not processed here; or it is compressed or a part.
+    EsiUnsupported = NotStored::EsiUnsupported.as_str(), [NotStored], "", "Turn ESI off in the application or its plugin.";
+    /// The response to a request for a fragment of LiteSpeed's ESI is not a success. Another page may include the same fragment.
+    FragmentError = "fragment-error", [NotStored], "", "Fix the fragment: only successful responses are stored.";
+    /// `Cache-Groups` is not a list of strings.
+    TagsUnreadable = NotStored::TagsUnreadable.as_str(), [NotStored], "", "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\".";
+    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
+    TagsTooLong = NotStored::TagsTooLong.as_str(), [NotStored], "", "Use fewer or shorter tags; a list that was cut could miss a change.";
+    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
+    TagTooLong = StoreRefusal::TagTooLong.as_str(), [NotStored], "", "Use shorter tags: at most 1,024 bytes.";
+    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
+    TooManyTags = StoreRefusal::TooManyTags.as_str(), [NotStored], "", "Use fewer tags: name a whole kind.";
+    /// A private page has private tags and no owner, or two owners.
+    OwnerUnclear = StoreRefusal::OwnerUnclear.as_str(), [NotStored], "", "Please report it: this is a bug in Pagewell.";
+    /// The page is longer than `limits.page_bytes`, or than an eighth of the page budget.
+    TooLarge = NotStored::TooLarge.as_str(), [NotStored], "", "Raise the limit on a page's content, or leave the page uncached.";
+    /// The responses that are being collected for the store use half of `limits.client_backlog_bytes`.
+    MemoryShort = NotStored::MemoryShort.as_str(), [NotStored], "", "Raise memory, or limits.client_backlog_bytes.";
+    /// The response is not complete and final.
+    PartialContent = NotStored::PartialContent.as_str(), [NotStored], "", "Send the whole content (200): ranges are served from the stored page.";
+    /// The response is not complete and final.
+    NotModified = NotStored::NotModified.as_str(), [NotStored], "", "Send 304 only in response to If-None-Match or If-Modified-Since.";
+    /// The response is not complete and final.
+    Interim = NotStored::Interim.as_str(), [NotStored], "", "Only final responses are stored.";
+    /// A range of a page that is not stored came without a matching `Content-Range`, or without a strong `ETag`.
+    PartUnreadable = NotStored::PartUnreadable.as_str(), [NotStored], "", "Send Content-Range with the exact byte positions and the total length.";
+    /// A range of a page that is not stored came without a matching `Content-Range`, or without a strong `ETag`.
+    PartNotStrong = NotStored::PartNotStrong.as_str(), [NotStored], "", "Send a strong ETag with the parts of a response.";
+    /// `must-understand` with a status that RFC 9110 does not define.
+    StatusNotUnderstood = NotStored::StatusNotUnderstood.as_str(), [NotStored], "", "Remove must-understand, or use a status that RFC 9110 defines.";
+    /// A quoted string in `Cache-Control` is not closed, as in `x="private`.
+    DirectivesUnreadable = NotStored::DirectivesUnreadable.as_str(), [NotStored], "", "Close every quoted string in Cache-Control with a quotation mark.";
+    /// The visitor sent `no-store`, and `cache.request_directives` is `honour`.
+    RequestNoStore = NotStored::RequestNoStore.as_str(), [NotStored], "", "The visitor sent no-store; the site can be configured to ignore that.";
+    /// The data of the page changed during the render. The next visitor gets a new page.
+    ChangedSince = StoreRefusal::ChangedSince.as_str(), [NotStored], "", "Nothing, unless it is frequent: the page's data changed during the render. Then find the source of the changes (pagewell explain --tag).";
+    /// A newer render of the page is stored already, or the origin has given a newer response that is not stored.
+    Superseded = StoreRefusal::Superseded.as_str(), [NotStored], "", "Nothing: a newer response replaced it.";
+    /// So many changes arrived during the render that Pagewell can no longer check the page against them.
+    LeaseTooOld = StoreRefusal::LeaseTooOld.as_str(), [NotStored], "", "Nothing, unless it is frequent: then make the page faster, or send fewer invalidations.";
+    /// A change of the page's data is not yet visible to every reader of the database.
+    Unsettled = StoreRefusal::Unsettled.as_str(), [NotStored], "", "Nothing: the page is stored a moment later. If it stays so, a database is not followed: see database-broken in the log.";
+    /// Automatic dependencies: the statements of the render did not all get here. The log has the reason (`reads-refused`), such as `capture-no-report`. With `stored`: the page declares a lifetime, and is stored for 60 seconds ([`automatic.untracked`](options.md)).
+    ReadsUnseen = "reads-unseen", [NotStored], "", "See reads-refused in the log: the statements of the render did not all get here (automatic dependencies).";
+    /// Automatic dependencies: the page was made, or may have been made, from a cache that no statement shows (APCu, `object-cache.php`, Redis). The log names the cache (`reads-refused`, reason `capture-hidden`).
+    ReadsHidden = "reads-hidden", [NotStored], "", "Turn off the cache that the log names (reads-refused), such as APCu or object-cache.php: no statement shows what the page takes from it. Or send tags for the page.";
+    /// Automatic dependencies: the response has no caching headers, and a field that is [one client's](../guide/automatic.md#what-is-stored), such as `Nonce` or `Cart-Token`.
+    PersonalField = "personal-field", [NotStored], "", "Remove the response field that is one client's (a nonce, a cart, a token, a session). Or send caching headers, if the page is the same for everybody.";
+    /// Automatic dependencies: the response has no caching headers, and is no page, feed, style sheet or script.
+    ContentType = "content-type", [NotStored], "", "Send caching headers, or name the media type in automatic.content_types if such responses are the same for everybody.";
+    /// Automatic dependencies: the page could not be stored before, so it was rendered with the visitor's own address, browser and language.
+    AsSent = "as-sent", [NotStored], "", "Nothing: the page could not be stored before, so that it was rendered with the visitor's own address and browser. The next one can be stored.";
+    /// The response was sent while it was made.
+    InProgress = "in-progress", [NotStored], "", "Nothing: the response was sent while it was made, and whether it was stored is known only at its end.";
+    /// Automatic dependencies: a statement may read something that no changed row tells, such as a view or a stored function. The log has the statement (`reads-refused`).
+    ReadsUnknown = "reads-unknown", [NotStored], "", "See reads-refused in the log for the statement. Send a lifetime and tags for the page, or change the statement.";
+    /// Automatic dependencies: a row that the page shows changed during the render. This visitor got the page; the next one gets a new page.
+    ReadsChanged = "reads-changed", [NotStored], "", "Nothing, unless it is frequent: a row that the page shows changed during the render.";
+    /// Automatic dependencies: the page ran more than 900 statements, or the statements of all pages need more than an eighth of `memory`.
+    ReadsTooMany = "reads-too-many", [NotStored], "", "Raise memory, or send a lifetime and tags for the page.";
+    /// A 304 response is about another response than the stored one, so the whole page was requested.
+    OtherValidator = NotFreshened::OtherValidator.as_str(), [Text], "", "";
+    /// As the source of an invalidation: a later response was stored in place of the page.
+    Replaced = "replaced", [Text], "", "";
+    /// As the source of an invalidation: a later response was not stored for its owner.
+    NotKept = "not-kept", [Text], "", "";
+
+    // A stored page is the response, although it is not simply fresh.
+    /// The stale page was served while it is refreshed.
+    StaleWhileRevalidate = "stale-while-revalidate", [Text], "", "";
+    /// The request permits a stale page.
+    MaxStale = "max-stale", [Text], "", "";
+    /// The page is one that signed-in visitors share.
+    SignedIn = "signed-in", [Text], "", "";
+
+    // A fragment of an ESI template failed (log event `fragment-failed`).
+    /// There are too many fragments on the page.
+    FragmentTooMany = "too-many", [Text], "", "";
+    /// The fragments are nested too deeply.
+    FragmentTooDeep = "too-deep", [Text], "", "";
+    /// The fragment was not complete in time.
+    FragmentTooLate = "too-late", [Text], "", "";
+    /// The address has another host, or is no address.
+    FragmentNotOfThisSite = "not-of-this-site", [Text], "", "";
+    /// The response is compressed although the request did not permit it.
+    FragmentInACoding = "in-a-coding", [Text], "", "";
+    /// The response is a redirect.
+    FragmentRedirected = "redirected", [Text], "", "";
+    /// The status is not a success.
+    FragmentStatus = "error", [Text], "", "";
+}
