@@ -75,7 +75,7 @@
 // PHP would have loaded the file of php.ini if the pool had not named this one instead.
 if (
     (string) get_cfg_var('auto_prepend_file') !== ''
-    && stream_resolve_include_path((string) ini_get('auto_prepend_file')) === __FILE__
+    && stream_resolve_include_path(ini_get('auto_prepend_file') ?: '') === __FILE__
 ) {
     require_once get_cfg_var('auto_prepend_file');
 }

@@ -25,7 +25,7 @@ if (strpos(PHP_SAPI, 'fcgi') !== false && is_string($_SERVER['PAGEWELL_CAPTURE']
 // PHP would have loaded the file of php.ini if the pool had not named this one instead.
 if (
     (string) get_cfg_var('auto_prepend_file') !== ''
-    && stream_resolve_include_path((string) ini_get('auto_prepend_file')) === __FILE__
+    && stream_resolve_include_path(ini_get('auto_prepend_file') ?: '') === __FILE__
 ) {
     require_once get_cfg_var('auto_prepend_file');
 }
