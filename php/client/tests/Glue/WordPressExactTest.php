@@ -134,7 +134,7 @@ final class WordPressExactTest extends TestCase
         self::$blog->command('foreach (["taste" => "[taste]", "as-admin" => "[as-admin]"] as $name => $content) { wp_insert_post(["post_title" => $name, "post_name" => $name, "post_content" => $content, "post_type" => "page", "post_status" => "publish"]); }');
         [$shown, $why] = self::$pages->ask('/taste/', 'GET', 'Cookie: taste=salt');
         self::assertStringContainsString('You like salt', $shown);
-        self::assertStringContainsString('refusal: visitors-cookie', $why);
+        self::assertStringContainsString('detail=unknown-cookie', $why);
         [$shown, $why] = self::$pages->ask('/as-admin/');
         self::assertStringContainsString('Hello, admin', $shown);
         self::assertStringContainsString('refusal: signed-in', $why);

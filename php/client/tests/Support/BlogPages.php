@@ -10,7 +10,8 @@ namespace Pagewell\Tests\Support;
 
 final class BlogPages
 {
-    public function __construct(private readonly RealPagewell $pagewell)
+    /** @param ?\Closure(string): string $norm removes from a page what differs each time */
+    public function __construct(private readonly RealPagewell $pagewell, private readonly ?\Closure $norm = null)
     {
     }
 
@@ -19,6 +20,7 @@ final class BlogPages
     {
         $options = ['method' => $method, 'header' => ['Host: blog.test', ...$fields], 'timeout' => 90, 'ignore_errors' => true, 'follow_location' => 0];
         $content = (string) file_get_contents($this->pagewell->address() . $path, false, stream_context_create(['http' => $options]));
+        $content = $this->norm === null ? $content : ($this->norm)($content);
         return [$http_response_header[0] . "\n" . self::norm($content), implode(preg_grep('/^(cache-status|x-pagewell-refusal):/i', $http_response_header))];
     }
 

@@ -49,6 +49,12 @@ final class CachingFields
         };
     }
 
+    /** Whether a field is one client's: `Cart-Token`, `Nonce`, `X-WP-Nonce`, `X-Session`. */
+    public static function haveSecret(): bool
+    {
+        return preg_grep('/^[^:]*(token|nonce|csrf|xsrf|session|password|secret|jwt)/i', headers_list()) !== [];
+    }
+
     /** Returns the values of a response field so far, joined. */
     public static function value(string $name): string
     {

@@ -2,7 +2,8 @@
 
 /**
  * The next moment at which the posts of a page look different by themselves: a sale begins or ends, an event is over,
- * a post expires. It is in the meta of the post, and ends the lifetime of the page.
+ * a post expires. It is in the meta of the post, and ends the lifetime of the page. The same for a text such as "3 hours
+ * ago": the page may be older by a tenth of that.
  */
 
 declare(strict_types=1);
@@ -18,6 +19,9 @@ final class Moments
 {
     /** Meta of WooCommerce, The Events Calendar, PublishPress Future. A time in seconds, or a date of the site. */
     private const KEYS = ['_sale_price_dates_from', '_sale_price_dates_to', '_EventStartDate', '_EventEndDate', '_expiration-date'];
+
+    /** Minimum TTL of a page because of an age that it shows, in seconds. */
+    private const AGE_SECONDS_MIN = 60;
 
     private function __construct()
     {
@@ -41,6 +45,22 @@ final class Moments
                 }
             }
         }
+    }
+
+    /** A difference of two times is shown: filter `human_time_diff`. */
+    public static function difference(mixed $shown, mixed $difference, mixed $from = 0, mixed $to = 0): mixed
+    {
+        return self::age($shown, $from, $to);
+    }
+
+    /** The same of bbPress and BuddyPress. Only an age, which ends now, gets older; plugins count it in the time of the site, too. */
+    public static function age(mixed $shown, mixed $from = 0, mixed $to = 0): mixed
+    {
+        $to = self::time($to) ?: time();
+        if (min(abs($to - time()), abs($to - time() - (int) ((float) get_option('gmt_offset') * HOUR_IN_SECONDS))) < MINUTE_IN_SECONDS) {
+            Page::freshFor(max(self::AGE_SECONDS_MIN, intdiv(abs($to - self::time($from)), 10)));
+        }
+        return $shown;
     }
 
     private static function time(mixed $value): int

@@ -51,6 +51,7 @@ final class Offer
     {
         Sources::listen();
         RestSources::listen();
+        PageCookies::begin();
         self::observe('nonce_user_logged_out', self::nonceOf(...));
         self::observe('nonce_life', self::nonceFor(...));
         self::observe('set_current_user', self::signs(...));
@@ -232,6 +233,7 @@ final class Offer
             header("X-Pagewell-Refusal: $refusal->value");
             return;
         }
+        PageCookies::remove();
         $lines = explode("\n", wordwrap(implode(' ', Page::sentTags()), 7900));
         foreach ($lines as $number => $line) {
             header("Surrogate-Key: $line", $number === 0);

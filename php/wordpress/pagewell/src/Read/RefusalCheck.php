@@ -24,9 +24,6 @@ use Pagewell\WordPress\Observer;
  */
 final class RefusalCheck
 {
-    /** Cookies without effect on pages. Pagewell removes those that only scripts read from the request. */
-    private const HARMLESS_COOKIES = ['wordpress_test_cookie'];
-
     /** Parameters of any REST route that hide a status, change the method, or name the visitor; `_jsonp` is for scripts of other sites. */
     private const REST_PARAMETERS = ['_envelope', '_jsonp', '_method', '_wpnonce', 'password'];
 
@@ -43,16 +40,16 @@ final class RefusalCheck
             Observer::hasFailed() => Refusal::Unobserved,
             $signedIn || is_user_logged_in() => Refusal::SignedIn,
             $credentials->authorization => Refusal::Authorization,
-            array_diff($credentials->cookies, self::HARMLESS_COOKIES) !== [] => Refusal::VisitorsCookie,
+            PageCookies::mayBeLogin($credentials->cookies) => Refusal::VisitorsCookie,
             is_preview() || is_customize_preview() || isset($_GET['preview']) => Refusal::Preview,
             isset($_GET['unapproved']) || isset($_GET['moderation-hash']) => Refusal::UnapprovedComment,
             self::asksForPassword() => Refusal::Password,
             defined('DONOTCACHEPAGE') && constant('DONOTCACHEPAGE') => Refusal::NotCached,
             self::isOtherRest() => Refusal::RestRoute,
-            $visitorsNonce => Refusal::VisitorsNonce,
+            $visitorsNonce || CachingFields::haveSecret() => Refusal::VisitorsNonce,
             DeviceQuestions::areDecisive() && !(defined('PAGEWELL_DEVICES') && constant('PAGEWELL_DEVICES')) => Refusal::ByDevice,
             isset($_SESSION) || (function_exists('session_id') && session_id() !== '') => Refusal::Session,
-            CachingFields::value('set-cookie') !== '' => Refusal::SetCookie,
+            PageCookies::areOfVisitor() => Refusal::SetCookie,
             CachingFields::seconds() === 0 => Refusal::CacheControl,
             !self::isKept((int) http_response_code(), $canonical) => Refusal::Status,
             !Front::isInFront() => Refusal::NotInFront,

@@ -83,7 +83,7 @@ final class Queue
     /** Registers the hooks where something may be written; only a long-running process sends names while it runs. */
     public static function listen(): void
     {
-        if (self::isLong() || Front::isUnsafe() || is_admin()) {
+        if (self::mayWrite() || isset($_GET['_wpnonce'])) {
             self::$isInTransaction = false;
             WrittenPosts::begin();
             add_filter('query', Observer::of('query', self::queried(...)), PHP_INT_MAX);
@@ -93,6 +93,12 @@ final class Queue
                 add_action($after, Observer::of($after, static fn (mixed $id) => self::release($before, $id)), PHP_INT_MAX);
             }
         }
+    }
+
+    /** Whether the request is none that only shows a page. */
+    private static function mayWrite(): bool
+    {
+        return self::isLong() || Front::isUnsafe() || is_admin();
     }
 
     /** Whether a query may find the database as it was when a transaction began. */
@@ -197,7 +203,8 @@ final class Queue
     /** @param list<string> $tables that a statement is about to write; a change may read the journal, by a further statement */
     private static function written(array $tables): void
     {
-        if ($tables !== [] && !self::$isTurning && !self::$isAdding) {
+        // By a link with a nonce, a member writes in a page view: joins a group, deletes an entry.
+        if ($tables !== [] && !self::$isTurning && !self::$isAdding && (self::mayWrite() || (did_action('init') > 0 && is_user_logged_in()))) {
             self::$isAdding = true;
             try {
                 Changes::add(...$tables);

@@ -11,6 +11,7 @@ declare(strict_types=1);
  *     REST, on a plugin's own page, by `wp option`
  *     sticky posts                                      these posts, and lists
  *     rewrite rules                                     what Routes finds, if they differ
+ *     a list of ids, such as of hidden forums           site, but not by a page view
  *     roles                                             users, roles
  *
  * Options in which plugins store notes have no effect.
@@ -78,10 +79,10 @@ final class Options
         self::written($option, $before, $after);
     }
 
-    /** Before a deletion. The old value matters only for these options, and transients are deleted all the time. */
+    /** Before a deletion. Transients are deleted all the time, and their values do not matter. */
     public static function deleted(string $option): void
     {
-        self::written($option, in_array($option, ['sticky_posts', 'rewrite_rules'], true) ? get_option($option, null) : null, null);
+        self::written($option, preg_match('/^_(site_)?transient_/', $option) === 1 ? null : get_option($option, null), null);
     }
 
     /** A result that a plugin has kept is outdated (Transients). */
@@ -99,8 +100,15 @@ final class Options
             $option === 'rewrite_rules' => self::routed($before, $after),
             str_ends_with($option, 'user_roles') => Changes::add('users', 'roles'),
             self::isOfSite($option) => Changes::add(Tags::SITE),
+            (self::isListOfIds($before) || self::isListOfIds($after)) && Settings::mayList($option) => Changes::add(Tags::SITE),
             default => null,
         };
+    }
+
+    /** Whether a value names posts, terms or users, which a plugin then treats in another way: hidden, private, popular. */
+    private static function isListOfIds(mixed $value): bool
+    {
+        return is_array($value) && $value !== [] && array_filter($value, static fn (mixed $id): bool => !is_int($id) && !(is_string($id) && ctype_digit($id))) === [];
     }
 
     private static function isOfSite(string $option): bool

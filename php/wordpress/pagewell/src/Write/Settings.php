@@ -55,6 +55,13 @@ final class Settings
         return isset(get_registered_settings()[$option]) || (preg_match(self::NOTES, $option) !== 1 && self::isBySomebody());
     }
 
+    /** Whether this option may be a list by which pages are made. Its name may begin with `_`; a page view fills caches. */
+    public static function mayList(string $option): bool
+    {
+        $isPageView = PHP_SAPI !== 'cli' && !Front::isUnsafe() && !is_admin() && !wp_doing_cron();
+        return !$isPageView && preg_match('/transient/', $option) !== 1 && preg_match(self::NOTES, ltrim($option, '_')) !== 1 && !in_array($option, (array) apply_filters('pagewell_ignored_options', []), true);
+    }
+
     private static function isBySomebody(): bool
     {
         if (defined('WP_CLI') && constant('WP_CLI')) {
