@@ -7,7 +7,7 @@
 use config::Limits;
 use front::hit::read;
 use front::request_head::{Inspection, inspect};
-use site_state::refusal::Refusal;
+use reasons::refusal::Refusal;
 
 /// Parses the data, its prefixes, and the result again.
 pub fn run(data: &[u8]) {

@@ -47,24 +47,35 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 18] = [
+const SERVER: [(&str, &[&str]); 19] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
     ("config", &["doctor", "trusted-files", "reasons"]),
-    ("statements", &["doctor", "config", "reasons"]),
-    ("site-state", &["doctor", "config", "trusted-files", "statements", "reasons"]),
-    ("sockets", &["doctor", "trusted-files", "config", "site-state"]),
-    ("database-links", &["config", "sockets"]),
-    ("cluster", &["config", "site-state", "database-links"]),
-    ("change-sources", &["config", "statements", "site-state", "database-links", "cluster"]),
-    ("origin", &["doctor", "trusted-files", "config", "sockets", "site-state", "reasons"]),
-    ("delivery", &["doctor", "config", "site-state", "change-sources", "origin", "reasons"]),
+    ("telemetry", &["trusted-files", "config", "reasons"]),
+    ("sockets", &["trusted-files", "config", "telemetry"]),
+    ("statements", &["doctor", "config", "telemetry", "reasons"]),
+    ("site-state", &["doctor", "config", "telemetry", "trusted-files", "statements", "reasons"]),
+    ("database-links", &["config", "telemetry", "sockets"]),
+    ("cluster", &["config", "telemetry", "site-state", "database-links"]),
+    (
+        "change-sources",
+        &["config", "telemetry", "statements", "site-state", "database-links", "cluster"],
+    ),
+    (
+        "origin",
+        &["doctor", "trusted-files", "config", "telemetry", "sockets", "site-state", "reasons"],
+    ),
+    (
+        "delivery",
+        &["doctor", "config", "telemetry", "site-state", "change-sources", "origin", "reasons"],
+    ),
     (
         "forward",
         &[
             "doctor",
             "config",
+            "telemetry",
             "sockets",
             "site-state",
             "change-sources",
@@ -78,6 +89,7 @@ const SERVER: [(&str, &[&str]); 18] = [
         &[
             "doctor",
             "config",
+            "telemetry",
             "statements",
             "site-state",
             "origin",
@@ -91,6 +103,7 @@ const SERVER: [(&str, &[&str]); 18] = [
         &[
             "doctor",
             "config",
+            "telemetry",
             "sockets",
             "site-state",
             "origin",
@@ -106,6 +119,7 @@ const SERVER: [(&str, &[&str]); 18] = [
             "doctor",
             "trusted-files",
             "config",
+            "telemetry",
             "sockets",
             "site-state",
             "origin",
@@ -121,6 +135,7 @@ const SERVER: [(&str, &[&str]); 18] = [
         &[
             "doctor",
             "config",
+            "telemetry",
             "sockets",
             "site-state",
             "database-links",
@@ -140,6 +155,7 @@ const SERVER: [(&str, &[&str]); 18] = [
             "doctor",
             "trusted-files",
             "config",
+            "telemetry",
             "sockets",
             "statements",
             "site-state",

@@ -32,12 +32,12 @@ use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
 use site_state::history::ChangeSource;
 use site_state::history::shown::cut;
-use site_state::runtime::off_the_way;
 use statements::footprints::StatementLook;
 use statements::terms::Look;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::runtime::off_the_way;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

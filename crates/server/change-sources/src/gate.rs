@@ -340,7 +340,7 @@ impl Feed {
 mod tests {
     use super::*;
     use crate::ChangeSources;
-    use site_state::clock::Clock;
+    use telemetry::clock::Clock;
     use valkey::{Id, Place};
 
     /// A site with a cluster's stream that nothing follows, and its gate closed as at a start.

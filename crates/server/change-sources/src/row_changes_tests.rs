@@ -9,12 +9,12 @@ use harness::{MariaDb, MariaDbOptions, PrivateDir};
 use http_cache::Timestamp;
 use page_store::Number;
 use site_state::SiteState;
-use site_state::clock::Clock;
-use site_state::phase::Phase;
 use site_state::propagation::Propagation;
 use statements::footprints::{PageReads, ReadsRefused, RenderStatements};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::clock::Clock;
+use telemetry::phase::Phase;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 

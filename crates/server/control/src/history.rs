@@ -15,11 +15,11 @@ use crate::metrics_table::{
     self, Kind, RECORDED, RECORDED_LIMITS_HIT, kind_of, limits_hit, recorded_place,
 };
 use delivery::site::Site;
-use site_state::phase::{Phase, PhaseWatch};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use telemetry::phase::{Phase, PhaseWatch};
 use tokio::time::MissedTickBehavior;
 
 /// The interval between two samples.
@@ -235,7 +235,7 @@ pub async fn run(history: Arc<MetricsHistory>, default_site: Arc<Site>, mut stop
 #[cfg(test)]
 mod tests {
     use super::*;
-    use site_state::counters::Times;
+    use telemetry::counters::Times;
 
     fn times(ring: &SampleRing, now_ms: u64) -> Vec<u64> {
         ring.last_hour(now_ms).map(|sample| sample.at_ms).collect()

@@ -11,10 +11,10 @@ pub use recorded::{RECORDED, RECORDED_LIMITS_HIT, recorded_place};
 use crate::kernel_counts::kernel_counts;
 use delivery::site::Site;
 use page_store::Stats;
-use site_state::counters::Counters;
-use site_state::limit_hits::Limit;
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use telemetry::counters::Counters;
+use telemetry::limit_hits::Limit;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,9 +26,9 @@ use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
 use site_state::page::{IdentityContent, NewPage, ReadPage, SharedPage, StoredPage};
-use site_state::phase::{Phase, PhaseWatch};
 use std::path::PathBuf;
 use std::sync::Arc;
+use telemetry::phase::{Phase, PhaseWatch};
 
 /// Content longer than this, in bytes, is also cached uncompressed, because decompressing it would take
 /// too long.

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
 use http_cache::{FieldUse, Forms, StoredFacts, StoredResponse, says_esi};
 use reasons::Reason;
-use site_state::client::{FragmentRequest, FragmentSharing};
+use telemetry::client::{FragmentRequest, FragmentSharing};
 
 /// The field that informs the origin that ESI is supported (Edge Architecture 1.0, section 2.2).
 const CAPABILITY: HeaderName = HeaderName::from_static("surrogate-capability");

@@ -18,11 +18,11 @@ use crate::send_backlog::Recipient;
 use crate::site::Site;
 use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
-use site_state::client::{InterimResponses, Interims};
-use site_state::traces::Trace;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
+use telemetry::client::{InterimResponses, Interims};
+use telemetry::traces::Trace;
 
 /// Maximum size of buffered interim responses, in bytes; more are dropped.
 const WAITING_BYTES_MAX: usize = 16 << 10;

@@ -7,11 +7,11 @@ use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
 use site_rules::Peer;
-use site_state::access_log::{ClientText, Line, LogOutcome, outcome};
-use site_state::client::{Client, Spent};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
+use telemetry::access_log::{ClientText, Line, LogOutcome, outcome};
+use telemetry::client::{Client, Spent};
 
 /// The logged status if the client disconnects before there is a response: 499, as in nginx, so that
 /// log analysers recognise it.

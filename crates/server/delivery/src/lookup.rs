@@ -22,8 +22,8 @@ use http_cache::{
 use page_store::Candidates;
 use site_rules::{Plan, PlannedFields, key_without_vary};
 use site_state::page::{SharedPage, StoredPage, marked};
-use site_state::request_fields::AsSent;
 use std::slice;
+use telemetry::request_fields::AsSent;
 
 /// The candidates: the stored pages from which [`choose`] selects one.
 #[derive(Clone, Copy)]

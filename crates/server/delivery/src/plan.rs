@@ -8,9 +8,9 @@ use config::target::TargetUri;
 use http::{HeaderMap, Method};
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Owner, Plan, SiteRules};
-use site_state::client::Client;
-use site_state::request_fields::AsSent;
-use site_state::request_fields::view_of;
+use telemetry::client::Client;
+use telemetry::request_fields::AsSent;
+use telemetry::request_fields::view_of;
 
 /// Whether a background refresh may begin: clients that wait for a page have priority. If it may
 /// not, the next request that gets the stale page tries again.

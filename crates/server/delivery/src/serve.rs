@@ -21,10 +21,10 @@ use http_cache::{
     not_modified_fields,
 };
 use reasons::Reason;
-use site_state::client::Spent;
 use site_state::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
 use std::ops::Range;
+use telemetry::client::Spent;
 
 /// The name of this cache in Cache-Status.
 pub const CACHE_NAME: &str = "pagewell";

@@ -23,12 +23,12 @@ use origin::spool::Spool;
 use page_store::{FillLimits, Fills};
 use site_rules::Load;
 use site_state::SiteState;
-use site_state::access_log::AccessLog;
-use site_state::clock::Clock;
-use site_state::per_address::PerAddress;
 use site_state::signed_in_marks::SignedInMarks;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use telemetry::access_log::AccessLog;
+use telemetry::clock::Clock;
+use telemetry::per_address::PerAddress;
 use tokio::sync::Semaphore;
 
 /// A site with one version of the configuration. A request keeps the version with which it began,

@@ -21,9 +21,9 @@ use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Handling, Plan};
-use site_state::client::{Client, RequestContent};
-use site_state::request_fields::read_facts;
 use std::sync::Arc;
+use telemetry::client::{Client, RequestContent};
+use telemetry::request_fields::read_facts;
 
 /// Answers a request for this target of the site.
 pub async fn dispatch(

@@ -18,12 +18,12 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use reasons::Reason;
 use site_rules::Peer;
-use site_state::client::{Client, RequestContent};
-use site_state::panics::{self, Place};
-use site_state::request_fields::AsSent;
-use site_state::request_fields::view_of;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use telemetry::client::{Client, RequestContent};
+use telemetry::panics::{self, Place};
+use telemetry::request_fields::AsSent;
+use telemetry::request_fields::view_of;
 
 /// Answers a request to the default site, by the site of its host.
 pub async fn answer(

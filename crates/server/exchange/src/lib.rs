@@ -4,7 +4,7 @@
 //! Start reading at [`dispatch`] (the match on the verdict). Whether a stored page answers a request is decided in
 //! `delivery::lookup`; a page that is not stored is rendered by the crate `render`, and other requests are sent by
 //! `forward`. This crate accepts no connection and parses no header section. The crate above passes the request
-//! with its [client](site_state::client::Client); a plain cache hit never comes here.
+//! with its [client](telemetry::client::Client); a plain cache hit never comes here.
 //!
 //! | subject | modules |
 //! |---|---|

@@ -37,10 +37,10 @@ use page_store::Lease;
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{NoOwner, Owner, Plan};
-use site_state::client::{Client, RequestContent};
-use site_state::request_fields::view_of;
-use site_state::request_fields::{AsSent, read_facts};
 use std::sync::Arc;
+use telemetry::client::{Client, RequestContent};
+use telemetry::request_fields::view_of;
+use telemetry::request_fields::{AsSent, read_facts};
 
 /// The data from which a private copy is stored, or a page that signed-in visitors share.
 struct Keep {

@@ -20,7 +20,6 @@ use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use reasons::Reason;
-use site_state::client::Client;
 use site_state::history::ChangeSource;
 use site_state::history::shown::cut;
 use site_state::memcached_keys::NAMESPACE;
@@ -28,6 +27,7 @@ use site_state::page::{ReadPage, StoredPage};
 use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
+use telemetry::client::Client;
 
 /// The result of a purge, over all sites: the number of the change, and how many pages were removed and
 /// marked stale.

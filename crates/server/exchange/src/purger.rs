@@ -13,8 +13,8 @@
 use crate::constant_time::same;
 use config::{Config, Hosts, Purging};
 use http::{HeaderMap, header};
-use site_state::client::{AddressSource, Client};
 use std::net::IpAddr;
+use telemetry::client::{AddressSource, Client};
 
 /// Fields by which a proxy reveals that it forwards a request.
 const PASSED_ON: [&str; 16] = [
@@ -146,7 +146,7 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
-        let (proxy_trust, extras) = (Peer::Trusted, site_state::client::ClientExtras::default());
+        let (proxy_trust, extras) = (Peer::Trusted, telemetry::client::ClientExtras::default());
         let client =
             Client { peer, local: peer, proxy_trust, address_source, scheme: "http", extras };
         check_with(&purging, &headers, &client)

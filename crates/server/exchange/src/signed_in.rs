@@ -30,11 +30,11 @@ use origin::OriginResponse;
 use page_store::Candidates;
 use reasons::Reason;
 use site_rules::{NoRole, Plan, key_without_vary};
-use site_state::client::{Client, FragmentSharing};
 use site_state::page::{SharedPage, StoredPage};
-use site_state::request_fields::{AsSent, METHOD_OVERRIDES, read_facts, view_of};
 use site_state::signed_in_marks::MarkOf;
 use std::sync::Arc;
+use telemetry::client::{Client, FragmentSharing};
+use telemetry::request_fields::{AsSent, METHOD_OVERRIDES, read_facts, view_of};
 
 /// The end of the key of a page that signed-in visitors share. No other part of a key is equal.
 const SIGNED_IN_PART: &[u8] = b"\nsigned-in";

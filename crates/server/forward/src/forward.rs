@@ -31,15 +31,15 @@ use origin::{
     SendProgress, Unsent,
 };
 use reasons::Reason;
+use reasons::refusal::Refusal;
 use site_rules::PlannedFields;
-use site_state::client::{Client, RequestContent};
 use site_state::history::UnstoredRecord;
 use site_state::propagation::Propagation;
-use site_state::refusal::Refusal;
-use site_state::request_fields::read_facts;
-use site_state::trailers;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::client::{Client, RequestContent};
+use telemetry::request_fields::read_facts;
+use telemetry::trailers;
 
 /// The reason for forwarding a request.
 #[derive(Clone, Copy, Debug)]

@@ -15,8 +15,8 @@ use origin::OriginResponse;
 use page_store::{ChangeTarget as Changed, Dependencies, Strength};
 use site_rules::Owner;
 use site_state::history::ChangeSource;
-use site_state::request_fields::AsSent;
 use site_state::signed_in_marks::MarkOf;
+use telemetry::request_fields::AsSent;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Adds to a copy's dependencies that it belongs to its owner, once for each of the owner's

@@ -10,10 +10,10 @@ use http::{HeaderMap, HeaderName, Method};
 use http_cache::{Failure, FieldUse};
 use origin::routes::{Route, route_in};
 use origin::{OriginRequest, OriginResponse, Unsent};
-use site_state::client::ClientExtras;
 use site_state::pending_changes::PendingChange;
-use site_state::traces;
 use std::sync::Arc;
+use telemetry::client::ClientExtras;
+use telemetry::traces;
 
 /// Maximum number of local redirects that an origin may request (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
@@ -37,10 +37,11 @@ pub async fn send_following(
     site.origin.take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
-        let asked = traces::in_request(site, &mut request.headers, trace.as_ref());
+        let asked =
+            traces::in_request(site.config.traces.as_ref(), &mut request.headers, trace.as_ref());
         let mut answered = site.origin.send(request).await;
         if let Ok(response) = &mut answered {
-            traces::out_of_response(site, &mut response.headers);
+            traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
             sendfile::note(site, &response.headers, || request.url());
         }
         if let Some(asked) = asked {

@@ -26,16 +26,16 @@ use hyper_util::rt::TokioIo;
 use origin::http::{HttpOrigin, Switch};
 use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
 use reasons::Reason;
-use site_state::client::ClientExtras;
-use site_state::client::{Client, RequestContent};
-use site_state::limit_hits::Limit;
 use site_state::pending_changes::PendingChange;
-use site_state::phase::{Phase, PhaseWatch};
-use site_state::traces;
-use site_state::trailers::Trailers;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use telemetry::client::ClientExtras;
+use telemetry::client::{Client, RequestContent};
+use telemetry::limit_hits::Limit;
+use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::traces;
+use telemetry::trailers::Trailers;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, split};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -156,7 +156,7 @@ pub async fn pass(
         capture: None,
     };
     let trace = client.extras.trace.as_ref();
-    let asked = traces::in_request(site, &mut outgoing.headers, trace);
+    let asked = traces::in_request(site.config.traces.as_ref(), &mut outgoing.headers, trace);
     let pending = PendingChange::begin(site.state()).await;
     let switched = origin.switch(outgoing).await;
     if let Some(asked) = asked {

@@ -14,14 +14,14 @@ use http_cache::{Failure, Method as Kind};
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
 use site_rules::RequestView;
-use site_state::client::Client;
 use site_state::history::ChangeSource;
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
-use site_state::request_fields::AsSent;
-use site_state::request_fields::view_of;
-use site_state::traces::Trace;
 use std::sync::Arc;
+use telemetry::client::Client;
+use telemetry::request_fields::AsSent;
+use telemetry::request_fields::view_of;
+use telemetry::traces::Trace;
 use tokio::task::JoinError;
 
 /// Sends an unsafe request and applies its invalidations, even if the client disconnects, because

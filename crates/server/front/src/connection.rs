@@ -21,13 +21,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use origin::Origin;
-use site_state::client::Client;
-use site_state::client::ClientExtras;
-use site_state::client::Spent;
-use site_state::limit_hits::Limit;
-use site_state::phase::{Phase, PhaseWatch};
-use site_state::traces::Trace;
-use site_state::trailers;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -35,6 +28,13 @@ use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use telemetry::client::Client;
+use telemetry::client::ClientExtras;
+use telemetry::client::Spent;
+use telemetry::limit_hits::Limit;
+use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::traces::Trace;
+use telemetry::trailers;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
@@ -197,7 +197,7 @@ where
             client.extras = client_extras(&request, in_flight);
         }
         client.extras.spent = is_timed.then(Spent::default);
-        client.extras.trace = Trace::of(site.state(), &request, &client);
+        client.extras.trace = Trace::of(site.state().exporter.as_ref(), &request, &client);
         guard.entry = Entry::of(&site, &request, &client);
         let in_flight = in_flight.clone();
         async move {

@@ -36,13 +36,13 @@ use half_closed::HalfClose;
 use logged::Lines;
 use origin::Origin;
 use origin::pace::Pace;
-use site_state::limit_hits::Limit;
-use site_state::refusal::Refusal;
+use reasons::refusal::Refusal;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use telemetry::limit_hits::Limit;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Maximum number of bytes discarded after an error was written.

@@ -7,7 +7,7 @@
 
 use config::Limits;
 use http::{HeaderValue, Uri};
-use site_state::refusal::Refusal;
+use reasons::refusal::Refusal;
 use std::mem::MaybeUninit;
 
 /// Maximum number of header lines that are parsed; `Limits::headers` can be lower but not higher.

@@ -8,7 +8,7 @@ use fastcgi::{Params, ParamsRefused};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_cache::fields;
 use http_cache::litespeed::VARY_VALUE_FIELD;
-use site_state::client::FragmentSharing;
+use telemetry::client::FragmentSharing;
 
 /// The features that are announced to LiteSpeed's plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -38,14 +38,14 @@ use fastcgi::{
     ServerPlace, StdinSent, cgi_params,
 };
 use http_cache::Failure;
-use site_state::limit_hits::{Limit, LimitHits};
+use reasons::refusal::Refusal;
 use site_state::propagation::Propagation;
-use site_state::refusal::Refusal;
 use sockets::Socket;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::limit_hits::{Limit, LimitHits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;

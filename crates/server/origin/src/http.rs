@@ -28,11 +28,11 @@ use http_cache::Failure;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error as ClientError, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use site_state::limit_hits::{Limit, LimitHits};
 use site_state::propagation::Propagation;
-use site_state::trailers::{self, Trailers};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::limit_hits::{Limit, LimitHits};
+use telemetry::trailers::{self, Trailers};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// How long an idle connection is kept: less than the 5 s that are the default of Apache and Node.js.

@@ -47,14 +47,14 @@ use bytes::Bytes;
 use config::{Config, OriginConfig};
 use http_cache::Failure;
 use reasons::Reason;
-use site_state::client::ClientExtras;
+use reasons::refusal::Refusal;
 use site_state::propagation::Propagation;
-use site_state::refusal::Refusal;
-use site_state::trailers::Trailers;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use telemetry::client::ClientExtras;
+use telemetry::trailers::Trailers;
 
 /// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
 pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [

@@ -5,11 +5,11 @@
 use crate::upload::Room;
 use config::Limits;
 use http_cache::Failure;
-use site_state::limit_hits::{Limit, LimitHits};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use telemetry::limit_hits::{Limit, LimitHits};
 use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The fraction (1/`ROOM_SHARE`) of the page budget that content of waiting requests may use.

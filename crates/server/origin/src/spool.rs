@@ -9,9 +9,9 @@
 
 use bytes::Bytes;
 use config::Config;
+use reasons::refusal::Refusal;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use site_state::refusal::Refusal;
 use std::fs::{File, OpenOptions};
 use std::future::Future;
 use std::io;

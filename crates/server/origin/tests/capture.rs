@@ -23,10 +23,10 @@ use origin::capture::{
 use origin::php_fpm::PhpFpm;
 use origin::routes::Script;
 use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
-use site_state::client::ClientExtras;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::client::ClientExtras;
 
 /// How long a test waits for a report that must come.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,11 +13,11 @@ use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use origin::Origin;
 use page_store::Walk;
 use pagewell::snapshot;
-use site_state::clock::Clock;
 use site_state::page::{NewPage, dependencies};
-use site_state::phase::Phase;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::clock::Clock;
+use telemetry::phase::Phase;
 use tokio::sync::watch;
 
 #[tokio::main]

@@ -11,9 +11,9 @@
 use delivery::site::Site;
 use page_store::{ChangeTarget, Strength};
 use site_state::history::ChangeSource;
-use site_state::phase::{Phase, PhaseWatch};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::phase::{Phase, PhaseWatch};
 
 /// How often the clocks are compared.
 const LOOK: Duration = Duration::from_secs(1);

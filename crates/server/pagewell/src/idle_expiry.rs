@@ -15,9 +15,9 @@ use delivery::site::Site;
 use http_cache::Timestamp;
 use page_store::{AgeStep, IdleScan};
 use site_state::memcached_keys::is_of_client;
-use site_state::phase::{Phase, PhaseWatch};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::phase::{Phase, PhaseWatch};
 
 /// How often the task checks whether a scan is due.
 const LOOK: Duration = Duration::from_secs(1);

@@ -18,12 +18,12 @@ use pagewell::privileges;
 use pagewell::server::{OpenedResources, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
-use site_state::clock::Clock;
-use site_state::release_memory;
 use sockets::accept::{NotOpened, PassedSockets};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
+use telemetry::clock::Clock;
+use telemetry::release_memory;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Pages have a heap of their own; all other allocations use the system's allocator.
@@ -160,7 +160,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
         page_heap::use_huge_pages();
     }
     config::log::start(args.log)?;
-    site_state::panics::watch();
+    telemetry::panics::watch();
     let (config, text) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;

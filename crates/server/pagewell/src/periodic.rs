@@ -13,10 +13,10 @@ use front::tls::Tls;
 use origin::Origin;
 use page_store::TidyOutcome;
 use render::rewarm;
-use site_state::phase::{Phase, PhaseWatch};
-use site_state::release_memory;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::release_memory;
 
 /// How often idle connections to the origin and the memory of clients' connections are checked.
 const SWEEP: Duration = Duration::from_secs(5);

@@ -17,14 +17,14 @@ use front::listen;
 use front::tls::Tls;
 use origin::Origin;
 use origin::php_fpm::PhpFpm;
-use site_state::access_log::{self, Sink, Writing};
-use site_state::clock::Clock;
 use site_state::journal::Snapshots;
-use site_state::phase::{Phase, PhaseWatch};
-use site_state::traces;
 use sockets::accept::{BoundSocket, Listener, NotOpened, PassedSockets};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use telemetry::access_log::{self, Sink, Writing};
+use telemetry::clock::Clock;
+use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::traces;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -163,7 +163,9 @@ impl Server {
             }
         };
         let log = sink.zip(site.access_log.as_ref());
-        let writing = log.map(|(sink, log)| access_log::start(log, sink, site.state().clone()));
+        let writing = log.map(|(sink, log)| {
+            access_log::start(log, sink, site.state().counters.access_log_dropped.clone())
+        });
         let writing = match writing.transpose() {
             Ok(writing) => writing,
             Err(error) => {
@@ -179,7 +181,7 @@ impl Server {
         let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,
-            exporting: tokio::spawn(traces::run(site.state().clone())),
+            exporting: tokio::spawn(traces::run(site.state().exporter.clone())),
             following,
             leaving: tokio::spawn(doorway.clone().wait(admin.address())),
             doorway,

@@ -18,12 +18,12 @@ use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use http_cache::ForwardReason;
 use site_rules::Peer;
-use site_state::client::ClientExtras;
-use site_state::client::{AddressSource, Client};
-use site_state::phase::{Phase, PhaseWatch};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::client::ClientExtras;
+use telemetry::client::{AddressSource, Client};
+use telemetry::phase::{Phase, PhaseWatch};
 
 /// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");

@@ -7,7 +7,6 @@ use config::{Address, resolve};
 use harness::Client;
 use page_store::{ChangeTarget, Strength};
 use pagewell::server::Server;
-use site_state::clock::Clock;
 use site_state::history::ChangeSource;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use telemetry::clock::Clock;
 
 const PAGES: usize = 20;
 const VISITORS: usize = 4;

@@ -9,12 +9,12 @@ use config::raw::File;
 use config::{Address, resolve};
 use page_store::Walk;
 use pagewell::server::Server;
-use site_state::clock::Clock;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
+use telemetry::clock::Clock;
 
 const SESSIONS: usize = 5;
 const STEPS: usize = 1_500;

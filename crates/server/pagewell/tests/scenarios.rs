@@ -9,13 +9,13 @@ use config::raw::{File, OneOrMany};
 use config::{Address, resolve};
 use pagewell::server::Server;
 use scenario::{Config, Subject, run_dir, run_dir_where};
-use site_state::clock::Clock;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::clock::Clock;
 
 fn stories() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/scenarios")

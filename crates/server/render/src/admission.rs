@@ -40,11 +40,11 @@ use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict, must_be_validated};
 use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
-use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
-use site_state::request_fields::AsSent;
 use std::borrow::Cow;
 use std::sync::Arc;
+use telemetry::limit_hits::Limit;
+use telemetry::request_fields::AsSent;
 
 /// Maximum number of renders that a request waits for before it renders alone.
 const TURNS_MAX: usize = 3;

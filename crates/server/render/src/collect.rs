@@ -29,11 +29,11 @@ use page_store::{ChangeTarget, NotStored as Refusal, Page, StoreRefusal, Strengt
 use reasons::Reason;
 use site_rules::key_without_vary;
 use site_state::history::{ChangeSource, Content as Told};
-use site_state::limit_hits::Limit;
 use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use telemetry::limit_hits::Limit;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Maximum time for which a response is held back until its content is complete.

@@ -8,7 +8,7 @@ use http_cache::StoredResponse;
 use http_cache::codings::{CODED_FIELDS, choose, weaken};
 use origin::{DecodedBody, decodable_coding};
 use origin::{OriginBody, OriginResponse};
-use site_state::request_fields::read_facts;
+use telemetry::request_fields::read_facts;
 
 /// Removes the content coding of a response if it is about to be `stored`. It is also removed if
 /// the client, whose method and header lines these are, does not accept it.

@@ -25,7 +25,7 @@ use page_store::Candidates;
 use reasons::Reason;
 use site_rules::PlannedFields;
 use site_state::page::StoredPage;
-use site_state::request_fields::{AsSent, METHOD_OVERRIDES};
+use telemetry::request_fields::{AsSent, METHOD_OVERRIDES};
 
 /// Left out of renders with fixed values, until `Vary` names it.
 const ACCEPT_LANGUAGE: &str = "accept-language";

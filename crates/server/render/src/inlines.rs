@@ -23,11 +23,11 @@ use http_cache::litespeed::CACHE_CONTROL_FIELD;
 use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
-use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use site_state::page::{NewPage, variant};
-use site_state::request_fields::{AsSent, read_facts};
 use std::collections::HashMap;
 use std::sync::Arc;
+use telemetry::client::{Client, FragmentRequest, FragmentSharing};
+use telemetry::request_fields::{AsSent, read_facts};
 
 /// Maximum number of inline contents that a template may store.
 const INLINES_MAX: usize = 100;

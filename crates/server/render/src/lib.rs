@@ -61,15 +61,15 @@ use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
-use site_state::client::Client;
-use site_state::limit_hits::Limit;
 use site_state::page::{ReadPage, SharedPage, StoredPage};
-use site_state::panics::{self, Place};
-use site_state::request_fields::{AsSent, read_facts};
 use statements::footprints::{PageReads, ScriptHash};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use telemetry::client::Client;
+use telemetry::limit_hits::Limit;
+use telemetry::panics::{self, Place};
+use telemetry::request_fields::{AsSent, read_facts};
 use tokio::sync::oneshot;
 
 /// Maximum number of origin requests per render. They are conditional, unconditional, for a range

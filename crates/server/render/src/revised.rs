@@ -17,9 +17,9 @@ use origin::OriginResponse;
 use reasons::Reason;
 use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
 use site_state::page::{ReadPage, SharedPage};
-use site_state::request_fields::view_of;
-use site_state::request_fields::{AsSent, read_facts};
 use std::borrow::Cow;
+use telemetry::request_fields::view_of;
+use telemetry::request_fields::{AsSent, read_facts};
 
 /// The code of the PHP library for a page made from a cache which no statement shows (`php/core/src/Refusal.php`).
 const CODE_OF_HIDDEN_READS: &str = "reads-hidden";

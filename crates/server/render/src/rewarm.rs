@@ -18,12 +18,12 @@ use http::{HeaderMap, HeaderValue, Method, Version, header};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
 use site_rules::{Handling, Peer};
-use site_state::client::{AddressSource, Client, ClientExtras};
-use site_state::phase::{Phase, PhaseWatch};
-use site_state::request_fields::{AsSent, read_facts, view_of};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use telemetry::client::{AddressSource, Client, ClientExtras};
+use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::request_fields::{AsSent, read_facts, view_of};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 

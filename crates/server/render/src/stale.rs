@@ -13,8 +13,8 @@ use http_cache::Failure;
 use origin::Unsent;
 use reasons::Reason;
 use site_state::page::ttl_seconds;
-use site_state::request_fields::AsSent;
 use std::sync::Arc;
+use telemetry::request_fields::AsSent;
 
 /// The recipient of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

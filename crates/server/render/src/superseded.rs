@@ -30,12 +30,12 @@ use origin::OriginResponse;
 use page_store::{ChangeTarget, Key, Lease, Number};
 use reasons::Reason;
 use site_rules::{Handling, PlannedFields, key_without_vary};
-use site_state::client::ClientExtras;
 use site_state::history::ChangeSource;
 use site_state::page::{ReadPage, SharedPage, variant_of};
-use site_state::request_fields::AsSent;
 use std::pin::Pin;
 use std::sync::Arc;
+use telemetry::client::ClientExtras;
+use telemetry::request_fields::AsSent;
 
 /// Maximum number of lookups for older pages: a page may get another form between two steps.
 const ROUNDS_MAX: usize = 8;

@@ -15,9 +15,9 @@ use page_store::Lease;
 use reasons::Reason;
 use site_state::history::shown::cut;
 use site_state::history::{Content, Outcome, RenderRecord, UnstoredRecord};
-use site_state::request_fields::AsSent;
 use std::pin::Pin;
 use std::sync::Arc;
+use telemetry::request_fields::AsSent;
 use tokio::sync::oneshot;
 
 /// Stores a private copy for its owner, and returns the response to the owner's request.

@@ -24,9 +24,9 @@ use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,
 };
-use statements::runtime::off_the_way;
 use statements::terms::SearchedPages;
 use std::time::Duration;
+use telemetry::runtime::off_the_way;
 
 /// A change that purges this many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;

@@ -5,17 +5,15 @@
 //! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
 //! (when a write may be acknowledged). It depends on the configuration, `statements` and libraries; it
 //! answers no request and accepts no connection. Higher modules are accessed through traits
-//! ([`cluster`], [`successor`], [`client`]).
+//! ([`cluster`], [`successor`]). Clock, counters and clients are in `telemetry`.
 //!
 //! | subject | files |
 //! |---|---|
-//! | the site itself | `state`, `phase` (of the process), `runtime` |
+//! | the site itself | `state`, `history` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
 //! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `uncovered_tags` |
-//! | requests | `client`, `request_fields`, `trailers`, `per_address`, `signed_in_marks` |
+//! | visitors | `signed_in_marks` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
-//! | observation | `clock`, `counters`, `limit_hits` (limits), `history`, `traces`, `panics` |
-//! | memory | `release_memory` returns unused memory to the system |
 //!
 //! Counts of work in flight, in this crate and above. Each answers another question:
 //!
@@ -24,42 +22,28 @@
 //! | may another change follow before this process ends? | [`pending_changes`]: one guard for each operation |
 //! | if it is killed now, does the journal lack a change? | [`journal`]: the same guard, unless the operation is executed at once; also for the predecessor's operations |
 //! | has a change not reached the other nodes? | `Cluster` (crate `cluster`, `peers.rs`): numbers of changes |
-//! | does one address use too much? | [`per_address`]: connections, HTTP/2 requests |
+//! | does one address use too much? | `telemetry`, `per_address.rs`: connections, HTTP/2 requests |
 //! | does an HTTP/1 connection wait for hyper? | `exchange`, `in_flight.rs` |
 //! | has an HTTP/2 client taken its responses? | `front`, `http2.rs` (`Activity`) and `http2/streams.rs` |
 //! | may another request go to the origin? | `origin`, `places.rs`: permits and the queue |
 //! | who renders a page, and how many requests wait for it? | `page-store`, `fill.rs` |
 //! | may a connection of the control interface be closed? | `control`, `api/places.rs` |
 
-pub mod access_log;
 pub mod changes;
-pub mod client;
-pub mod clock;
 pub mod cluster;
 pub mod content_decoding;
 pub mod content_encoding;
-pub mod counters;
 pub mod history;
 pub mod journal;
-pub mod limit_hits;
 pub mod memcached_keys;
 pub mod memcached_leases;
 pub mod page;
 pub mod page_name;
-pub mod panics;
 pub mod pending_changes;
-pub mod per_address;
-pub mod phase;
 pub mod propagation;
-pub mod release_memory;
-pub mod request_fields;
 pub mod signed_in_marks;
 mod state;
 pub mod successor;
-pub mod traces;
-pub mod trailers;
 pub mod uncovered_tags;
 
-pub use reasons::refusal;
 pub use state::{Lasting, SiteState};
-pub use statements::runtime;

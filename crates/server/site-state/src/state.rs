@@ -7,16 +7,13 @@
 //! of `page_store`, `history` and `snapshot`).
 
 use crate::changes::Changes;
-use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::counters::Counters;
 use crate::history::History;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
 use crate::page::{self, StoredPage};
 use crate::pending_changes::PendingChanges;
 use crate::successor::{Leaving, SuccessorProcess};
-use crate::traces::Exporter;
 use crate::uncovered_tags::UncoveredTags;
 use config::target::TargetUri as UriTarget;
 use config::{Config, Limits};
@@ -28,6 +25,9 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use telemetry::clock::Clock;
+use telemetry::counters::Counters;
+use telemetry::traces::Exporter;
 use tokio::sync::Notify;
 
 /// Static files may use this fraction (1/`FILES_SHARE`) of the page budget.
@@ -81,7 +81,7 @@ pub struct Lasting {
     /// The namespace of the site's keys and tags in the store.
     pub name: page_store::Site,
     /// The exporter of spans, if requests are traced and this is the default site.
-    pub exporter: Option<Exporter>,
+    pub exporter: Option<Arc<Exporter>>,
     /// Whether this process still answers from its cache, and which process does instead.
     pub leaving: Leaving,
     /// The current version of the configuration; [`NO_READING`] once another process has the pages.
@@ -305,9 +305,12 @@ impl Lasting {
             Arc::new(Leases::new(&store, memcached.render_time, epoch))
         });
         let kinds = config.databases.iter().flat_map(|database| database.rules.searches());
+        let counters = Counters::default();
+        let exporter = config.traces.as_ref().filter(|_| is_default);
+        let exporter = exporter.map(|to| Arc::new(Exporter::new(to, clock.clone(), &counters)));
         Lasting {
             store,
-            counters: Counters::default(),
+            counters,
             untidy: Notify::new(),
             rewarm: Notify::new(),
             terms: Terms::new(kinds.map(str::to_owned)),
@@ -319,7 +322,7 @@ impl Lasting {
             name: page_store::Site(0),
             leases,
             clock,
-            exporter: config.traces.as_ref().filter(|_| is_default).map(Exporter::new),
+            exporter,
             pending: Arc::default(),
             leaving: Leaving::default(),
             current_reading: AtomicU64::new(0),

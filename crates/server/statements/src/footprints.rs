@@ -35,7 +35,6 @@ pub use look::{
 pub use page_reads::{PageReads, is_statement};
 pub use refused_pages::RefusedPages;
 
-use crate::runtime::off_the_way;
 use crate::terms::SearchedPages;
 use config::{Automatic, PartnerLookups};
 use earlier::Restoration;
@@ -56,6 +55,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use telemetry::runtime::off_the_way;
 use time_of_day::TimeConstant;
 
 /// The maximum number of statements of a page.

@@ -6,5 +6,4 @@
 //! (`site-state`), the stream of a database (`change-sources`).
 
 pub mod footprints;
-pub mod runtime;
 pub mod terms;

@@ -5,8 +5,8 @@
 use super::tables::{MADE, RELOAD, cell};
 use config::table::LIMITS;
 use control::reload::may_change;
-use site_state::limit_hits::{Limit, NOT_COUNTED};
 use std::fmt::Write as _;
+use telemetry::limit_hits::{Limit, NOT_COUNTED};
 
 /// The test that shows each limit, from the root of the repository.
 const SHOWN_BY: [(&str, &str); 39] = [

@@ -9,8 +9,8 @@ use config::options::CommandLine;
 use config::table::{LIMITS, OPTIONS, OptionRow};
 use control::metrics_table::{FIGURES, KERNEL, PROCESS};
 use control::reload::may_change;
-use site_state::counters::Counters;
 use std::fmt::Write as _;
+use telemetry::counters::Counters;
 
 pub(super) const MADE: &str =
     "<!-- Made by `cargo xtask gen-docs` from the code; changes here are lost. -->\n";

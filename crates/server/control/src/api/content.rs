@@ -8,9 +8,9 @@ use super::ControlError;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Body;
-use site_state::release_memory;
 use std::pin::pin;
 use std::time::Duration;
+use telemetry::release_memory;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The longest content of a call in bytes: ten thousand tags of a kilobyte, with some reserve.

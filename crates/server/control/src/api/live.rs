@@ -12,10 +12,10 @@ use bytes::Bytes;
 use delivery::body::{Content, ResponseBody};
 use delivery::response_spool::Piece;
 use serde_json::json;
-use site_state::phase::Phase;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use telemetry::phase::Phase;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::MissedTickBehavior;
 

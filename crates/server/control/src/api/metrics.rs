@@ -9,9 +9,9 @@ use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, Kind};
 use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, header};
-use site_state::counters::Times;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use telemetry::counters::Times;
 
 /// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

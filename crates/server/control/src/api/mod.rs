@@ -43,13 +43,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
 use site_state::pending_changes::PendingBatch;
-use site_state::phase::{Phase, PhaseWatch};
 use sockets::{AcceptedConnection, Listener, accept_each};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task;
+use telemetry::phase::{Phase, PhaseWatch};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -521,7 +521,7 @@ struct Provoke {
 #[cfg(feature = "settable-clock")]
 fn provoke(call: &Provoke) -> Result<Answer, ControlError> {
     let unknown = || ControlError::Unreadable(format!("no such place: {}", call.at));
-    site_state::panics::provoke(site_state::panics::Place::named(&call.at).ok_or_else(unknown)?);
+    telemetry::panics::provoke(telemetry::panics::Place::named(&call.at).ok_or_else(unknown)?);
     Ok(Answer::Json(serde_json::json!({})))
 }
 

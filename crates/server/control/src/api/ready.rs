@@ -7,8 +7,8 @@
 //! unreachable while pages are served from the cache.
 
 use delivery::site::Site;
-use site_state::phase::Phase;
 use std::sync::Arc;
+use telemetry::phase::Phase;
 
 /// The reasons for not being ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

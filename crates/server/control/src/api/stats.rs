@@ -7,9 +7,9 @@ use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, UPTIME};
 use delivery::site::Site;
 use serde_json::{Value, json};
-use site_state::counters::TimesNow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use telemetry::counters::TimesNow;
 
 /// Returns the metrics of all sites together and, if there are several, of each.
 pub(super) fn stats(site: &Arc<Site>) -> Value {

@@ -22,10 +22,10 @@ use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
 use site_state::history::memory::Entry;
 use site_state::history::{Outcome, refusals, shown};
 use site_state::page::{SharedPage, StoredPage};
-use site_state::request_fields::read_facts;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
+use telemetry::request_fields::read_facts;
 
 /// How a request would be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         },
         _ => (ExplainVerdict::Bypass, Some(Reason::Method), None),
     };
-    let fields = site_state::request_fields::AsSent(headers);
+    let fields = telemetry::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
     let rule = site.config.rules.ruling_of(&plan);
     let rule =

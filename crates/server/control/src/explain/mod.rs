@@ -31,14 +31,14 @@ use judge::judge;
 use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::Peer;
-use site_state::client::ClientExtras;
-use site_state::client::{AddressSource, Client};
 use site_state::history::changes::ChangeName;
 use site_state::history::memory::{Entry, LastRender};
 use site_state::history::{Outcome, RenderedHosts, refusals, shown};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use telemetry::client::ClientExtras;
+use telemetry::client::{AddressSource, Client};
 
 /// A request to explain.
 pub struct ExplainRequest {

@@ -15,7 +15,7 @@ use http_cache::RequestFacts;
 use page_store::ChangeTarget;
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, NoRole, Plan};
-use site_state::request_fields::AsSent;
+use telemetry::request_fields::AsSent;
 
 /// The most pages of a URL that are looked through for those of roles.
 const PAGES_MAX: usize = 64;

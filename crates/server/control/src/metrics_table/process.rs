@@ -7,7 +7,7 @@ use crate::history;
 use delivery::send_backlog;
 use origin::spool;
 use rustix::time::{ClockId, clock_gettime};
-use site_state::panics;
+use telemetry::panics;
 
 /// A metric of the process.
 pub struct OfTheProcess {

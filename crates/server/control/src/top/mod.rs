@@ -23,9 +23,9 @@ use config::options::{ControlArgs, TopArgs};
 use moments::Moments;
 use picture::{Link, Size, TopExtras, View};
 use serde_json::Value;
-use site_state::clock::Clock;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
+use telemetry::clock::Clock;
 use terminal::{Key, Terminal};
 use tokio::sync::mpsc;
 

@@ -8,13 +8,13 @@
 use super::{Recipient, SINGLE_BYTES, bytes_max};
 use config::log::Seldom;
 use site_state::SiteState;
-use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
-use site_state::release_memory;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use telemetry::limit_hits::Limit;
+use telemetry::release_memory;
 use tokio::time::Instant;
 
 /// How long a check against the store remains valid.

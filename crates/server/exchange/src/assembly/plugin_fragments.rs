@@ -17,10 +17,10 @@ use esi::{Combine, EsiDialect, Include, Template};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
 use render::{IncludeTags, InlineStore};
-use site_state::client::{Client, FragmentRequest, FragmentSharing};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use telemetry::client::{Client, FragmentRequest, FragmentSharing};
 use tokio::time::timeout_at;
 
 /// Maximum number of bytes of the content of a combined request.

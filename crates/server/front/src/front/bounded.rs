@@ -6,10 +6,10 @@
 use super::{Front, State};
 use delivery::send_backlog::{BacklogEntry, LONG_BYTES};
 use origin::pace::Verdict;
-use site_state::limit_hits::Limit;
 use site_state::page::SharedPage;
 use std::io;
 use std::task::{Context, Poll, ready};
+use telemetry::limit_hits::Limit;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {

@@ -10,14 +10,14 @@ use super::State;
 use crate::hit::Hit;
 use crate::hit::read::Lines as HeaderLines;
 use delivery::site::Site;
+use reasons::refusal::Refusal;
 use site_rules::Peer;
-use site_state::access_log::{AccessLog, ClientText, Line, Outcome};
-use site_state::client::Client;
-use site_state::refusal::Refusal;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
+use telemetry::access_log::{AccessLog, ClientText, Line, Outcome};
+use telemetry::client::Client;
 
 /// Maximum number of bytes of a refused request that are parsed for the log.
 const REQUEST_LINE_BYTES_MAX: usize = 8 << 10;

@@ -12,7 +12,7 @@ use config::Limits;
 use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
 use site_rules::Peer;
-use site_state::request_fields::AllAsSent;
+use telemetry::request_fields::AllAsSent;
 
 /// Maximum number of header lines of a plain request.
 const LINES_MAX: usize = 64;

@@ -10,12 +10,12 @@ use delivery::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
-use site_state::access_log::{FILE, HIT, Outcome};
 use site_state::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
+use telemetry::access_log::{FILE, HIT, Outcome};
 use tokio::io::AsyncWrite;
 
 /// The index of the minor version in a status line.

@@ -10,8 +10,8 @@ use crate::front::logged::{Lines, LoggedRequest};
 use crate::hit::{Hit, HitFinder};
 use delivery::site::Site;
 use hpack::{write_field, write_status};
-use site_state::client::Client;
 use std::sync::Arc;
+use telemetry::client::Client;
 
 /// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without
 /// copying it.

@@ -16,11 +16,11 @@
 
 use config::Limits;
 use http::HeaderMap;
-use site_state::limit_hits::Limit;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use telemetry::limit_hits::Limit;
 use tokio::time::Instant;
 
 /// The field that names the stream in hyper's requests, and the number of digits of its value. The

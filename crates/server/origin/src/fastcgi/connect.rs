@@ -9,9 +9,9 @@ use super::FastCgi;
 use super::idle::{IdleChoice, IdleConnection};
 use fastcgi::BEGIN_KEPT_OPEN;
 use http_cache::Failure;
-use site_state::limit_hits::Limit;
 use sockets::Socket;
 use std::time::Duration;
+use telemetry::limit_hits::Limit;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 

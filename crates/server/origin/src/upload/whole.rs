@@ -6,7 +6,7 @@
 
 use crate::spool::{PIECE_BYTES, Spool, SpoolFile};
 use bytes::Bytes;
-use site_state::refusal::Refusal;
+use reasons::refusal::Refusal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -12,10 +12,10 @@
 //! is enabled.
 
 use super::{Supervisor, Tell};
-use site_state::clock::Clock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
+use telemetry::clock::Clock;
 use tokio::runtime::{Handle, RuntimeMetrics};
 
 /// The interval between two checks, unless the service manager needs shorter ones.

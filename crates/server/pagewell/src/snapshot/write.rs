@@ -15,13 +15,13 @@ use delivery::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
 use site_state::journal::{Open, Snapshots, Stage};
-use site_state::phase::{Phase, PhaseWatch};
 use statements::footprints::StatementWalk;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
+use telemetry::phase::{Phase, PhaseWatch};
 use tokio::sync::watch;
 
 /// The places of the store that are read while its index is locked once.

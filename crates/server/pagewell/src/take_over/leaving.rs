@@ -11,12 +11,12 @@ use config::Address;
 use config::log::Seldom;
 use delivery::site::Site;
 use serde_json::json;
-use site_state::phase::Phase;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use telemetry::phase::Phase;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -11,7 +11,6 @@
 use super::frame::{self, Answer, Frame, NumberedFrame};
 use page_store::{ChangeTarget, Strength};
 use site_state::propagation::Propagation;
-use site_state::runtime::off_the_way;
 use site_state::successor::{HandOver, SuccessorProcess};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,6 +20,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
+use telemetry::runtime::off_the_way;
 use tokio::sync::oneshot;
 
 /// How long a change waits for the new process.

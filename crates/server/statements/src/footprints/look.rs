@@ -17,13 +17,13 @@ use super::page_reads::{StatementTag, tag};
 use super::recent_changes::RecentChange;
 use super::search::{Finding, Search};
 use super::{Applying, Footprints};
-use crate::runtime::off_the_way;
 use footprint::profile::Filter;
 use footprint::schema::SqlSchema;
 use footprint::{Lookup, NearestLookup, PartnerRows, RowText, SqlRow, TableChange};
 use page_store::Number;
 use std::pin::Pin;
 use std::time::Duration;
+use telemetry::runtime::off_the_way;
 
 /// How long the row before a change is remembered for the join check, in milliseconds. A look-up is
 /// never later than this, except when pages of an earlier process are restored (`Tables::keeps_rows`).

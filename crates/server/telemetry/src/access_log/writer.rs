@@ -12,7 +12,7 @@
 //! later lines.
 
 use super::{AccessLog, lock};
-use crate::SiteState;
+use crate::counters::Counter;
 use config::AccessLogTo;
 use std::fs::File;
 use std::io::{self, Write};
@@ -149,21 +149,21 @@ impl Writing {
     }
 }
 
-/// Starts the writer's thread. Lines that it drops are counted in the counters of `site`.
+/// Starts the writer's thread. `dropped` counts the lines that it drops.
 ///
 /// # Errors
 /// The system cannot start a thread.
 pub fn start(
     log: &Arc<AccessLog>,
     mut sink: Sink,
-    site: Arc<SiteState>,
+    dropped: Arc<Counter>,
 ) -> Result<Writing, String> {
     let (end, ended) = oneshot::channel();
     let writer = log.clone();
     let thread = thread::Builder::new()
         .name("access-log".into())
         .spawn(move || {
-            write_all(&writer, &mut sink, &site);
+            write_all(&writer, &mut sink, &dropped);
             let _ = end.send(());
         })
         .map_err(|error| format!("access_log: no thread for it ({error})"))?;
@@ -171,7 +171,7 @@ pub fn start(
     Ok(Writing { log: log.clone(), ended })
 }
 
-fn write_all(log: &AccessLog, sink: &mut Sink, site: &SiteState) {
+fn write_all(log: &AccessLog, sink: &mut Sink, dropped: &Counter) {
     let mut empty = Vec::with_capacity(log.shard_bytes);
     let mut failing = false;
     loop {
@@ -192,7 +192,7 @@ fn write_all(log: &AccessLog, sink: &mut Sink, site: &SiteState) {
                 let written = sink.write(&empty);
                 if written.is_err() {
                     let lines = empty.iter().filter(|byte| **byte == b'\n').count();
-                    site.counters.access_log_dropped.add_many(lines as u64);
+                    dropped.add_many(lines as u64);
                 }
                 note(&mut failing, written);
                 empty.clear();

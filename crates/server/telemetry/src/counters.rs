@@ -3,15 +3,22 @@
 //! so the counters are consistent with each other only when no operation is in progress.
 
 use crate::limit_hits::LimitHits;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// The type of a counter: `shared` if a task that outlives a configuration counts with it.
+macro_rules! counter {
+    () => { Counter };
+    (shared) => { Arc<Counter> };
+}
+
 macro_rules! counters {
-    ($($name:ident: $help:literal,)*) => {
+    ($($name:ident: $($kind:ident)? $help:literal,)*) => {
         /// The counters. Each only grows, except those whose description says "now".
         #[derive(Default)]
         pub struct Counters {
-            $(#[doc = $help] pub $name: Counter,)*
+            $(#[doc = $help] pub $name: counter!($($kind)?),)*
             /// How often each limit was reached.
             pub limit_hits: LimitHits,
             /// The times until the origin's header section arrived.
@@ -68,9 +75,9 @@ counters! {
     origin_failures: "Requests that the origin failed to answer.",
     rejected: "Requests rejected before they were parsed completely.",
     connections_rested: "Times that an idle HTTP/1.1 connection released its request memory: the client had sent nothing for one second.",
-    access_log_dropped: "Access log lines dropped because too many waited or they could not be written.",
-    spans_exported: "Trace spans that the collector accepted.",
-    spans_dropped: "Trace spans dropped because too many waited or the collector did not accept them.",
+    access_log_dropped: shared "Access log lines dropped because too many waited or they could not be written.",
+    spans_exported: shared "Trace spans that the collector accepted.",
+    spans_dropped: shared "Trace spans dropped because too many waited or the collector did not accept them.",
     http2_connections: "Connections that used HTTP/2.",
     upgrades: "Connections that switched to another protocol, such as WebSocket.",
     handshakes_failed: "Connections that ended in the TLS handshake.",

@@ -6,8 +6,8 @@
 
 use super::span::{self, Span};
 use super::traceparent::{Sampling, TraceParent};
-use crate::SiteState;
-use crate::counters::Counters;
+use crate::clock::Clock;
+use crate::counters::{Counter, Counters};
 use bytes::Bytes;
 use config;
 use http::{Method, Request, StatusCode, header};
@@ -44,11 +44,14 @@ pub struct Exporter {
     last: AtomicU64,
     over: AtomicBool,
     ending: Notify,
+    pub(super) clock: Clock,
+    exported: Arc<Counter>,
+    dropped: Arc<Counter>,
 }
 
 impl Exporter {
     /// For the configured collector; nothing is sent before [`run`].
-    pub fn new(config: &config::Traces) -> Exporter {
+    pub fn new(config: &config::Traces, clock: Clock, counters: &Counters) -> Exporter {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         Exporter {
             config: config.clone(),
@@ -58,6 +61,9 @@ impl Exporter {
             last: AtomicU64::new(0),
             over: AtomicBool::new(false),
             ending: Notify::new(),
+            clock,
+            exported: counters.spans_exported.clone(),
+            dropped: counters.spans_dropped.clone(),
         }
     }
 
@@ -82,16 +88,16 @@ impl Exporter {
     }
 
     /// Queues a finished span, or counts it as dropped.
-    pub fn put(&self, span: Span, counters: &Counters) {
+    pub fn put(&self, span: Span) {
         if self.queue.try_send(span).is_err() {
-            counters.spans_dropped.add();
+            self.dropped.add();
         }
     }
 }
 
 /// Sends spans until [`Exporter::end`] is called, and then the remaining ones.
-pub async fn run(site: Arc<SiteState>) {
-    let Some(exporter) = &site.exporter else { return };
+pub async fn run(exporter: Option<Arc<Exporter>>) {
+    let Some(exporter) = &exporter else { return };
     let waiting = exporter.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(mut waiting) = waiting else { return };
     let (mut spans, mut is_away) = (Vec::new(), false);
@@ -104,8 +110,8 @@ pub async fn run(site: Arc<SiteState>) {
         }
         if !spans.is_empty() {
             let (taken, sent) = send_twice(&exporter.config, &spans).await;
-            site.counters.spans_exported.add_many(taken);
-            site.counters.spans_dropped.add_many(spans.len() as u64 - taken);
+            exporter.exported.add_many(taken);
+            exporter.dropped.add_many(spans.len() as u64 - taken);
             tell(&mut is_away, sent);
             spans.clear();
         }

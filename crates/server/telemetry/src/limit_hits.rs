@@ -6,7 +6,7 @@
 //! otherwise. Limits without a counter are listed in [`NOT_COUNTED`], with the alternative indication.
 
 use crate::counters::Counter;
-use crate::refusal::Refusal;
+use reasons::refusal::Refusal;
 
 macro_rules! limits {
     ($($name:ident $key:literal,)*) => {

@@ -22,8 +22,8 @@ mod traceparent;
 pub use export::{Exporter, run};
 pub use traceparent::{Sampling, TraceParent};
 
-use crate::SiteState;
 use crate::client::Client;
+use config::Traces;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use site_rules::Peer;
 use span::{Kind, Span};
@@ -43,7 +43,7 @@ struct OpenSpan {
     parent: Option<u64>,
     /// The vendor-specific part of the context.
     state: Option<HeaderValue>,
-    site: Arc<SiteState>,
+    exporter: Arc<Exporter>,
     begun: Instant,
     facts: Mutex<SpanFacts>,
 }
@@ -65,15 +65,15 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Starts the trace of a request that arrived at the default site. `None` if tracing is
+    /// Starts the trace of a request, with the exporter of the default site. `None` if tracing is
     /// disabled. Only a trusted proxy's context is used, for the parent span and for whether the trace
     /// is sampled.
     pub fn of<B>(
-        default_site: &Arc<SiteState>,
+        exporter: Option<&Arc<Exporter>>,
         request: &Request<B>,
         client: &Client,
     ) -> Option<Trace> {
-        let exporter = default_site.exporter.as_ref()?;
+        let exporter = exporter?;
         let headers = request.headers();
         let given = match client.proxy_trust {
             Peer::Trusted => TraceParent::of(headers),
@@ -98,8 +98,8 @@ impl Trace {
             place,
             parent: given.map(|given| given.span),
             state,
-            site: default_site.clone(),
-            begun: default_site.clock.instant(),
+            exporter: exporter.clone(),
+            begun: exporter.clock.instant(),
             facts: Mutex::new(facts),
         })))
     }
@@ -113,9 +113,9 @@ impl Trace {
 
     /// Starts the span of an origin request.
     fn asked(&self) -> OriginSpan {
-        let number = self.0.site.exporter.as_ref().map_or(1, |exporter| exporter.number());
-        let place = self.0.place.below(number);
-        OriginSpan { trace: self.clone(), place, begun: self.0.site.clock.instant() }
+        let exporter = &self.0.exporter;
+        let place = self.0.place.below(exporter.number());
+        OriginSpan { trace: self.clone(), place, begun: exporter.clock.instant() }
     }
 
     /// Starts the span in which a write's response waits until its committed changes have been applied.
@@ -130,7 +130,7 @@ impl OpenSpan {
     }
 
     fn span(&self, place: TraceParent, parent: Option<u64>, kind: Kind, begun: Instant) -> Span {
-        let clock = &self.site.clock;
+        let clock = &self.exporter.clock;
         let ended = clock.instant();
         let begun_ns = clock.at(begun).0.saturating_mul(1_000_000);
         let took = ended.saturating_duration_since(begun).as_nanos() as u64;
@@ -155,11 +155,9 @@ impl OpenSpan {
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if self.place.sampled == Sampling::Yes
-            && let Some(exporter) = &self.site.exporter
-        {
+        if self.place.sampled == Sampling::Yes {
             let span = self.span(self.place, self.parent, Kind::Server, self.begun);
-            exporter.put(span, &self.site.counters);
+            self.exporter.put(span);
         }
     }
 }
@@ -182,13 +180,11 @@ impl OriginSpan {
 
     fn end_as(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
         let own = &self.trace.0;
-        if self.place.sampled == Sampling::Yes
-            && let Some(exporter) = &own.site.exporter
-        {
+        if self.place.sampled == Sampling::Yes {
             let mut span = own.span(self.place, Some(own.place.span), kind, self.begun);
             (span.status, span.cache) = (None, None);
             ending(&mut span);
-            exporter.put(span, &own.site.counters);
+            own.exporter.put(span);
         }
     }
 }
@@ -204,13 +200,13 @@ impl Waits {
 }
 
 /// Replaces the client's trace context in a request to the origin by Pagewell's, or removes it. If
-/// tracing is disabled, the context is forwarded unchanged.
+/// tracing is disabled (`config` is `None`), the context is forwarded unchanged.
 pub fn in_request(
-    site: &SiteState,
+    config: Option<&Traces>,
     headers: &mut HeaderMap,
     trace: Option<&Trace>,
 ) -> Option<OriginSpan> {
-    site.config.traces.as_ref()?;
+    config?;
     headers.remove(TRACE_PARENT);
     headers.remove(TRACE_STATE);
     let asked = trace?.asked();
@@ -222,8 +218,8 @@ pub fn in_request(
 }
 
 /// Removes trace contexts from a response, because it may be stored and sent to other clients.
-pub fn out_of_response(site: &SiteState, headers: &mut HeaderMap) {
-    if site.config.traces.is_some() {
+pub fn out_of_response(config: Option<&Traces>, headers: &mut HeaderMap) {
+    if config.is_some() {
         OF_CONTEXTS.iter().for_each(|name| drop(headers.remove(*name)));
     }
 }

@@ -1,0 +1,26 @@
+//! What the process measures and reports, and what every part of it needs to do so: the clock, the
+//! phases of the process, and the client of a request. No state of a site, no pages.
+//!
+//! | subject | files |
+//! |---|---|
+//! | the process | `clock`, `phase`, `panics`, `runtime`; `release_memory` returns unused memory |
+//! | measurements | `counters`, `limit_hits` (limits), `per_address` |
+//! | reports | `access_log`, `traces` |
+//! | a request | `client`, `request_fields`, `trailers` |
+//!
+//! Invariant: nothing here decides about freshness. Not here: the history of a site (`site-state`), and
+//! who answers a request.
+
+pub mod access_log;
+pub mod client;
+pub mod clock;
+pub mod counters;
+pub mod limit_hits;
+pub mod panics;
+pub mod per_address;
+pub mod phase;
+pub mod release_memory;
+pub mod request_fields;
+pub mod runtime;
+pub mod traces;
+pub mod trailers;
