@@ -19,7 +19,7 @@ use super::stream_types::{ChangedRows, VisibilityMarker};
 use change_feed::TouchedTags;
 use footprint::TableChange;
 use footprint::schema::{SqlSchema, TableId};
-use site_state::history::ChangeSource;
+use history::ChangeSource;
 use statements::footprints::{StatementLook, TransactionRows};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -18,12 +18,12 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_cache::Failure;
 use origin::spool::PieceReader;
-use site_state::page::{ReadPage, SharedPage};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use stored_pages::page::{ReadPage, SharedPage};
 use tokio::sync::mpsc;
 
 /// The content of a response, as hyper takes it.

@@ -4,10 +4,10 @@
 //! Lock: the list of entries; held to add or take one, never during compression.
 
 use page_store::KeyBuf;
-use site_state::page::SharedPage;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use stored_pages::page::SharedPage;
 use tokio::sync::Notify;
 
 /// Content longer than this, in bytes, is cached in compressed forms only, because few clients request

@@ -17,7 +17,7 @@ mod compressor;
 mod streaming;
 
 pub use compressor::Compressor;
-pub use site_state::content_encoding::{make, make_for_file};
+pub use stored_pages::content_encoding::{make, make_for_file};
 pub use streaming::encode_response;
 
 use crate::coding_queue::{EnqueueOutcome, PLAIN_BYTES, Work};
@@ -25,9 +25,9 @@ use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
 use page_store::KeyBuf;
-use site_state::page::{IdentityContent, NewPage, ReadPage, SharedPage, StoredPage};
 use std::path::PathBuf;
 use std::sync::Arc;
+use stored_pages::page::{IdentityContent, NewPage, ReadPage, SharedPage, StoredPage};
 use telemetry::phase::{Phase, PhaseWatch};
 
 /// Content longer than this, in bytes, is also cached uncompressed, because decompressing it would take

@@ -15,8 +15,6 @@ use bytes::Bytes;
 use http_cache::codings::Coding;
 use http_cache::{Forms, StoredResponse, Timestamp};
 use site_state::SiteState;
-use site_state::content_encoding::make_for_file;
-use site_state::page::{IdentityContent, NewPage, SharedPage};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::io;
@@ -24,6 +22,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use stored_pages::content_encoding::make_for_file;
+use stored_pages::page::{IdentityContent, NewPage, SharedPage};
 
 /// Files up to this size in bytes are cached in memory.
 pub(crate) const SMALL_BYTES: u64 = PLAIN_BYTES as u64;

@@ -21,8 +21,8 @@ use http_cache::{
 };
 use page_store::Candidates;
 use site_rules::{Plan, PlannedFields, key_without_vary};
-use site_state::page::{SharedPage, StoredPage, marked};
 use std::slice;
+use stored_pages::page::{SharedPage, StoredPage, marked};
 use telemetry::request_fields::AsSent;
 
 /// The candidates: the stored pages from which [`choose`] selects one.

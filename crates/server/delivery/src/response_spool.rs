@@ -22,10 +22,10 @@ use http::HeaderMap;
 use http_cache::Failure;
 use origin::spool::{self, PieceReader, RING_BYTES_MIN, Ring};
 use reasons::refusal::Refusal;
-use site_state::page::SharedPage;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+use stored_pages::page::SharedPage;
 use tokio::sync::Notify;
 
 /// A piece of content, or the reason why the content was cut off.

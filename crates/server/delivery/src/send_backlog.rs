@@ -22,11 +22,11 @@ mod table;
 use self::table::{Content, table};
 use bytes::Bytes;
 use site_state::SiteState;
-use site_state::page::{ReadPage, SharedPage};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use stored_pages::page::{ReadPage, SharedPage};
 use tokio::time::Instant;
 
 /// Shorter content, in bytes, is not counted: other state of a request takes more memory.

@@ -21,9 +21,9 @@ use http_cache::{
     not_modified_fields,
 };
 use reasons::Reason;
-use site_state::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};
 use std::collections::VecDeque;
 use std::ops::Range;
+use stored_pages::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};
 use telemetry::client::Spent;
 
 /// The name of this cache in Cache-Status.

@@ -1,6 +1,6 @@
 //! Answers a request by a stored page, fresh or stale: counts it, and adds `Cache-Status`.
 //! Hits over HTTP/1.1 that need no more than that are answered by the hit path in `front` instead.
-//! Whether a stored page answers is decided in `lookup`, its form in `site_state::page`.
+//! Whether a stored page answers is decided in `lookup`, its form in `stored_pages::page`.
 
 use crate::body::ResponseBody;
 use crate::codings::{self};
@@ -10,8 +10,8 @@ use http::{Response, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Answer, Method as Kind, RequestFacts, StaleBecause};
 use reasons::Reason;
-use site_state::page::{SharedPage, ttl_seconds};
 use std::sync::Arc;
+use stored_pages::page::{SharedPage, ttl_seconds};
 
 /// Answers a request by a fresh stored page, and counts the hit.
 pub fn hit(

@@ -3,7 +3,7 @@
 //! follower may use the leader's page in `render`.
 
 use http_cache::Failure;
-use site_state::page::SharedPage;
+use stored_pages::page::SharedPage;
 use tokio::sync::watch;
 
 /// The shared state on which the followers of a render wait.

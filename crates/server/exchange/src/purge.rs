@@ -15,18 +15,18 @@ use delivery::body::{Content, ResponseBody};
 use delivery::serve;
 use delivery::site::Site;
 use forward::litespeed;
+use history::ChangeSource;
+use history::shown::cut;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use reasons::Reason;
-use site_state::history::ChangeSource;
-use site_state::history::shown::cut;
 use site_state::memcached_keys::NAMESPACE;
-use site_state::page::{ReadPage, StoredPage};
 use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
+use stored_pages::page::{ReadPage, StoredPage};
 use telemetry::client::Client;
 
 /// The result of a purge, over all sites: the number of the change, and how many pages were removed and

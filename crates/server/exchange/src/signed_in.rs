@@ -30,9 +30,9 @@ use origin::OriginResponse;
 use page_store::Candidates;
 use reasons::Reason;
 use site_rules::{NoRole, Plan, key_without_vary};
-use site_state::page::{SharedPage, StoredPage};
 use site_state::signed_in_marks::MarkOf;
 use std::sync::Arc;
+use stored_pages::page::{SharedPage, StoredPage};
 use telemetry::client::{Client, FragmentSharing};
 use telemetry::request_fields::{AsSent, METHOD_OVERRIDES, read_facts, view_of};
 

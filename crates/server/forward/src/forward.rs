@@ -20,6 +20,7 @@ use delivery::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spo
 use delivery::serve;
 use delivery::site::Site;
 use delivery::static_files;
+use history::UnstoredRecord;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -33,7 +34,6 @@ use origin::{
 use reasons::Reason;
 use reasons::refusal::Refusal;
 use site_rules::PlannedFields;
-use site_state::history::UnstoredRecord;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,6 +11,7 @@ use crate::owner_copies;
 use config::Dialects;
 use delivery::esi;
 use delivery::site::Site;
+use history::ChangeSource;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
 use http_cache::litespeed::{
     CACHE_CONTROL_FIELD, CacheControl, Purge, PurgeTarget, Scope, Staleness, StorePermission,
@@ -22,7 +23,6 @@ use page_store::{ChangeTarget as Changed, Strength};
 use purge_requests::{Coverage, Purge as PurgeRequest, Selection};
 use reasons::Reason;
 use site_rules::Plan;
-use site_state::history::ChangeSource;
 
 /// The beginnings of the `User-Agent` of LiteSpeed's crawlers.
 const CRAWLERS: [&[u8]; 2] = [b"lscache_runner", b"lscache_walker"];

@@ -8,13 +8,13 @@
 use config::PrivateCopies;
 use delivery::esi;
 use delivery::site::Site;
+use history::ChangeSource;
 use http::{HeaderMap, HeaderValue, header};
 use http_cache::litespeed::{CacheControl, Purge, PurgeTarget, Scope, Switch};
 use http_cache::{FieldUse, StoredResponse};
 use origin::OriginResponse;
 use page_store::{ChangeTarget as Changed, Dependencies, Strength};
 use site_rules::Owner;
-use site_state::history::ChangeSource;
 use site_state::signed_in_marks::MarkOf;
 use telemetry::request_fields::AsSent;
 use xxhash_rust::xxh3::xxh3_128;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http_cache::Failure;
 use http_cache::codings::{Coding, ResponseEncoding, encoded};
-use site_state::content_decoding::{Decoder, PIECE_BYTES};
+use stored_pages::content_decoding::{Decoder, PIECE_BYTES};
 
 /// The coding to decode, if the response has a single known one and may be transformed. With
 /// `no-transform` or a digest of the content it is forwarded unchanged (RFC 9110 section 7.7, RFC

@@ -9,8 +9,8 @@
 //!   purged before that, and the pages stored in between are purged after it.
 
 use delivery::site::Site;
+use history::ChangeSource;
 use page_store::{ChangeTarget, Strength};
-use site_state::history::ChangeSource;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::phase::{Phase, PhaseWatch};

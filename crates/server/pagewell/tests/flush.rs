@@ -5,9 +5,9 @@
 use config::raw::File;
 use config::{Address, resolve};
 use harness::Client;
+use history::ChangeSource;
 use page_store::{ChangeTarget, Strength};
 use pagewell::server::Server;
-use site_state::history::ChangeSource;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -8,14 +8,14 @@
 use bytes::Bytes;
 use config::target::TargetUri;
 use counting_allocator::{Counting, held_bytes};
+use history::memory::entries_for;
+use history::{Content, History, Outcome, RenderRecord};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::{Limits, Site, Store};
-use site_state::history::memory::entries_for;
-use site_state::history::{Content, History, Outcome, RenderRecord};
-use site_state::page::{NewPage, StoredPage, dependencies};
+use stored_pages::page::{NewPage, StoredPage, dependencies};
 
 const PAGES: usize = 4000;
 const READ_BYTES: usize = 8 << 10;

@@ -40,9 +40,9 @@ use http::Response;
 use http::header::AUTHORIZATION;
 use http_cache::{Failure, RequestControl, Verdict, must_be_validated};
 use page_store::{Follower, Number, SoloReason, SoloRender, Turn};
-use site_state::page::SharedPage;
 use std::borrow::Cow;
 use std::sync::Arc;
+use stored_pages::page::SharedPage;
 use telemetry::limit_hits::Limit;
 use telemetry::request_fields::AsSent;
 

@@ -24,7 +24,7 @@ use http_cache::{Fields, StoredResponse};
 use page_store::Candidates;
 use reasons::Reason;
 use site_rules::PlannedFields;
-use site_state::page::StoredPage;
+use stored_pages::page::StoredPage;
 use telemetry::request_fields::{AsSent, METHOD_OVERRIDES};
 
 /// Left out of renders with fixed values, until `Vary` names it.

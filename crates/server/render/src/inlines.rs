@@ -23,9 +23,9 @@ use http_cache::litespeed::CACHE_CONTROL_FIELD;
 use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
-use site_state::page::{NewPage, variant};
 use std::collections::HashMap;
 use std::sync::Arc;
+use stored_pages::page::{NewPage, variant};
 use telemetry::client::{Client, FragmentRequest, FragmentSharing};
 use telemetry::request_fields::{AsSent, read_facts};
 

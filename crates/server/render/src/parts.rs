@@ -23,8 +23,8 @@ use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, Reuse, StoredResponse, Verdict};
 use origin::OriginResponse;
 use reasons::Reason;
-use site_state::page::{NewPage, ReadPage, SharedPage, variant};
 use std::sync::Arc;
+use stored_pages::page::{NewPage, ReadPage, SharedPage, variant};
 
 /// The suffix of a page's key in the key of its parts. Key parts added by rules contain a space
 /// (name and value), so they never equal it.

@@ -16,8 +16,8 @@ use http_cache::{
 use origin::OriginResponse;
 use reasons::Reason;
 use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
-use site_state::page::{ReadPage, SharedPage};
 use std::borrow::Cow;
+use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::request_fields::view_of;
 use telemetry::request_fields::{AsSent, read_facts};
 

@@ -12,8 +12,8 @@ use http::Response;
 use http_cache::Failure;
 use origin::Unsent;
 use reasons::Reason;
-use site_state::page::ttl_seconds;
 use std::sync::Arc;
+use stored_pages::page::ttl_seconds;
 use telemetry::request_fields::AsSent;
 
 /// The recipient of an answer.

@@ -6,6 +6,8 @@ use super::{ForNobody, Render, RenderPermit, RenderRequest};
 use delivery::body::ResponseBody;
 use delivery::serve;
 use delivery::site::Site;
+use history::shown::cut;
+use history::{Content, Outcome, RenderRecord, UnstoredRecord};
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
 use http_cache::{ForwardReason, StoredFacts, StoredResponse, refusal_code};
@@ -13,8 +15,6 @@ use origin::routes::Script;
 use origin::{LiteSpeedFeatures, OriginRequest, OriginResponse, RequestBody, SendProgress};
 use page_store::Lease;
 use reasons::Reason;
-use site_state::history::shown::cut;
-use site_state::history::{Content, Outcome, RenderRecord, UnstoredRecord};
 use std::pin::Pin;
 use std::sync::Arc;
 use telemetry::request_fields::AsSent;
@@ -52,7 +52,7 @@ pub(super) async fn apart(
 type Answer = oneshot::Sender<Response<ResponseBody>>;
 
 /// Maximum number of a response's cookies that are recorded.
-const COOKIES_MAX: usize = site_state::history::memory::COOKIES_MAX;
+const COOKIES_MAX: usize = history::memory::COOKIES_MAX;
 
 impl Render {
     /// Creates a render whose answer is sent through the channel.
@@ -150,7 +150,7 @@ impl Render {
         let at_ms = self.tell_not_stored(reason, Some(response.status), &response.headers);
         let is_recorded = self.ask.owner.is_none() && !response.status.is_server_error();
         let (site, key) = (self.site.state(), &self.ask.key);
-        is_recorded.then(|| UnstoredRecord::new(site.clone(), key.clone(), at_ms))
+        is_recorded.then(|| UnstoredRecord::new(site.history.clone(), key.clone(), at_ms))
     }
 
     /// Records that the response is complete, and was stored under `key` or refused for a reason.

@@ -16,16 +16,16 @@
 //! refused by the store (rule 1). A page that is stored between two steps is from after the change.
 
 use crate::SiteState;
-use crate::history::{ChangeRecorder, ChangeSource};
-use crate::page::StoredPage;
 use crate::propagation::Propagation;
 use crate::successor::HandOver;
+use history::{ChangeRecorder, ChangeSource};
 use page_store::{
     AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
     Strength,
 };
 use statements::terms::SearchedPages;
 use std::time::Duration;
+use stored_pages::page::StoredPage;
 use telemetry::runtime::off_the_way;
 
 /// A change that purges this many pages leaves entries of the index to be tidied.

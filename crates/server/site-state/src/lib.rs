@@ -5,13 +5,14 @@
 //! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
 //! (when a write may be acknowledged). It depends on the configuration, `statements` and libraries; it
 //! answers no request and accepts no connection. Higher modules are accessed through traits
-//! ([`cluster`], [`successor`]). Clock, counters and clients are in `telemetry`.
+//! ([`cluster`], [`successor`]). Clock, counters and clients are in `telemetry`, stored pages in
+//! `stored-pages`, the recorded past in `history`.
 //!
 //! | subject | files |
 //! |---|---|
-//! | the site itself | `state`, `history` |
+//! | the site itself | `state` |
 //! | changes | `changes`, `pending_changes`, `propagation`, `journal`, `cluster`, `successor` |
-//! | pages | `page`, `page_name`, `content_encoding`, `content_decoding`, `uncovered_tags` |
+//! | names | `page_name`, `uncovered_tags` |
 //! | visitors | `signed_in_marks` |
 //! | the memcached port | `memcached_keys`, `memcached_leases` |
 //!
@@ -31,13 +32,9 @@
 
 pub mod changes;
 pub mod cluster;
-pub mod content_decoding;
-pub mod content_encoding;
-pub mod history;
 pub mod journal;
 pub mod memcached_keys;
 pub mod memcached_leases;
-pub mod page;
 pub mod page_name;
 pub mod pending_changes;
 pub mod propagation;

@@ -8,15 +8,14 @@
 
 use crate::changes::Changes;
 use crate::cluster::Cluster;
-use crate::history::History;
 use crate::journal::Snapshots;
 use crate::memcached_leases::Leases;
-use crate::page::{self, StoredPage};
 use crate::pending_changes::PendingChanges;
 use crate::successor::{Leaving, SuccessorProcess};
 use crate::uncovered_tags::UncoveredTags;
 use config::target::TargetUri as UriTarget;
 use config::{Config, Limits};
+use history::History;
 use http_cache::{StoredFacts, Timestamp};
 use page_store::{Dependencies, Number, Store};
 use statements::footprints::{Footprints, PageReads, ReadsRefused, RenderStatements};
@@ -25,6 +24,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use stored_pages::page::{self, StoredPage};
 use telemetry::clock::Clock;
 use telemetry::counters::Counters;
 use telemetry::traces::Exporter;
@@ -71,7 +71,7 @@ pub struct Lasting {
     /// Tags of pages that no rule for the databases covers.
     pub uncovered_tags: UncoveredTags,
     /// The history for `explain`, `misses` and `changes`.
-    pub history: History,
+    pub history: Arc<History>,
     /// The snapshots and their journal, if pages survive the process.
     pub snapshots: Option<Arc<Snapshots>>,
     /// The other nodes of the cluster, if there are any.
@@ -316,7 +316,7 @@ impl Lasting {
             terms: Terms::new(kinds.map(str::to_owned)),
             footprints: Footprints::new(config.automatic.clone(), config.memory_bytes),
             uncovered_tags: UncoveredTags::default(),
-            history: History::new(config.memory_bytes, clock.now().0),
+            history: Arc::new(History::new(config.memory_bytes, clock.now().0)),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
             cluster,
             name: page_store::Site(0),

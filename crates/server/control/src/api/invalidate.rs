@@ -7,10 +7,10 @@
 
 use super::ControlError;
 use delivery::site::Site;
+use history::ChangeSource;
+use history::shown::cut;
 use page_store::{AppliedChange, ChangeTarget, Strength};
 use serde::{Deserialize, Serialize};
-use site_state::history::ChangeSource;
-use site_state::history::shown::cut;
 use site_state::page_name::{path_and_query, prefix};
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -9,9 +9,9 @@
 //! Lock: that of the last answer, held while the pages are read, on a blocking thread.
 
 use delivery::site::Site;
+use history::shown;
 use page_store::{SERVED_MAX, Walk};
 use serde_json::{Value, json};
-use site_state::history::shown;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};

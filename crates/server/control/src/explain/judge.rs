@@ -12,6 +12,8 @@ use delivery::site::Site;
 use exchange::is_redirected;
 use exchange::private::owner;
 use forward::route_of;
+use history::memory::Entry;
+use history::{Outcome, refusals, shown};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::{ForwardReason, Method as Kind, PrivateWord, Reuse, Verdict};
 use origin::routes::Route;
@@ -19,12 +21,10 @@ use page_store::Candidates;
 use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
-use site_state::history::memory::Entry;
-use site_state::history::{Outcome, refusals, shown};
-use site_state::page::{SharedPage, StoredPage};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
+use stored_pages::page::{SharedPage, StoredPage};
 use telemetry::request_fields::read_facts;
 
 /// How a request would be answered.

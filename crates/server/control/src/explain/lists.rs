@@ -4,13 +4,13 @@
 
 use super::{named, page};
 use delivery::site::Site;
+use history::changes::ChangeName;
+use history::misses::{NameKind, Slow, Top, TopEntry};
+use history::{Change, refusals, shown};
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
-use site_state::history::changes::ChangeName;
-use site_state::history::misses::{NameKind, Slow, Top, TopEntry};
-use site_state::history::{Change, refusals, shown};
-use site_state::page::ttl_seconds;
 use std::sync::Arc;
+use stored_pages::page::ttl_seconds;
 
 /// The most pages of a tag that are listed.
 const PAGES_MAX: usize = 100;

@@ -3,7 +3,7 @@
 //!
 //! A URL is judged by the functions that answer requests (`delivery::plan`, `lookup::decide_by`),
 //! with a lookup that does not count as a use. Nothing is changed, and no request is sent to the
-//! origin. For a site with files, the file or script of the URL is looked up. [`site_state::history`]
+//! origin. For a site with files, the file or script of the URL is looked up. [`history`]
 //! remembers the past: the last render, the last purge.
 //!
 //! | file | contents |
@@ -26,14 +26,14 @@ pub use lists::{changes, misses, tag};
 
 use config::target::TargetUri;
 use delivery::site::Site;
+use history::changes::ChangeName;
+use history::memory::{Entry, LastRender};
+use history::{Outcome, RenderedHosts, refusals, shown};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::Peer;
-use site_state::history::changes::ChangeName;
-use site_state::history::memory::{Entry, LastRender};
-use site_state::history::{Outcome, RenderedHosts, refusals, shown};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,13 +5,13 @@
 use super::judge::{ExplainVerdict, Judgement};
 use config::target::TargetUri;
 use delivery::site::Site;
+use history::{Outcome, shown};
 use http::{HeaderName, header};
 use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;
 use serde_json::{Value, json};
-use site_state::history::{Outcome, shown};
 use site_state::memcached_keys::NAMESPACE;
-use site_state::page::{ReadPage, SharedPage, ttl_seconds};
+use stored_pages::page::{ReadPage, SharedPage, ttl_seconds};
 
 /// The most tags of a page that are listed.
 const TAGS_MAX: usize = 100;

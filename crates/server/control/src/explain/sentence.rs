@@ -3,10 +3,10 @@
 //! on the page itself.
 
 use super::judge::{ExplainVerdict, Judgement, PrivateCopy};
+use history::memory::{Entry, LastRender};
+use history::{Outcome, refusals};
 use reasons::Reason;
-use site_state::history::memory::{Entry, LastRender};
-use site_state::history::{Outcome, refusals};
-use site_state::page::SharedPage;
+use stored_pages::page::SharedPage;
 
 /// Returns the sentence. `now_ms` is the time, in milliseconds since 1970.
 pub(super) fn of(judged: &Judgement, now_ms: u64) -> String {

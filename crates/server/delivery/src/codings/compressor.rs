@@ -12,13 +12,13 @@
 
 use bytes::Bytes;
 use http_cache::codings::Coding;
-use site_state::content_encoding::make;
-use site_state::page::{ReadPage, SharedPage};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
+use stored_pages::content_encoding::make;
+use stored_pages::page::{ReadPage, SharedPage};
 use tokio::sync::{Mutex, oneshot};
 
 /// How long the thread stays idle before it exits. To start a thread costs less than to compress a

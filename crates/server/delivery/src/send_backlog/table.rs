@@ -8,11 +8,11 @@
 use super::{Recipient, SINGLE_BYTES, bytes_max};
 use config::log::Seldom;
 use site_state::SiteState;
-use site_state::page::SharedPage;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use stored_pages::page::SharedPage;
 use telemetry::limit_hits::Limit;
 use telemetry::release_memory;
 use tokio::time::Instant;

@@ -6,9 +6,9 @@
 use super::{Front, State};
 use delivery::send_backlog::{BacklogEntry, LONG_BYTES};
 use origin::pace::Verdict;
-use site_state::page::SharedPage;
 use std::io;
 use std::task::{Context, Poll, ready};
+use stored_pages::page::SharedPage;
 use telemetry::limit_hits::Limit;
 use tokio::io::{AsyncRead, AsyncWrite};
 

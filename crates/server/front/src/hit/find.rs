@@ -16,10 +16,10 @@ use delivery::lookup::{self, StoredPages};
 use delivery::site::Site;
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestView};
-use site_state::page::{ReadPage, Section, SharedPage, select};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
+use stored_pages::page::{ReadPage, Section, SharedPage, select};
 
 /// Looks up plain hits for one connection.
 pub struct HitFinder {

@@ -24,7 +24,7 @@
 //! | the rules let the request use shared pages | `find.rs` `plan` | `exchange` bypasses the cache, or looks for a private copy |
 //! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
 //! | the page is fresh, and allowed for this client | `lookup::choose` | `exchange`: stale, validated, rendered, or 504 |
-//! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](site_state::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
+//! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](stored_pages::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
 //! | the content fits the client's window and 128 KiB (HTTP/2 only) | `find.rs` `form` | hyper sends it piece by piece |
 //!
 //! Invariants: a plain hit allocates nothing and takes one lock, that of the page's shard, for

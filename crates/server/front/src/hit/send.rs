@@ -10,11 +10,11 @@ use delivery::serve;
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
-use site_state::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
+use stored_pages::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
 use telemetry::access_log::{FILE, HIT, Outcome};
 use tokio::io::AsyncWrite;
 

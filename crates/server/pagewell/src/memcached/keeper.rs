@@ -12,15 +12,15 @@
 use super::page_line;
 use bytes::Bytes;
 use delivery::site::Site;
+use history::ChangeSource;
 use memcache::{Edit, EditResult, Item, Items, Moment, NewCas, SetRefusal};
 use page_store::{ChangeTarget, Dependencies, Lease, NotReplaced, StoreRefusal, Strength};
-use site_state::history::ChangeSource;
 use site_state::memcached_keys::NAMESPACE;
 use site_state::memcached_leases::Leases;
-use site_state::page::{NewPage, SharedPage};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use stored_pages::page::{NewPage, SharedPage};
 
 /// The key with which a client requests a lease.
 const LEASE_KEY: &[u8] = b"pagewell:lease";

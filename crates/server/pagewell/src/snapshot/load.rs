@@ -20,13 +20,13 @@ use page_snapshot::{
 };
 use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
 use site_state::journal::{Open, Running, Snapshots, target};
-use site_state::page::StoredPage;
 use statements::footprints::EarlierStatements;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use std::time::Duration;
+use stored_pages::page::StoredPage;
 
 /// How far the clock may be behind the time at which a snapshot was begun, in milliseconds.
 const BEHIND_MAX_MS: u64 = 2_000;

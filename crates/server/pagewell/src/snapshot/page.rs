@@ -9,9 +9,9 @@ use bytes::Bytes;
 use delivery::site::Site;
 use page_snapshot::{Content, PageStatements, Record, SavedPage};
 use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
-use site_state::page::{IdentityContent, NewPage, ReadPage, StoredPage, variant};
 use statements::footprints::StatementWalk;
 use std::sync::Arc;
+use stored_pages::page::{IdentityContent, NewPage, ReadPage, StoredPage, variant};
 
 const PROVEN: u8 = 1 << 7;
 const USES: u8 = 0b11;

@@ -8,12 +8,12 @@
 use super::changes::{Change, ChangeName};
 use super::memory::LastDrop;
 use super::{ChangeSource, History, shown};
-use crate::page::StoredPage;
 use page_store::{
     AppliedChange, ChangeTarget, DependencyName, ReportedPage, Site, Store, Strength,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
+use stored_pages::page::StoredPage;
 
 /// The most pages of one change that count among the most frequently purged pages.
 const COUNTED_MAX: usize = 256;

@@ -24,13 +24,12 @@ pub use changes::{Change, ChangeName};
 pub use memory::{Entry, LastDrop, LastRender};
 pub use misses::MissCauses;
 
-use crate::SiteState;
-use crate::page::SharedPage;
 use changes::Changes;
 use config::target::TargetUri;
 use memory::{Comparison, Memory};
 use reasons::Reason;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use stored_pages::page::SharedPage;
 
 /// The recorded history of a site.
 pub struct History {
@@ -104,21 +103,21 @@ pub struct Content {
 
 /// The record of a response that is not stored, while its content is sent.
 pub struct UnstoredRecord {
-    site: Arc<SiteState>,
+    history: Arc<History>,
     key: Vec<u8>,
     at_ms: u64,
 }
 
 impl UnstoredRecord {
     /// Creates it for a response to the request with this key, recorded at this time.
-    pub fn new(site: Arc<SiteState>, key: Vec<u8>, at_ms: u64) -> UnstoredRecord {
-        UnstoredRecord { site, key, at_ms }
+    pub fn new(history: Arc<History>, key: Vec<u8>, at_ms: u64) -> UnstoredRecord {
+        UnstoredRecord { history, key, at_ms }
     }
 
     /// Corrects the reason, because the true one has become known from the content. The record of a
     /// later render stays as it is.
     pub fn correct(self, reason: Reason) {
-        self.site.history.lock().memory.correct_reason(&self.key, self.at_ms, reason);
+        self.history.lock().memory.correct_reason(&self.key, self.at_ms, reason);
     }
 }
 
