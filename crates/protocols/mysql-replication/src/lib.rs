@@ -8,6 +8,8 @@
 //! reaches (no server logs those rows), and the time when a change becomes visible (servers send it before).
 #![doc = include_str!("../README.md")]
 
+pub mod charset;
+pub mod column;
 mod compressed;
 pub mod event;
 mod landmark;
@@ -21,9 +23,10 @@ mod transactions;
 pub mod value;
 pub mod wire;
 
+pub use column::{Column, ColumnKind};
 pub use landmark::{Landmark, LandmarkCheck, Proof};
 pub use refusal::Refusal;
-pub use table::{Column, ColumnKind, Table};
+pub use table::Table;
 pub use transactions::{
     Change, ChangeScope, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused,
     TableRows, Transaction, Transactions, Watch,

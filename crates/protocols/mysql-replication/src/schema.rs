@@ -9,8 +9,8 @@
 //! Sources: the manuals of both servers, "INFORMATION_SCHEMA COLUMNS table".
 
 use crate::Refusal;
-use crate::table::{Column, ColumnKind, Sign, Special};
-use crate::value::charset::Charset;
+use crate::charset::Charset;
+use crate::column::{Column, ColumnKind, Sign, Special};
 use crate::wire::query::Rows;
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -20,7 +20,6 @@
 //! A value has no text if missing information could make it ambiguous; the tag of the whole table must then be
 //! used. NULL has no text either. Nothing here guesses.
 
-pub mod charset;
 mod decimal;
 pub mod json;
 mod network;

@@ -8,9 +8,10 @@
 //! because the start of the next row is unknown.
 
 use crate::Refusal;
+use crate::column::{COLUMNS_MAX, Column, ColumnKind};
 use crate::compressed;
 use crate::reader::Reader;
-use crate::table::{COLUMNS_MAX, Column, ColumnKind, Table};
+use crate::table::Table;
 use crate::value::{Value, read};
 use bytes::Bytes;
 

@@ -16,9 +16,10 @@
 //! cannot be: then the table is known, but its rows cannot be decoded.
 
 use crate::Refusal;
+use crate::charset::Charset;
+use crate::column::{COLUMNS_MAX, Column, ColumnKind, Sign, Special};
 use crate::reader::Reader;
-use crate::table::{COLUMNS_MAX, Column, ColumnKind, Sign, Special, Table};
-use crate::value::charset::Charset;
+use crate::table::Table;
 use bytes::Bytes;
 use std::sync::Arc;
 

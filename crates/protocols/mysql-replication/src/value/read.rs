@@ -3,14 +3,14 @@
 //! The two steps are separate so that an unused column costs only the computation of its length. Sources:
 //! `log_event_print_value` and `Field::unpack` of the servers.
 
-use super::charset::Charset;
 use super::network::uuid_of_record;
 use super::temporal::{Date, DateTime, Time, Timestamp, fraction_len};
 use super::{Value, decimal};
 use crate::Refusal;
+use crate::charset::Charset;
+use crate::column::{Column, ColumnKind, Sign, Special};
 use crate::compressed;
 use crate::reader::Reader;
-use crate::table::{Column, ColumnKind, Sign, Special};
 use std::borrow::Cow;
 
 /// Consumes the bytes of a value of this column type.
