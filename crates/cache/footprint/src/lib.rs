@@ -29,6 +29,7 @@ mod row;
 mod saved;
 pub mod schema;
 pub mod sql_text;
+mod unknown_reads;
 mod value_text;
 
 pub use budget::MatchBudget;
@@ -38,6 +39,7 @@ pub use index::{CandidateGroup, FoundStatements, Index, RowKeys, StatementCandid
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};
 pub use nearest::{NearestLookup, RowInGroup};
-pub use reader::{StatementReader, UnknownReads, is_logged_engine};
+pub use reader::{StatementReader, is_logged_engine};
 pub use row::{OwnTransaction, RowEvent, SqlRow, SqlValue, TableChange};
 pub use saved::{InvalidReads, ReadsLoader};
+pub use unknown_reads::UnknownReads;

@@ -5,7 +5,7 @@
 //! [`SqlColumnKind::Opaque`], and nothing is excluded by such a column. Not here: the queries that read the
 //! schema.
 
-use crate::reader::UnknownReads;
+use crate::unknown_reads::UnknownReads;
 use std::collections::{BTreeMap, HashMap};
 use xxhash_rust::xxh3::xxh3_128;
 
