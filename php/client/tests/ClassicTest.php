@@ -169,7 +169,7 @@ final class ClassicTest extends TestCase
     {
         [$status, , $content] = self::$site->ask('POST', '/away/4');
         self::assertSame([200, 'unbroken'], [$status, $content]);
-        self::assertStringContainsString("Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'", self::$site->log());
+        self::assertStringContainsString("Old pages may be served until they are purged: pagewell purge --tag 'news' --tag 'news:4'", self::$site->log());
     }
 
     /** The first with the library, the second by hand.

@@ -165,7 +165,7 @@ final class InvalidationClientTest extends TestCase
         $channel->client->fail(new PagewellUnreachable('It is away.'));
         changed('news', 4);
         $channel->end();
-        self::assertSame(["pagewell: It is away. Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'"], $this->logged);
+        self::assertSame(["pagewell: It is away. Old pages may be served until they are purged: pagewell purge --tag 'news' --tag 'news:4'"], $this->logged);
     }
 
     public function testALogThatFailsBreaksNothing(): void

@@ -174,7 +174,7 @@ final class OutboxTest extends TestCase
         $this->client->fail(new PagewellUnreachable('It is away.'));
         $this->command(static fn () => changed('news', 4));
         self::assertStringContainsString('/nowhere/at/all/outbox.lock cannot be written', $this->logged[0]);
-        self::assertStringContainsString("pagewell invalidate --tag 'news' --tag 'news:4'", $this->logged[1]);
+        self::assertStringContainsString("pagewell purge --tag 'news' --tag 'news:4'", $this->logged[1]);
     }
 
     public function testTheEnvironmentNamesTheFile(): void

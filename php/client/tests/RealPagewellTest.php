@@ -163,7 +163,7 @@ final class RealPagewellTest extends TestCase
         [$code, $written, $logged] = $this->command("Pagewell\\changed('news', 4); echo 'done';", 'unix:/nowhere/at/all.sock');
         self::assertSame([0, 'done'], [$code, $written]);
         self::assertStringContainsString('Pagewell is not at unix:/nowhere/at/all.sock', $logged);
-        self::assertStringContainsString("pagewell invalidate --tag 'news' --tag 'news:4'", $logged);
+        self::assertStringContainsString("pagewell purge --tag 'news' --tag 'news:4'", $logged);
         $this->assertHits(true, '/news/4');
     }
 

@@ -175,7 +175,7 @@ final class RealServerTest extends TestCase
         [$fields, $body] = $this->ask('POST', '/change-taken-off');
         self::assertArrayNotHasKey('cache-group-invalidation', $fields);
         self::assertStringStartsWith('done. pagewell: ', $body);
-        self::assertStringContainsString("pagewell invalidate --tag 'news' --tag 'news:4'", $body);
+        self::assertStringContainsString("pagewell purge --tag 'news' --tag 'news:4'", $body);
     }
 
     /** @dataProvider whatBecomesOfIt */
@@ -185,7 +185,7 @@ final class RealServerTest extends TestCase
         [$fields, $body] = $this->ask('POST', '/finished?then=' . rawurlencode($then));
         self::assertSame($said === null ? [] : [$said], $fields['cache-group-invalidation'] ?? []);
         self::assertStringContainsString($logged, $body);
-        self::assertSame($logged !== '', str_contains($body, 'pagewell invalidate'));
+        self::assertSame($logged !== '', str_contains($body, 'pagewell purge'));
     }
 
     /** @return iterable<array{string, ?string, string}> */
@@ -194,7 +194,7 @@ final class RealServerTest extends TestCase
         yield ['sent', '"news", "news:4"', ''];
         yield ['combined', '"other",  "news:4", "news"', ''];
         yield ['thrown', '"news", "news:4"', ''];
-        yield ['another sent', null, "pagewell invalidate --tag 'news' --tag 'news:4'"];
+        yield ['another sent', null, "pagewell purge --tag 'news' --tag 'news:4'"];
     }
 
     /** @return array{array<string, list<string>>, string} fields by lower-case name, and the body */

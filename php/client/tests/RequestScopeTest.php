@@ -74,7 +74,7 @@ final class RequestScopeTest extends TestCase
         changed('news', 4);
         $channel->end();
         Configuration::reset();
-        self::assertSame(["pagewell: no route to host Old pages may be served until they are purged: pagewell invalidate --tag 'news' --tag 'news:4'"], $logged);
+        self::assertSame(["pagewell: no route to host Old pages may be served until they are purged: pagewell purge --tag 'news' --tag 'news:4'"], $logged);
     }
 
     public function testWhatFailsAtTheEndKeepsNothingElseFromBeingDone(): void
@@ -122,7 +122,7 @@ final class RequestScopeTest extends TestCase
     {
         RequestScope::begin(new RecordingChannel(null), client: false);
         $this->expectException(ChangeOutsideRequest::class);
-        $this->expectExceptionMessage("pagewell invalidate --tag 'comments' --tag 'comments:*' --tag 'news:4'");
+        $this->expectExceptionMessage("pagewell purge --tag 'comments' --tag 'comments:*' --tag 'news:4'");
         changed('comments', news: 4);
     }
 

@@ -31,7 +31,7 @@ final class SocketClientTest extends TestCase
         RequestScope::begin(new RecordingChannel(null), new SocketClient('127.0.0.1:1', site: 'shop.example'));
         RequestScope::current()->changed('news', 4);
         RequestScope::current()->end();
-        self::assertStringEndsWith("Old pages may be served until they are purged: pagewell invalidate --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
+        self::assertStringEndsWith("Old pages may be served until they are purged: pagewell purge --site 'shop.example' --tag 'news' --tag 'news:4'", $logged[0]);
         Configuration::reset();
         RequestScope::begin();
     }

@@ -77,6 +77,6 @@ final class PendingChanges
         $tags = $this->count() > 20 || $this->hard->isEverything() || $this->soft->isEverything() ? [] : [...$this->hard->tags(), ...$this->soft->tags()];
         $named = implode(' --tag ', array_map('escapeshellarg', $tags));
         $site = $client instanceof SiteClient && $client->site() !== null ? '--site ' . escapeshellarg($client->site()) . ' ' : '';
-        return "pagewell invalidate $site" . ($named === '' ? '--all' : "--tag $named");
+        return "pagewell purge $site" . ($named === '' ? '--all' : "--tag $named");
     }
 }

@@ -12,7 +12,7 @@ mod named;
 mod reasons;
 mod tables;
 
-pub use tables::EXIT_STATUSES;
+pub use tables::{EXAMPLE, EXIT_STATUSES, rows_by_table};
 
 use crate::man;
 use std::fs;

@@ -3,17 +3,17 @@
 //!
 //! Plain roff of the `man` macros; what comes from the tables is escaped, so that no text is a command.
 
-use crate::docs::EXIT_STATUSES;
-use clap::{Command, CommandFactory};
+use crate::docs::{EXAMPLE, EXIT_STATUSES, rows_by_table};
+use clap::Command;
 use config::options::CommandLine;
-use config::table::{LIMITS, OPTIONS};
+use config::table::LIMITS;
 use std::fmt::Write as _;
 
 const COLUMNS: usize = 76;
 
 /// The manual page pagewell(1).
 pub fn command() -> String {
-    let mut line = CommandLine::command().term_width(COLUMNS);
+    let mut line = CommandLine::program().term_width(COLUMNS);
     line.build();
     let about = line.get_about().map(ToString::to_string).unwrap_or_default();
     let mut page = head("PAGEWELL", 1, "Commands");
@@ -29,7 +29,7 @@ pub fn command() -> String {
     }
     page.push_str(".SH EXIT STATUS\n");
     for (status, meaning) in EXIT_STATUSES {
-        let _ = writeln!(page, ".TP\n.B {status}\n{}", text(&meaning.replace('`', "")));
+        let _ = writeln!(page, ".TP\n.B {status}\n{}", prose(meaning));
     }
     page.push_str(
         ".SH FILES\n.TP\n.I /etc/pagewell/pagewell.toml\nThe configuration of the service.\n\
@@ -52,28 +52,62 @@ fn help_of(command: &mut Command, page: &mut String) {
 pub fn file() -> String {
     let mut page = head("PAGEWELL.TOML", 5, "Configuration");
     page.push_str(
-        ".SH NAME\npagewell.toml \\- what is to be different about Pagewell\n.SH DESCRIPTION\n\
-         Pagewell needs no configuration. What is to be different stands in a TOML file, given by\n\
-         .BR \\-\\-config .\nKeys are written here with their table: \\fIsite.root\\fR is \\fIroot\\fR in \
-         \\fI[site]\\fR.\n.SH OPTIONS\n",
+        ".SH NAME\npagewell.toml \\- configuration file of Pagewell\n.SH DESCRIPTION\n\
+         Pagewell works without a configuration file. To change a default, write a TOML file and name it by\n\
+         .BR \\-\\-config .\nKeys before the first table belong to the top of the file; all others belong to \
+         the table above them.\n.B pagewell check\nreports errors,\n.B pagewell config\nprints the value of \
+         every key and its source.\n.SH EXAMPLE\n.nf\n",
     );
-    for row in OPTIONS {
-        option(&mut page, row.key, row.default, row.help);
+    for line in EXAMPLE.lines().filter(|line| !line.starts_with("```")) {
+        let _ = writeln!(page, "{}", text(line));
+    }
+    page.push_str(".fi\n.SH OPTIONS\n");
+    for (table, rows) in rows_by_table() {
+        let title = match table {
+            "" => "Top of the file".to_owned(),
+            "tls" | "database" | "change" | "wake" => format!("[[{table}]]"),
+            _ => format!("[{table}]"),
+        };
+        let _ = writeln!(page, ".SS {}", text(&title));
+        for row in rows {
+            let key = row.key.split_once('.').map_or(row.key, |(_, key)| key);
+            option(&mut page, key, row.default, row.help);
+        }
     }
     page.push_str(
-        ".SH LIMITS\nEverything that comes in is bounded. Sizes are written 64K, 8M, 2G (powers of 1,024), \
+        ".SS [limits]\nBounds on everything that comes in. Sizes are written 64K, 8M, 2G (powers of 1,024), \
          durations 500ms, 10s, 2m, 1h.\n",
     );
     for row in LIMITS {
-        option(&mut page, &format!("limits.{}", row.key), row.default, row.help);
+        option(&mut page, row.key, row.default, row.help);
     }
     page.push_str(".SH SEE ALSO\n.BR pagewell (1)\n");
     page
 }
 
 fn option(page: &mut String, key: &str, default: &str, help: &str) {
-    let (default, help) = (text(&default.replace('`', "")), text(&help.replace('`', "")));
-    let _ = writeln!(page, ".TP\n.B {}\n{help}\n(Default: {default}.)", text(key));
+    let (key, help, default) = (text(key), prose(help), prose(default));
+    let _ = writeln!(page, ".TP\n.B {key}\n{help}\n(Default: {default}.)");
+}
+
+/// Markdown as roff: code is bold, a link is its text.
+fn prose(markdown: &str) -> String {
+    let mut links = markdown.split("](");
+    let mut plain = links.next().unwrap_or_default().replace('[', "\u{1}");
+    for link in links {
+        // The bracket that belongs to this link is the last one.
+        if let Some(at) = plain.rfind('\u{1}') {
+            plain.remove(at);
+        }
+        plain.push_str(&link.split_once(')').map_or(link, |(_, rest)| rest).replace('[', "\u{1}"));
+    }
+    let plain = plain.replace('\u{1}', "[");
+    let parts = plain.split('`').enumerate();
+    let parts = parts.map(|(number, part)| match number % 2 {
+        0 => text(part),
+        _ => format!("\\fB{}\\fR", text(part)),
+    });
+    parts.collect()
 }
 
 fn head(name: &str, section: u8, title: &str) -> String {
@@ -106,12 +140,18 @@ mod tests {
     #[test]
     fn every_option_and_command_is_there_and_nothing_is_a_command_of_roffs() {
         let (file, command) = (file(), command());
-        for row in OPTIONS {
-            assert!(file.contains(&format!(".B {}\n", text(row.key))), "{}", row.key);
+        for (table, rows) in rows_by_table() {
+            for row in rows {
+                let key = row.key.strip_prefix(table).unwrap_or(row.key).trim_start_matches('.');
+                assert!(file.contains(&format!(".B {}\n", text(key))), "{}", row.key);
+            }
         }
-        for known in CommandLine::command().get_subcommands() {
+        for known in CommandLine::program().get_subcommands() {
             let heading = format!(".SS pagewell {}", text(known.get_name()));
             assert!(command.contains(&heading), "{heading}");
+        }
+        for (status, _) in EXIT_STATUSES {
+            assert!(command.contains(&format!(".TP\n.B {status}\n")), "{status}");
         }
         for line in file.lines().chain(command.lines()).filter(|line| line.starts_with('.')) {
             let known = [
@@ -121,5 +161,18 @@ mod tests {
             assert!(known.contains(&name), "{line}");
         }
         assert_eq!(text("-a\n.b\\c"), "\\-a\n\\&.b\\ec");
+    }
+
+    #[test]
+    fn the_file_has_tables_and_no_markdown() {
+        let file = file();
+        for table in ["Top of the file", "[site]", "[[database]]", "[limits]"] {
+            assert!(file.contains(&format!(".SS {table}\n")), "{table}");
+        }
+        let is_comment = |line: &str| line.starts_with(".\\\"");
+        let is_markdown =
+            |line: &&str| !is_comment(line) && (line.contains('`') || line.contains("]("));
+        assert_eq!(file.lines().find(is_markdown), None);
+        assert_eq!(prose("a `b` ([guide](../c.md)), `[d]`"), "a \\fBb\\fR (guide), \\fB[d]\\fR");
     }
 }

@@ -43,7 +43,7 @@ fn find(user: &str, group: Option<&str>, users: &str, groups: &str) -> Result<Ac
         (Some((name, uid, own)), _, given) => (name, uid, given.unwrap_or(own)),
         (None, Some(uid), Some(gid)) => (user.to_owned(), uid, gid),
         (None, Some(_), None) => {
-            return Err(format!("user = {user:?} is not in /etc/passwd: set group as well"));
+            return Err(format!("user = {user:?} is not in /etc/passwd: give a group as well"));
         }
         (None, None, _) => {
             return Err(format!("user = {user:?}: there is no such user in /etc/passwd"));

@@ -13,29 +13,46 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::convert::Infallible;
 use std::path::PathBuf;
 
-/// The servers that `check` connects to, printed below its help.
+/// The commands in groups, as `--help` lists them. A command without a group is listed last.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Serve", &["serve", "reload", "ready"]),
+    ("Configure and check", &["check", "config", "doctor", "changes", "nginx-config"]),
+    ("Purge and find problems", &["purge", "explain", "misses", "stats", "top"]),
+];
+
+/// The servers that `check` connects to, and examples, printed below its help.
 const CHECK_CONNECTS: &str = "\
 Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP origins
 (site.origin). No code of the site runs. An unreachable database is an error, with exit
-status 1; an unreachable origin is a warning, because it may be started later. If root
-runs this command, it connects to origins as `user`, or if that is not set as the user
-pagewell, if there is one: as Pagewell will.";
+status 1; an unreachable origin is a warning, because it may be started later. Root
+connects to origins as `user`, or as the user pagewell if there is one.
+
+Examples:
+  pagewell check --config /etc/pagewell/pagewell.toml
+  pagewell check --offline --config pagewell.toml
+  pagewell check --running --config /etc/pagewell/pagewell.toml";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   pagewell serve /var/www/site
   pagewell serve --listen :80 --php unix:/run/php/php-fpm.sock /var/www/site
   pagewell serve --config /etc/pagewell/pagewell.toml";
-const INVALIDATE_EXAMPLES: &str = "\
+const PURGE_EXAMPLES: &str = "\
 Examples:
-  pagewell invalidate --url /news/4
-  pagewell invalidate --tag news:4 --tag news
-  pagewell invalidate --prefix /news/ --soft";
+  pagewell purge --url /news/4
+  pagewell purge --tag news:4 --tag news
+  pagewell purge --prefix /news/ --soft";
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   pagewell explain /news/4
   pagewell explain --cookie PHPSESSID=1 'https://example.org/news?page=2'
   pagewell explain --tag news:4";
+const DOCTOR_EXAMPLES: &str = "\
+Exit status: 0 no problem, 1 the check could not run, 3 a problem.
+
+Examples:
+  pagewell doctor /var/www/site
+  pagewell doctor --config /etc/pagewell/pagewell.toml --url https://example.org/news/";
 
 /// A full-page cache for PHP sites, invalidated by changes of the data.
 ///
@@ -47,6 +64,40 @@ pub struct CommandLine {
     /// The command to run.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl CommandLine {
+    /// The program with its commands in groups.
+    pub fn program() -> clap::Command {
+        let program = CommandLine::command();
+        let list = grouped(&program);
+        program.help_template(format!(
+            "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}"
+        ))
+    }
+}
+
+/// The commands with their descriptions, group by group.
+fn grouped(program: &clap::Command) -> String {
+    let known: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+    let others = program.get_subcommands().map(clap::Command::get_name);
+    let others: Vec<&str> = others.filter(|name| !known.contains(name)).collect();
+    let groups = GROUPS.iter().copied().chain([("Other commands", others.as_slice())]);
+    let mut list = String::new();
+    for (group, names) in groups {
+        list.push_str(&format!("{group}:\n"));
+        for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let aliases: Vec<&str> = command.get_visible_aliases().collect();
+            let alias = match aliases.as_slice() {
+                [] => String::new(),
+                names => format!(" [alias: {}]", names.join(", ")),
+            };
+            list.push_str(&format!("  {:<13} {about}{alias}\n", command.get_name()));
+        }
+        list.push('\n');
+    }
+    list
 }
 
 /// The commands of the program.
@@ -64,15 +115,16 @@ pub enum Command {
     Config(Box<ConfigArgs>),
     /// Reload the configuration of a running Pagewell
     Reload(ControlArgs),
-    /// Check whether a running Pagewell is ready for visitors: exit status 0 if so, else 1 and the reasons
+    /// Check whether a running Pagewell is ready for visitors
+    #[command(after_help = "Exit status: 0 ready, 1 not ready; the reasons are printed.")]
     Ready(ControlArgs),
     /// Purge pages from the cache of a running Pagewell
-    #[command(visible_alias = "purge", after_help = INVALIDATE_EXAMPLES)]
-    Invalidate(InvalidateArgs),
-    /// Explain how a page is answered: cached or not, what it depends on, what purged it
+    #[command(name = "purge", visible_alias = "invalidate", after_help = PURGE_EXAMPLES)]
+    Purge(PurgeArgs),
+    /// Explain how a page is answered: cached or not, dependencies, last purge
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show the top causes of cache misses: reasons, cookies, slow pages, pages purged for nothing
+    /// Show the top causes of misses: reasons, cookies, slow pages, needless purges
     #[command(alias = "offenders")]
     Misses(MissesArgs),
     /// Show the counters of a running Pagewell
@@ -83,7 +135,8 @@ pub enum Command {
     Changes(ChangesArgs),
     /// Print an nginx configuration that reads pages over the memcached port
     NginxConfig(NginxConfigArgs),
-    /// Check the machine, PHP and the site for problems under load, without changing anything
+    /// Check machine, PHP and site for problems under load, without changes
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArgs),
     /// Print the completions of a shell: bash, zsh, fish, elvish or powershell
     Completions(CompletionsArgs),
@@ -361,10 +414,10 @@ pub struct TopArgs {
     pub control: ControlArgs,
 }
 
-/// The options of `pagewell invalidate`.
+/// The options of `pagewell purge`.
 #[derive(Args, Debug)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
-pub struct InvalidateArgs {
+pub struct PurgeArgs {
     /// Purge every page with this tag; may be given several times; - reads tags from standard input,
     /// one per line
     #[arg(long = "tag", value_name = "TAG", group = "what", value_parser = NonEmptyStringValueParser::new())]
@@ -525,7 +578,18 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        CommandLine::command().debug_assert();
+        CommandLine::program().debug_assert();
+    }
+
+    #[test]
+    fn the_help_lists_each_command_once_and_on_one_line() {
+        let help = CommandLine::program().term_width(96).render_help().to_string();
+        for command in CommandLine::command().get_subcommands() {
+            let line = format!("  {:<13} ", command.get_name());
+            assert_eq!(help.matches(&line).count(), 1, "{line} in\n{help}");
+        }
+        assert!(help.lines().all(|line| line.len() <= 96), "{help}");
+        assert!(help.contains("\nPurge and find problems:\n  purge "), "{help}");
     }
 
     #[test]

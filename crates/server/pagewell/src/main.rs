@@ -4,11 +4,11 @@
 
 mod check;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use config::Config;
 use config::nginx_config;
 use config::options::{
-    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InvalidateArgs,
+    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, PurgeArgs,
     ServeArgs,
 };
 use control::api::client;
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Command::Changes(ChangesArgs { command: ChangesCommand::Suggest(args) }) => {
             check::suggest(&args)
         }
-        Command::Invalidate(args) => invalidate(&args),
+        Command::Purge(args) => purge(&args),
         Command::Reload(args) => {
             once(async { client::reload(&args).await.and_then(|text| say(&text)) })
         }
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
 
 /// The command of the command line. Wrong usage, `--help` and `--version` end the process.
 fn command() -> Command {
-    let line = CommandLine::command().version(VERSION).get_matches();
+    let line = CommandLine::program().version(VERSION).get_matches();
     CommandLine::from_arg_matches(&line).unwrap_or_else(|error| error.exit()).command
 }
 
@@ -130,7 +130,7 @@ fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
         .block_on(task)
 }
 
-fn invalidate(args: &InvalidateArgs) -> Result<(), String> {
+fn purge(args: &PurgeArgs) -> Result<(), String> {
     once(async {
         let done = client::invalidate(args).await?;
         let (did, count) =

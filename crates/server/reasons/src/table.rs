@@ -314,7 +314,7 @@ reasons! {
     LeaseTooOld = StoreRefusal::LeaseTooOld.as_str(), [NotStored], "", "Nothing, unless it is frequent: then make the page faster, or send fewer invalidations.";
     /// A change of the page's data is not yet visible to every reader of the database.
     Unsettled = StoreRefusal::Unsettled.as_str(), [NotStored], "", "Nothing: the page is stored a moment later. If it stays so, a database is not followed: see database-broken in the log.";
-    /// Automatic dependencies: the statements of the render did not all get here. The log has the reason (`reads-refused`), such as `capture-no-report`. With `stored`: the page declares a lifetime, and is stored for 60 seconds ([`automatic.untracked`](options.md)).
+    /// Automatic dependencies: the statements of the render did not all get here. The log has the reason (`reads-refused`): `capture-no-report`, `capture-no-connection`, `capture-incomplete`, `capture-cut-off`, `capture-malformed` or `capture-too-large`. With `stored`: the page declares a lifetime, and is stored for 60 seconds ([`automatic.untracked`](options.md)).
     ReadsUnseen = "reads-unseen", [NotStored], "", "See reads-refused in the log: the statements of the render did not all get here (automatic dependencies).";
     /// Automatic dependencies: the page was made, or may have been made, from a cache that no statement shows (APCu, `object-cache.php`, Redis). The log names the cache (`reads-refused`, reason `capture-hidden`).
     ReadsHidden = "reads-hidden", [NotStored], "", "Turn off the cache that the log names (reads-refused), such as APCu or object-cache.php: no statement shows what the page takes from it. Or send tags for the page.";

@@ -158,7 +158,7 @@ final class DrupalTest extends TestCase
         $said = $this->log(client: false);
         $response = $this->ask('GET', ['node:4'], 'public, max-age=600', fn () => $this->tags->invalidateTags(['node:5']));
         self::assertSame(200, $response->getStatusCode());
-        self::assertStringEndsWith("Run: pagewell invalidate --tag 'node:5'", $said[0]);
+        self::assertStringEndsWith("Run: pagewell purge --tag 'node:5'", $said[0]);
     }
 
     public function testAPageWhoseTagsCannotBeSaidIsNotKept(): void

@@ -86,7 +86,7 @@ final class LaravelWithoutPagewellTest extends TestCase
         }
         self::assertSame(6, Article::query()->count());
         self::assertSame(1, substr_count($log = (string) file_get_contents($this->errors), 'pagewell: '));
-        self::assertStringContainsString("Run: pagewell invalidate --tag 'news' --tag 'news:6' Further changes of models are not logged.", $log);
+        self::assertStringContainsString("Run: pagewell purge --tag 'news' --tag 'news:6' Further changes of models are not logged.", $log);
         self::assertSame(200, $this->site->get('/counted')->getStatusCode());
         self::assertSame(2, substr_count((string) file_get_contents($this->errors), 'pagewell: '));
         self::assertSame('"news", "news:4"', $this->site->post('/news/4')->headers->get('Cache-Group-Invalidation'));

@@ -117,7 +117,7 @@ final class PsrClientTest extends TestCase
         changed('news', 4);
         $channel->end();
         self::assertCount(1, $logged);
-        self::assertStringContainsString("pagewell invalidate --site 'shop.example' --tag 'news'", $logged[0]);
+        self::assertStringContainsString("pagewell purge --site 'shop.example' --tag 'news'", $logged[0]);
     }
 
     public function testTheAddressIsAUrl(): void

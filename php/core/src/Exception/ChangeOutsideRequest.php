@@ -4,7 +4,7 @@
  * changed() was called in a command, a cron job or a queue, where no response can carry the change,
  * and the control interface is off.
  *
- * An error of the program. Purge the same tags over the control interface: `pagewell invalidate
+ * An error of the program. Purge the same tags over the control interface: `pagewell purge
  * --tag news --tag news:4`. Changes::tags() returns them.
  */
 

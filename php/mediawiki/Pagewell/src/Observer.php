@@ -88,7 +88,7 @@ final class Observer
         try {
             ChangeQueue::addEverything();
         } catch (\Throwable $fault) {
-            error_log("pagewell: a change could not be sent; run: pagewell invalidate --all: {$fault->getMessage()}");
+            error_log("pagewell: a change could not be sent; run: pagewell purge --all: {$fault->getMessage()}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `docs/operating/limits.md`: each limit with its default, what it bounds, how operators see that it was
-//! reached, and which test shows it. Limits and their counters are tables of the `pagewell` crate; which
-//! test shows which is said here, and held to be there.
+//! `docs/operating/limits.md`: each limit with its default, its meaning, and how operators see that it was
+//! reached. Limits and their counters are tables of the server; the test of each limit is named here, and its
+//! file has to exist.
 
 use super::tables::{MADE, RELOAD, cell};
 use config::table::LIMITS;
@@ -8,7 +8,8 @@ use control::reload::may_change;
 use std::fmt::Write as _;
 use telemetry::limit_hits::{Limit, NOT_COUNTED};
 
-/// The test that shows each limit, from the root of the repository.
+/// The test that shows each limit, from the root of the repository. It is not on the page.
+#[cfg(test)]
 const SHOWN_BY: [(&str, &str); 39] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
@@ -57,16 +58,9 @@ pub fn page() -> String {
     for row in LIMITS {
         let mark = if may_change(&format!("limits.{}", row.key)) { RELOAD } else { "" };
         let not = NOT_COUNTED.iter().find(|(key, _)| *key == row.key);
-        let told = not.map_or_else(|| format!("`limit=\"{}\"`", row.key), |(_, why)| (*why).into());
-        let shown = SHOWN_BY.iter().find(|(key, _)| *key == row.key);
-        let shown = shown.map_or_else(String::new, |(_, path)| format!("`{path}`"));
-        let _ = writeln!(
-            page,
-            "| `{}` | {} | {}{mark} | {told} | {shown} |",
-            row.key,
-            row.default,
-            cell(row.help)
-        );
+        let seen = not.map_or_else(String::new, |(_, why)| format!(" Visible as: {why}."));
+        let _ =
+            writeln!(page, "| `{}` | {} | {}{seen}{mark} |", row.key, row.default, cell(row.help));
     }
     let _ = write!(page, "{END}");
     debug_assert!(Limit::ALL.len() + NOT_COUNTED.len() == LIMITS.len());
@@ -83,51 +77,31 @@ Every input has a bound. Each bound is a key of `[limits]` in the [configuration
 body_bytes = \"128M\"
 ```
 
-`pagewell stats` lists the limits that were reached, and how often. The same counts are `limits_hit` in \
-`/v1/stats`, and `pagewell_limits_hit_total{limit=\"…\"}` in [`/metrics`](control.md#metrics). \
-A limit that is reached now and then works as intended. A limit that is reached all the time is too low for \
-the site, or the site is under attack.
+`pagewell stats` lists the limits that were reached, and how often; `/metrics` has \
+`pagewell_limits_hit_total{limit=\"…\"}`. A limit that is reached all the time is too low for the site, or the site \
+is under attack. Limits marked ↻ can be changed while Pagewell runs ([reload](reload.md)).
 
-[Errors and reasons](errors.md) lists the responses to clients. Limits marked ↻ can be changed while Pagewell \
-runs ([reload](reload.md)).
-
-| Limit | Default | Meaning | Visible as | Tested by |
-|---|---|---|---|---|
+| Limit | Default | Meaning |
+|---|---|---|
 ";
 
 const END: &str = "
 ## Slow clients
 
-A timeout bounds how long a client may send or read nothing. A client could move one byte just before each timeout, so there is also a minimum rate: `body_rate` and `write_rate`. A client that Pagewell has waited for longer than the timeout, in total, must have reached that rate. Then the measurement starts again.
+A timeout bounds how long a client may send or read nothing. There is also a minimum rate (`body_rate`, `write_rate`), because a client could move one byte just before each timeout. Over HTTP/2 each stream is measured by the payload that the client reads; streams that wait at the same time share `write_rate`.
 
-Over HTTP/2 each stream is measured by the payload that the client reads. PINGs and other streams do not count. A stream that is too slow is reset, and the connection is closed if it has no other stream. Streams that wait for the client at the same time share `write_rate`.
-
-A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies a connection but no PHP process, and no script runs with half a form. Content longer than `body_ahead` waits on disk, in nameless files in the directory `uploads`; `body_disk` bounds their total size.
-
-A response leaves the origin at the origin's speed, however slow its client is. Content that the client has not read waits in memory, then on disk. A response for which there is no space keeps its place at the origin. It is aborted when another request has waited one second for a place.
-
-## Addresses and proxies
-
-`connections_per_address` counts connections by the address of the socket; an IPv6 address counts as its /64 network. Loopback, `connections_exempt` and `trusted_proxies` are not counted, because a connection from a proxy carries many visitors. Clients behind the [PROXY protocol](../guide/load-balancer.md) are counted by the address in the PROXY header.
+A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies no PHP process, and no script runs with half a form. A response leaves the origin at the origin's speed, however slow its client is: unread content waits in memory, then on disk (`uploads`).
 
 ## HTTP/2 floods
 
-A flood of frames ends its own connection only. These are bounded:
-
-- header sections over `header_bytes`, in any number of CONTINUATION frames
-- streams that are reset before they are processed (`http2_resets`)
-- concurrent requests of one address (`http2_streams_per_address`)
-- endless SETTINGS and PING frames
-- windows that never open, and responses that are requested and never read
-
-Resetting the stream of a cache hit has no effect: the response was already sent, and costs the same as another request.
+A flood of frames ends its own connection only: header sections in any number of CONTINUATION frames (`header_bytes`), streams that are reset before they are processed (`http2_resets`), concurrent requests of one address (`http2_streams_per_address`), endless SETTINGS and PING frames, windows that never open.
 
 ## Memory
 
 `memory` bounds the cached pages. Other bounds limit the rest:
 
 - A connection without a request uses about 3 KB. A connection with a request uses up to its header section and a few pieces of content.
-- The **send backlog** is response content that clients have not read yet. It uses at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together. Beyond either bound the connections of the slowest clients are closed.
+- The **send backlog** is response content that clients have not read yet: at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together.
 - Request content uses at most a sixteenth of `memory`, and `body_disk` of disk.
 
 On a small machine, lower `connections` ([a small machine](../guide/doctor.md#a-small-machine-256-mb)).

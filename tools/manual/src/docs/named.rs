@@ -178,7 +178,7 @@ mod tests {
     fn the_sources_have_names_to_be_found() {
         let server = read_server(&repository()).expect("sources");
         let (reasons, events) = (reasons(&server), events(&server));
-        for name in ["length-and-coding", "host-refused", "host-invalid", "php-fatal-error"] {
+        for name in ["length-and-coding", "host-refused"] {
             assert!(reasons.contains(name), "{name} of {reasons:?}");
         }
         assert!(events.contains("php-fpm-died"), "{events:?}");

@@ -3,10 +3,10 @@
 //! Each function returns a whole page in Markdown. The same code gives the same bytes on every
 //! machine: nothing is read from the environment, and the width of the terminal does not count.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use config::HIDDEN;
 use config::options::CommandLine;
-use config::table::{LIMITS, OPTIONS, OptionRow};
+use config::table::{OPTIONS, OptionRow};
 use control::metrics_table::{FIGURES, KERNEL, PROCESS};
 use control::reload::may_change;
 use std::fmt::Write as _;
@@ -78,27 +78,33 @@ pub fn options() -> String {
          - Where a key takes a list of strings, a single string is accepted too.\n\
          - Keys marked ↻ can be changed while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
-    let mut heading = None;
-    let (top, tables): (Vec<&OptionRow>, Vec<&OptionRow>) =
-        OPTIONS.iter().partition(|row| !row.key.contains('.'));
-    for row in top.into_iter().chain(tables) {
-        let table = row.key.split_once('.').map_or("", |(table, _)| table);
-        if heading != Some(table) {
-            heading = Some(table);
-            page.push_str(heading_of(table));
-            page.push_str("\n| Key | Flag | Default | Meaning |\n|---|---|---|---|\n");
+    for (table, rows) in rows_by_table() {
+        page.push_str(heading_of(table));
+        let (replaced, rows): (Vec<&OptionRow>, Vec<&OptionRow>) =
+            rows.into_iter().partition(|row| replaces_a_table(row));
+        let has_flags = rows.iter().any(|row| !row.flag.is_empty());
+        page.push_str(if has_flags {
+            "\n| Key | Flag | Default | Meaning |\n|---|---|---|---|\n"
+        } else {
+            "\n| Key | Default | Meaning |\n|---|---|---|\n"
+        });
+        for row in rows {
+            page.push_str(&option_row(row, has_flags));
         }
-        page.push_str(&option_row(row));
+        if !replaced.is_empty() {
+            let mark = |row: &&OptionRow| if may_change(row.key) { RELOAD } else { "" };
+            let named = replaced.iter().map(|row| format!("`{}`{}", key_of(row), mark(row)));
+            let named = named.collect::<Vec<_>>().join(", ");
+            page.push_str(&format!(
+                "\nA site can have tables of its own, such as `[site.cache]` or `[[site.rule]]`. They replace \
+                 those at the top of the file for this site: {named}.\n"
+            ));
+        }
     }
     page.push_str(
-        "\n## `[limits]`\n\nBounds on everything that comes in. [Limits](limits.md) names the counter and the log event \
-         of each. Sizes are written `64K`, `8M`, `2G` (powers of 1,024), durations `500ms`, `10s`, `2m`, `1h`.\n\n\
-         | Key | Default | Meaning |\n|---|---|---|\n",
+        "\n## `[limits]`\n\nBounds on everything that comes in: [Limits](limits.md). Sizes are written `64K`, \
+         `8M`, `2G` (powers of 1,024), durations `500ms`, `10s`, `2m`, `1h`.\n",
     );
-    for row in LIMITS {
-        let mark = if may_change(&format!("limits.{}", row.key)) { RELOAD } else { "" };
-        let _ = writeln!(page, "| `{}` | {} | {}{mark} |", row.key, row.default, cell(row.help));
-    }
     page.push_str(
         "\n## File names that are never served\n\nThe patterns that apply if `site.hidden` is not set. \
          [Files and scripts](files.md) describes how they are matched.\n\n",
@@ -111,7 +117,8 @@ pub fn options() -> String {
     page
 }
 
-const EXAMPLE: &str = "\
+/// A configuration file, in Markdown.
+pub const EXAMPLE: &str = "\
 ```toml
 listen = [\"0.0.0.0:80\", \"unix:/run/pagewell.sock\"]
 memory = \"512M\"
@@ -131,20 +138,58 @@ body_bytes = \"128M\"
 ```
 ";
 
-fn option_row(row: &OptionRow) -> String {
-    let key = row.key.split_once('.').map_or(row.key, |(_, key)| key);
-    let flag = if row.flag.is_empty() { String::new() } else { format!("`{}`", row.flag) };
+/// The options, table by table; those at the top of the file first.
+pub fn rows_by_table() -> Vec<(&'static str, Vec<&'static OptionRow>)> {
+    let table = |row: &OptionRow| row.key.split_once('.').map_or("", |(table, _)| table);
+    let (top, tables): (Vec<&OptionRow>, Vec<&OptionRow>) =
+        OPTIONS.iter().partition(|row| table(row).is_empty());
+    let mut all: Vec<(&str, Vec<&OptionRow>)> = vec![("", top)];
+    for row in tables {
+        match all.last_mut().filter(|(name, _)| *name == table(row)) {
+            Some((_, rows)) => rows.push(row),
+            None => all.push((table(row), vec![row])),
+        }
+    }
+    all
+}
+
+/// Whether a key of a site is a table that replaces one at the top of the file.
+fn replaces_a_table(row: &OptionRow) -> bool {
+    row.key.starts_with("site.") && row.default.starts_with("the table")
+}
+
+/// The key without its table.
+fn key_of(row: &OptionRow) -> &'static str {
+    row.key.split_once('.').map_or(row.key, |(_, key)| key)
+}
+
+fn option_row(row: &OptionRow, has_flags: bool) -> String {
+    let (key, default, help) = (key_of(row), cell(row.default), cell(row.help));
     let mark = if may_change(row.key) { RELOAD } else { "" };
-    format!("| `{key}` | {flag} | {} | {}{mark} |\n", cell(row.default), cell(row.help))
+    let flag = match row.flag {
+        "" => String::new(),
+        flag => format!("`{flag}`"),
+    };
+    let flag = if has_flags { format!(" {flag} |") } else { String::new() };
+    format!("| `{key}` |{flag} {default} | {help}{mark} |\n")
 }
 
 /// The exit statuses of `pagewell`, each with its meaning in Markdown.
 pub const EXIT_STATUSES: [(u8, &str); 5] = [
-    (0, "The command succeeded."),
-    (1, "The command failed; a sentence on standard error gives the reason."),
+    (
+        0,
+        "The command succeeded. `serve`: a signal stopped it. `ready`: visitors can be served. `doctor`: no problem.",
+    ),
+    (
+        1,
+        "The command failed; a sentence on standard error gives the reason. `check`: the file has an error, or a database cannot be reached. `ready`: not ready. `purge`: another node of the cluster is late.",
+    ),
     (2, "The command line is wrong."),
-    (3, "`doctor`: it found something that fails or will fail."),
-    (70, "`serve`: the page store was damaged, and the process stopped."),
+    (3, "`doctor`: there is a problem."),
+    (
+        70,
+        "`serve`: a bug has damaged the page store, and the process has ended, so that its service manager restarts it.",
+    ),
 ];
 
 /// The text of `docs/operating/commands.md`.
@@ -158,22 +203,52 @@ pub fn commands() -> String {
         let _ = writeln!(page, "| {status} | {meaning} |");
     }
     page.push_str(
-        "\nCommands that call a running Pagewell read its address from `--admin` or `PAGEWELL_ADMIN`, and the \
-         token from `--token-file` or `PAGEWELL_TOKEN_FILE`. The PHP library reads the same variables.\n",
+        "\nCommands that call a running Pagewell (`reload`, `ready`, `purge`, `explain`, `misses`, `stats`, `top`) \
+         have two more options, which are left out below:\n\n| Option | Variable | Default |\n|---|---|---|\n\
+         | `--admin ADDRESS` | `PAGEWELL_ADMIN` | 127.0.0.1:8081 |\n\
+         | `--token-file FILE` | `PAGEWELL_TOKEN_FILE` | none |\n\n\
+         The PHP library reads the same variables.\n",
     );
-    let mut line = CommandLine::command().term_width(HELP_COLUMNS);
-    line.build();
-    page.push_str(&help_of(&mut line));
-    for command in line.get_subcommands_mut().filter(|command| command.get_name() != "help") {
+    let mut program = CommandLine::program().term_width(HELP_COLUMNS);
+    program.build();
+    page.push_str(&help_of(&program));
+    for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
         page.push_str(&help_of(command));
+        let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
+        page.extend(nested.map(help_of));
     }
     page
 }
 
-fn help_of(command: &mut Command) -> String {
+/// The section of a command, without the options that many commands have.
+fn help_of(command: &Command) -> String {
     let called = command.get_bin_name().unwrap_or("pagewell").to_owned();
-    let help = command.clone().term_width(HELP_COLUMNS).render_help().to_string();
-    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let mut shown = command.clone().term_width(HELP_COLUMNS).disable_help_flag(true);
+    let ids: Vec<String> = command.get_arguments().map(|arg| arg.get_id().to_string()).collect();
+    let hidden: &[&str] = match command.get_name() {
+        "config" => &[
+            "dir",
+            "listen",
+            "admin",
+            "admin_token_file",
+            "memory",
+            "config",
+            "php",
+            "php_env",
+            "origin",
+            "access_log",
+        ],
+        _ if ids.iter().any(|id| id == "token_file") => &["admin", "token_file"],
+        _ => &[],
+    };
+    for id in hidden.iter().chain(&["help"]).filter(|id| ids.iter().any(|known| known == *id)) {
+        shown = shown.mut_arg(*id, |arg| arg.hide(true));
+    }
+    let help = shown.render_help().to_string();
+    let mut lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    if command.get_name() == "config" {
+        lines.extend(["", "The other options are those of serve."]);
+    }
     format!("\n## {called}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
 }
 
@@ -234,12 +309,14 @@ mod tests {
     #[test]
     fn every_row_is_in_its_page() {
         let page = options();
-        for row in LIMITS {
-            assert!(page.contains(&format!("| `{}` | {} |", row.key, row.default)), "{}", row.key);
-        }
         for row in OPTIONS {
-            let key = row.key.split_once('.').map_or(row.key, |(_, key)| key);
-            assert!(page.contains(&format!("| `{key}` |")), "{}", row.key);
+            let key = key_of(row);
+            let is_there = page.contains(&format!("| `{key}` |"));
+            assert!(
+                is_there || replaces_a_table(row) && page.contains(&format!("`{key}`")),
+                "{}",
+                row.key
+            );
         }
         assert!(HIDDEN.iter().all(|pattern| page.contains(&format!("`{pattern}`"))));
         assert!(!page.contains("## Others"), "a table of the file without a heading");
@@ -255,7 +332,7 @@ mod tests {
     #[test]
     fn every_command_is_shown() {
         let page = commands();
-        for command in ["serve", "check", "invalidate", "stats"] {
+        for command in ["serve", "check", "purge", "changes suggest", "stats"] {
             assert!(page.contains(&format!("## pagewell {command}\n")), "{command}");
         }
     }

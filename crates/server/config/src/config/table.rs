@@ -70,7 +70,7 @@ const FIRST: &[OptionRow] = &[
         "tls.certificate",
         "",
         "none",
-        "A PEM file with the certificate chain, the site's own certificate first. Write one `[[tls]]` for each certificate. The certificate is chosen by the host name that the client sends (SNI). The first one is used for clients that send no name or an unknown one. The file is reloaded when it changes.",
+        "A PEM file with the certificate chain, the site's own certificate first. Write one `[[tls]]` for each certificate. The certificate is chosen by the client's host name (SNI); the first one is the default. The file is reloaded when it changes.",
     ),
     row("tls.key", "", "none", "A PEM file with the certificate's private key."),
     row(
@@ -95,7 +95,7 @@ const FIRST: &[OptionRow] = &[
         "user",
         "",
         "the user that starts Pagewell",
-        "For a start as root: the user that Pagewell becomes after it has bound its sockets and read its certificates. A name in `/etc/passwd`, or a number. The private php-fpm runs as this user too. Pagewell started as this user stays this user.",
+        "For a start as root: the user that Pagewell becomes after it has bound its sockets and read its certificates. A name in `/etc/passwd`, or a number. The private php-fpm runs as this user too.",
     ),
     row(
         "group",
@@ -113,13 +113,13 @@ const FIRST: &[OptionRow] = &[
         "uploads",
         "",
         "`TMPDIR`, or `/var/tmp`, or `/tmp`",
-        "The directory for temporary files without a name. Request content longer than `limits.body_ahead` waits there until it is complete; responses wait there for slow clients. The directory must exist, and Pagewell must be able to create files in it. `limits.body_disk` and `limits.client_backlog_disk` bound the space.",
+        "The directory for nameless temporary files: long request content until it is complete, and responses for slow clients. `limits.body_disk` and `limits.client_backlog_disk` bound the space.",
     ),
     row(
         "hits_in_front",
         "",
         "true",
-        "Whether plain cache hits are answered before the HTTP library, which uses less CPU. Nothing else differs; turn it off to compare.",
+        "Whether plain cache hits are answered before the HTTP library, which uses less CPU. Nothing else differs.",
     ),
     row(
         "trusted_proxies",
@@ -172,19 +172,19 @@ const REST: &[OptionRow] = &[
         "site.front_controller",
         "",
         "index.php",
-        "The script, below the root, that answers every path for which there is no file. It must exist. Its file name extension counts as one of `scripts`.",
+        "The script, below the root, that answers every path for which there is no file. Its extension counts as one of `scripts`.",
     ),
     row(
         "site.scripts",
         "",
         ".php",
-        "File name extensions of scripts, one or a list. Such files are run by PHP or another FastCGI program, and their text is never served. Upper and lower case differ: `old.PHP` is run only if `.PHP` is in the list, and is never served. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
+        "File name extensions of scripts, one or a list. Such files are run, and their text is never served. Upper and lower case differ. For other languages over FastCGI: `[\".pl\", \".cgi\"]`.",
     ),
     row(
         "site.hidden",
         "",
         "see the guide to files",
-        "File name patterns that are never served (`*` stands for anything). The list replaces the built-in one. PHP source and dotfiles are never served, whatever this list contains.",
+        "File name patterns that are never served (`*` stands for anything). The list replaces the built-in one. PHP source and dotfiles are never served.",
     ),
     row(
         "site.allow_symlinks",
@@ -315,7 +315,7 @@ const REST: &[OptionRow] = &[
         "cache.heuristic_percent",
         "",
         "0",
-        "Heuristic freshness, for a response with `Last-Modified` and without a declared TTL: the TTL is this percentage of the time since the last modification. 0 turns it off; RFC 9111 suggests 10. A response that the application has replaced can be served until this TTL is over.",
+        "Heuristic freshness, for a response with `Last-Modified` and without a TTL: the TTL is this percentage of the time since the last modification. 0 turns it off; RFC 9111 suggests 10. A replaced response can be served until then.",
     ),
     row("cache.heuristic_max", "", "10m", "The longest heuristic TTL."),
     row(

@@ -42,7 +42,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.untracked",
         "",
         "short",
-        "The treatment of a page that declares a lifetime, has no tags, and whose reads are not known, so that it would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
+        "The treatment of a page with a TTL, without tags, and with unknown reads, which would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
     ),
     row(
         "automatic.content_types",
@@ -60,7 +60,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.capture_directory",
         "",
         "none; required with `php.at`",
-        "A directory that PHP can enter. For `wordpress`, Pagewell writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`), and opens the socket on which it reports. For `library`, it opens that socket. For other applications, Pagewell opens the sockets there through which PHP reaches the database.",
+        "A directory that PHP can enter, for the sockets of reports or of the relay. For `wordpress`, Pagewell also writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`).",
     ),
     row(
         "automatic.ignore.table",
@@ -111,7 +111,7 @@ pub const CHANGES: &[OptionRow] = &[
         "database.keep_log",
         "",
         "256M",
-        "PostgreSQL, with snapshots: how much of its log (WAL) the server keeps for Pagewell, so that stored pages can be used even after Pagewell was killed. Beyond this size the slot releases the log, and a kill before the next snapshot means a cold start. At most half of the server's `max_slot_wal_keep_size` is used. `0`: no log is kept for this.",
+        "PostgreSQL, with snapshots: how much of its log (WAL) the server keeps for Pagewell, so that stored pages can be used after a kill. Beyond this size a kill before the next snapshot means a cold start. At most half of the server's `max_slot_wal_keep_size` is used.",
     ),
     row(
         "database.on_lag",
@@ -216,6 +216,6 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.unpublished",
         "",
         "accept",
-        "The behaviour of a node that gets writes while it cannot publish their invalidations to the other nodes. `accept`: they are answered, with `changes-late`, and the other nodes may show old pages until the stream is available again. `refuse`: they are answered with 503 and `Retry-After`, and a node that becomes silent makes the others purge their pages.",
+        "The treatment of writes while their invalidations cannot be published. `accept`: they are answered, with `changes-late`, and the other nodes may show old pages until the stream is available again. `refuse`: they get a 503, and a node that becomes silent makes the others purge their pages.",
     ),
 ];

@@ -12,7 +12,7 @@ use super::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use crate::explain::text;
 use crate::metrics_table;
 use bytes::Bytes;
-use config::options::{ControlArgs, ExplainArgs, InvalidateArgs, MissesArgs, StatsArgs};
+use config::options::{ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -26,11 +26,11 @@ use tokio::net::{TcpStream, UnixStream};
 /// The timeout for a call. A large invalidation may take a while.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Runs `pagewell invalidate`.
+/// Runs `pagewell purge`.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub async fn invalidate(args: &InvalidateArgs) -> Result<InvalidationResult, String> {
+pub async fn invalidate(args: &PurgeArgs) -> Result<InvalidationResult, String> {
     let call = Invalidate {
         tags: tags(&args.tags)?,
         urls: args.urls.clone(),

@@ -80,8 +80,8 @@ fn a_closed_output_pipe_is_no_failure() {
 #[test]
 fn help_names_every_command_and_flag() {
     let all = said(&["--help"]);
-    for command in ["serve", "check", "config", "reload", "invalidate", "stats"] {
-        assert!(all.contains(&format!("  {command}")), "{command} is not in\n{all}");
+    for command in ["serve", "check", "config", "reload", "purge", "stats"] {
+        assert!(all.contains(&format!("\n  {command} ")), "{command} is not in\n{all}");
     }
     for (command, flags) in [
         (
@@ -103,7 +103,7 @@ fn help_names_every_command_and_flag() {
         ),
         ("check", &["[DIR]", "--config", "--offline", "--running"]),
         (
-            "invalidate",
+            "purge",
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
         ),
         ("stats", &["--admin", "--token-file", "--json"]),

@@ -148,7 +148,7 @@ final class Changes
             try {
                 ControlClient::invalidate($all) === null || Journal::keep($all);
             } catch (\Throwable) {
-                error_log('pagewell: changes could be neither sent nor stored; run: pagewell invalidate --all');
+                error_log('pagewell: changes could be neither sent nor stored; run: pagewell purge --all');
             }
         }
     }

@@ -62,7 +62,7 @@ final class Journal
     {
         update_option(self::TRIED, time(), false);
         if ($tags !== [] && !self::insert($tags) && !self::insert(Tags::everything($tags))) {
-            error_log('pagewell: changes could be neither sent nor stored; run: pagewell invalidate --all');
+            error_log('pagewell: changes could be neither sent nor stored; run: pagewell purge --all');
         }
         $pending = self::pending();
         if (count($pending->rows) > self::ROWS_MAX && self::insert(Tags::everything($pending->tags))) {

@@ -4,11 +4,11 @@
 //! Such a call is valid, because a URL can contain `*`, a tag can contain a comma, and scripts purge
 //! pages that are not cached. So a hint changes neither the call nor the exit status.
 
-use config::options::InvalidateArgs;
+use config::options::PurgeArgs;
 
 /// Returns the hints for a call that purged or marked `matched` pages, each a sentence for the
 /// operator. A name that has matched a page gets none.
-pub fn invalidation_hints(args: &InvalidateArgs, matched: u64) -> Vec<String> {
+pub fn invalidation_hints(args: &PurgeArgs, matched: u64) -> Vec<String> {
     let names = args.tags.len() + args.urls.len() + args.prefixes.len();
     // The only name of a call that matched is right.
     if args.all || (matched > 0 && names == 1) {
@@ -37,7 +37,7 @@ pub fn invalidation_hints(args: &InvalidateArgs, matched: u64) -> Vec<String> {
 }
 
 /// The hint if no page matched: the command that shows which pages there are.
-fn nothing_matched(args: &InvalidateArgs) -> String {
+fn nothing_matched(args: &PurgeArgs) -> String {
     let mut look = Vec::new();
     if let Some(tag) = args.tags.iter().find(|tag| *tag != "-") {
         look.push(format!("`pagewell explain --tag {tag}` lists the pages with this tag"));
@@ -69,7 +69,7 @@ mod tests {
             let pairs = line.windows(2).filter(|two| two[0] == option);
             pairs.map(|two| two[1].to_owned()).collect()
         };
-        let args = InvalidateArgs {
+        let args = PurgeArgs {
             tags: values("--tag"),
             urls: values("--url"),
             prefixes: values("--prefix"),
