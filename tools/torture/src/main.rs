@@ -10,6 +10,7 @@
 
 mod beside;
 mod change;
+mod hit_times;
 mod judge;
 mod machines;
 mod manner;

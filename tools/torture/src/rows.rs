@@ -9,6 +9,7 @@
 //! repeatedly, and Pagewell is killed and restarted with its last snapshot, while the writers
 //! continue.
 
+use super::hit_times::HitTimes;
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
 use followed_database::{DependencySource, Kind, Rows, RowsSetup, items_of};
@@ -51,8 +52,9 @@ struct Run<'a> {
     own: AtomicU64,
     /// The notes of the visitor who attacks.
     notes: AtomicU64,
-    /// The time of the slowest hit, in microseconds.
-    slowest_hit: AtomicU64,
+    hit_times: HitTimes,
+    /// The time at which the attack ends: half of the run is without.
+    attacked_until: Deadline,
     commits: AtomicU64,
     synced: AtomicU64,
     late: AtomicU64,
@@ -104,7 +106,8 @@ pub fn torture(
         own_outdated: zero(),
         own: zero(),
         notes: zero(),
-        slowest_hit: zero(),
+        hit_times: HitTimes::default(),
+        attacked_until: Deadline::after(Duration::from_secs(amount.seconds) / 2),
         commits: zero(),
         synced: zero(),
         late: zero(),
@@ -207,7 +210,7 @@ impl Run<'_> {
         let target = format!("/p/{page}");
         let asked = Stopwatch::start();
         let Some(response) = self.ask(visitor, &Request::get(&target))? else { return Ok(false) };
-        let took = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let took = asked.elapsed();
         let text = response.text();
         if response.status != 200 {
             return Err(format!("torture: {target}: {} {text}", response.status));
@@ -215,7 +218,7 @@ impl Run<'_> {
         self.answers.fetch_add(1, SeqCst);
         if response.header("cache-status").is_some_and(|status| status.contains("; hit")) {
             self.hits.fetch_add(1, SeqCst);
-            self.slowest_hit.fetch_max(took, SeqCst);
+            self.hit_times.note(took);
         }
         let shown = |item: usize| {
             let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
@@ -272,10 +275,17 @@ impl Run<'_> {
 
     /// Sends searches and notes that are slow to compare. After each note, the search that finds it must.
     fn attack(&self) -> Result<(), String> {
+        self.hit_times.attack(true);
+        let outcome = self.send_notes();
+        self.hit_times.attack(false);
+        outcome
+    }
+
+    fn send_notes(&self) -> Result<(), String> {
         let mut visitor = self.visitor();
         for note in 0..NOTES {
             for search in 1..=SEARCHES {
-                if self.is_over() {
+                if self.is_over() || self.attacked_until.passed() {
                     return Ok(());
                 }
                 self.ask(&mut visitor, &Request::get(&format!("/s/{search}")))?;
@@ -367,7 +377,7 @@ impl Run<'_> {
         let line = format!(
             "torture by the database {:>7} answers, {} from memory; {} transactions, {} times known \
              to be applied, {} writes through Pagewell; {} renders, {} not stored; {} cuts, {} late; \
-             {} times killed, {} pages taken up; {} slow notes, the slowest hit {} ms; {} outdated, {} outdated \
+             {} times killed, {} pages taken up; {} slow notes, {}; {} outdated, {} outdated \
              for their writer; leases {}",
             get(&self.answers),
             get(&self.hits),
@@ -381,7 +391,7 @@ impl Run<'_> {
             get(&self.deaths),
             get(&self.restored),
             get(&self.notes),
-            get(&self.slowest_hit) / 1_000,
+            self.hit_times,
             get(&self.outdated),
             get(&self.own_outdated),
             lease_check.as_str(),
