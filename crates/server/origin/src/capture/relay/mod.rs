@@ -20,6 +20,7 @@ use self::ledger::{Ledger, LedgerId};
 use super::socket::{ACCEPT_AGAIN, bind};
 use super::{CaptureAccess, CaptureReport, NotCaptured, check_directory, server_of, write_file};
 use config::{Automatic, Config, Place};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::UnixListener;
@@ -31,8 +32,9 @@ const FILE: (&str, &str) =
     ("hidden-reads.php", include_str!("../../../../../../php/capture/hidden-reads.php"));
 /// Maximum number of slots.
 const SLOTS_MAX: usize = 256;
-/// Maximum number of relayed connections.
+/// Maximum number of relayed connections, and of those of one user: no account takes them all.
 const CONNECTIONS_MAX: usize = 1024;
+const USER_CONNECTIONS_MAX: usize = 512;
 
 /// The users whose processes may connect to the sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +89,7 @@ pub struct SqlRelay {
     target: Arc<RelayTarget>,
     books: SharedLedger,
     /// The relayed connections. Held only to add one.
-    connections: Arc<Mutex<JoinSet<()>>>,
+    connections: Arc<Mutex<RelayConnections>>,
     /// The tasks that accept connections. Held only to replace them.
     accepting: Mutex<Vec<AbortHandle>>,
 }
@@ -184,22 +186,46 @@ impl Drop for SqlRelay {
     }
 }
 
+/// The relayed connections of all slots.
+#[derive(Default)]
+struct RelayConnections {
+    tasks: JoinSet<()>,
+    /// For each user with open connections, a mark that each of these has.
+    users: HashMap<u32, Arc<()>>,
+}
+
+impl RelayConnections {
+    /// Counts a connection of this user until the mark is dropped. `None` if there is no room.
+    fn enter(&mut self, user: u32) -> Option<Arc<()>> {
+        while self.tasks.try_join_next().is_some() {}
+        self.users.retain(|_, mark| Arc::strong_count(mark) > 1);
+        let open = self.users.values().map(|mark| Arc::strong_count(mark) - 1).sum::<usize>();
+        let mark = self.users.entry(user).or_default();
+        let has_room = open < CONNECTIONS_MAX && Arc::strong_count(mark) <= USER_CONNECTIONS_MAX;
+        has_room.then(|| mark.clone())
+    }
+}
+
 /// Accepts connections on the socket of a slot, until the task is aborted.
 async fn accept(
     listener: UnixListener,
     slot: usize,
     target: Arc<RelayTarget>,
     books: SharedLedger,
-    connections: Arc<Mutex<JoinSet<()>>>,
+    connections: Arc<Mutex<RelayConnections>>,
 ) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
+                let user = stream.peer_cred().map_or(u32::MAX, |peer| peer.uid());
                 let mut all = connections.lock().unwrap_or_else(PoisonError::into_inner);
-                while all.try_join_next().is_some() {}
-                // One beyond the limit is closed at once.
-                if all.len() < CONNECTIONS_MAX {
-                    all.spawn(serve(stream, slot, target.clone(), books.clone()));
+                // One beyond the limits is closed at once.
+                if let Some(counted) = all.enter(user) {
+                    let (target, books) = (target.clone(), books.clone());
+                    all.tasks.spawn(async move {
+                        serve(stream, slot, target, books).await;
+                        drop(counted);
+                    });
                 }
             }
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
@@ -262,5 +288,27 @@ impl RelayCapture {
 impl Drop for RelayCapture {
     fn drop(&mut self) {
         let _ = self.relay.books().end(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_user_takes_all_connections() {
+        let mut all = RelayConnections::default();
+        let mut take =
+            |user, count| -> Vec<Arc<()>> { (0..count).filter_map(|_| all.enter(user)).collect() };
+        let mut first = take(7, 1_000);
+        assert_eq!(first.len(), USER_CONNECTIONS_MAX);
+        let second = take(33, 500);
+        assert_eq!(second.len(), 500);
+        assert_eq!(take(8, 100).len(), CONNECTIONS_MAX - USER_CONNECTIONS_MAX - 500);
+        first.truncate(500);
+        assert_eq!(take(7, 100).len(), 12);
+        drop(second);
+        drop(first);
+        assert_eq!(take(33, 1_000).len(), USER_CONNECTIONS_MAX);
     }
 }
