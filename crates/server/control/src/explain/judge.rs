@@ -87,6 +87,8 @@ pub(super) struct Judgement {
     pub(super) remembered: Option<Entry>,
     /// The names of the request's fields that are not sent to the origin.
     pub(super) removed: Vec<String>,
+    /// The names of the request's custom fields: a render with them is for this client only, unless `Vary` names them.
+    pub(super) custom: Vec<String>,
 }
 
 /// Whether a request that bypasses the cache may be answered by a private copy.
@@ -149,7 +151,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let rule = site.config.rules.ruling_of(&plan);
     let rule =
         rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
-    let removed = removed(site, &plan, headers);
+    let (removed, custom) = (removed(site, &plan, headers), custom(site, &plan, headers));
     let (private_copy, reason) = match PrivateCopy::of(site, &plan, headers) {
         Ok(private_copy) => (private_copy, reason),
         // The reason why no owner is certain.
@@ -178,6 +180,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         page,
         remembered,
         removed,
+        custom,
     }
 }
 
@@ -198,7 +201,20 @@ fn removed(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-/// The most removed fields that are listed.
+/// Returns the custom fields of a request for a page that may be shared.
+fn custom(site: &Site, plan: &Plan, headers: &HeaderMap) -> Vec<String> {
+    let rules = &site.config.rules;
+    let is_custom = |name: &str| {
+        plan.handling == Handling::Store
+            && is_from_clients(name)
+            && rules.is_custom_field(name)
+            && rules.may_send_field(plan, name)
+    };
+    let names = headers.keys().map(HeaderName::as_str).filter(|name| is_custom(name));
+    names.take(REMOVED_MAX).map(|name| shown::cut(name).into()).collect()
+}
+
+/// The most removed or custom fields that are listed.
 const REMOVED_MAX: usize = 32;
 
 /// Returns the request fields in the `Vary` of the stored variants.

@@ -166,6 +166,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
             + &page::under_other_slash(site, &judged),
         "remedy": sentence::remedy(&judged),
         "removed_fields": judged.removed,
+        "custom_fields": judged.custom,
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
         "memcached": page::stored_by_memcached(site, &judged.target, now),
         "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),

@@ -22,6 +22,7 @@ pub fn url(told: &Value) -> String {
     out.row("what to do", &text(&told["remedy"]));
     out.row("key", &list(&told["key"], "\n"));
     out.row("not sent", &list(&told["removed_fields"], ", "));
+    out.row("custom fields", &list(&told["custom_fields"], ", "));
     if told["rule"].is_object() {
         let rule = &told["rule"];
         let name = [text(&rule["number"]), text(&rule["name"]), text(&rule["path"])];
