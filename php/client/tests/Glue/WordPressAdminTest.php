@@ -195,7 +195,7 @@ final class WordPressAdminTest extends TestCase
     public function testSiteHealth(): void
     {
         $ask = self::ADMIN . "\$found = apply_filters('site_status_tests', ['direct' => []])['direct']; foreach (\$found as \$name => \$test) { \$result = (\$test['test'])(); echo \$name === \$result['test'] ? '' : 'another ', \$result['test'], ' ', \$result['status'], \"\\n\"; }";
-        self::assertSame("pagewell_front recommended\npagewell_control good\npagewell_pending good\npagewell_other good\n", self::$blog->command($ask));
+        self::assertSame("pagewell_front recommended\npagewell_control good\npagewell_pending good\npagewell_arrangement good\npagewell_other good\n", self::$blog->command($ask));
         self::assertStringContainsString('pagewell_front good', self::$blog->command("\$_SERVER['HTTP_VIA'] = '1.1 pagewell'; $ask"));
         self::$blog->control(RealWordPress::AWAY);
         self::$blog->command('do_action("pagewell_changed", "tides");');

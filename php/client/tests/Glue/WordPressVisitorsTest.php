@@ -125,6 +125,16 @@ final class WordPressVisitorsTest extends TestCase
         self::assertStringContainsString('In no land', self::$pages->ask('/price/', 'GET', 'CF-IPCountry: FR')[0]);
     }
 
+    public function testTheSettingsPageNamesCookiesThatPreventCaching(): void
+    {
+        self::$pages->ask('/own/');
+        self::$pages->ask('/tug/', 'GET', 'Cookie: wordpress_logged_in_7=eve');
+        $shown = html_entity_decode(self::$blog->command('wp_set_current_user(1); require_once ABSPATH . "wp-admin/includes/admin.php"; (new ReflectionMethod("Pagewell\WordPress\Admin\Screen", "show"))->invoke(null);'), ENT_QUOTES);
+        self::assertStringContainsString("[...\$names, 'guest']);", $shown);
+        self::assertStringContainsString('/own/', $shown);
+        self::assertStringNotContainsString('wordpress_logged_in', $shown);
+    }
+
     public function testAMemberWritesByALink(): void
     {
         self::$pages->ask('/members/');

@@ -50,6 +50,8 @@ final class PageComparison
     /** Compares all pages after a change. */
     public function after(string $happens): void
     {
+        // A write that is answered after the changes so far are applied.
+        RealWordPress::isFollowed() && $this->pages->ask('/?s=nothing', 'POST');
         foreach ($this->before as $path => $before) {
             [$anew, $made] = [$shown, $how] = $this->pages->ask($path);
             // A page rendered now is up to date.

@@ -24,8 +24,11 @@ final class RealMariaDb
     /** @var resource */
     private $process;
 
-    /** @param string $sql that is run first */
-    public function __construct(string $sql)
+    /**
+     * @param string $sql        that is run first
+     * @param bool   $isFollowed whether it has a change stream
+     */
+    public function __construct(string $sql, bool $isFollowed = false)
     {
         $this->directory = sys_get_temp_dir() . '/pagewell-db-' . bin2hex(random_bytes(6));
         // The user that runs PHP may access the socket in it; only the server accesses the data.
@@ -39,7 +42,7 @@ final class RealMariaDb
             ? ['mariadb-install-db', ...$common, '--skip-test-db', '--auth-root-authentication-method=socket', "--auth-root-socket-user={$this->user}"]
             : [self::MYSQL, ...$common, '--initialize-insecure']);
         $log = ['file', "{$this->directory}/db.log", 'a'];
-        $command = [self::isMariaDb() ? self::MARIADB : self::MYSQL, ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=32M', ...(self::isMariaDb() ? [] : ['--mysqlx=OFF', '--secure-file-priv=NULL'])];
+        $command = [self::isMariaDb() ? self::MARIADB : self::MYSQL, ...$common, "--socket={$this->directory}/db.sock", '--skip-networking', '--innodb-buffer-pool-size=32M', ...($isFollowed ? ['--log-bin=bin', '--binlog-format=ROW', '--server-id=1'] : []), ...(self::isMariaDb() ? [] : ['--mysqlx=OFF', '--secure-file-priv=NULL'])];
         $process = proc_open($command, [1 => $log, 2 => $log], $pipes);
         if (!is_resource($process)) {
             throw new \RuntimeException("$command[0] cannot be started");

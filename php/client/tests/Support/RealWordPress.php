@@ -36,19 +36,26 @@ final class RealWordPress
      * One whose first requests are over: what WordPress itself writes with them has changed the site. The test
      * is skipped where there is none.
      *
-     * @param list<string> $hosts of further blogs of a network; none: it is a blog alone
+     * @param list<string> $hosts      of further blogs of a network; none: it is a blog alone
+     * @param bool         $isFollowed whether Pagewell reads the changes of its database, and its statements
      */
-    public static function settled(array $hosts = []): self
+    public static function settled(array $hosts = [], bool $isFollowed = false): self
     {
         $missing = self::missing();
         if ($missing !== null) {
             Assert::markTestSkipped($missing);
         }
-        $blog = self::start(self::AWAY);
+        $blog = self::start(self::AWAY, $isFollowed || self::isFollowed());
         $hosts === [] || $blog->becomeNetwork($hosts);
         $blog->command('');
         $blog->post('');
         return $blog;
+    }
+
+    /** Whether PAGEWELL_ARRANGEMENT is `both` or `automatic`, for figures by hand; by default the plugin is alone. */
+    public static function isFollowed(): bool
+    {
+        return in_array(getenv('PAGEWELL_ARRANGEMENT'), ['both', 'automatic'], true);
     }
 
     /** The programs of WordPress: Debian's, or those in the directory PAGEWELL_WORDPRESS. */
@@ -67,15 +74,18 @@ final class RealWordPress
     }
 
     /** @param string $control where the plugin looks for the control interface */
-    private static function start(string $control): self
+    private static function start(string $control, bool $isFollowed): self
     {
         $directory = sys_get_temp_dir() . '/pagewell-wp-' . bin2hex(random_bytes(6));
         mkdir($directory, 0700);
         $password = bin2hex(random_bytes(16));
-        $database = new RealMariaDb("CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;");
+        $database = new RealMariaDb("CREATE DATABASE wordpress; CREATE USER wordpress@localhost IDENTIFIED BY '$password'; GRANT ALL ON wordpress.* TO wordpress@localhost;"
+            . ($isFollowed ? "CREATE USER pagewell@localhost IDENTIFIED BY '$password'; GRANT REPLICATION SLAVE ON *.* TO pagewell@localhost; GRANT SELECT ON wordpress.* TO pagewell@localhost;" : ''), $isFollowed);
         $self = new self($directory, $database, [
             'WP_DB_SOCKET' => $database->socket(), 'WP_DB_PASSWORD' => $password, 'PAGEWELL_ADMIN' => $control,
         ]);
+        $isFollowed && file_put_contents("$directory/pagewell.toml", "[[database]]\nurl = \"mysql://pagewell:$password@localhost/wordpress?socket={$database->socket()}\"\n[automatic]\nenabled = true\napplication = \"wordpress\"\n");
+        $isFollowed && chmod("$directory/pagewell.toml", 0600);
         $self->layOut(__DIR__ . '/../../../wordpress');
         $self->run([...$self->php(), __DIR__ . '/../../../wordpress/tests/site/install.php']);
         return $self;
@@ -167,6 +177,7 @@ final class RealWordPress
         foreach (array_diff_key($this->environment, ['PAGEWELL_ADMIN' => true]) as $name => $value) {
             array_push($environment, '--php-env', "$name=$value");
         }
+        is_file("{$this->directory}/pagewell.toml") && array_push($environment, '--config', "{$this->directory}/pagewell.toml");
         $pagewell = RealPagewell::start("{$this->directory}/site", ...$environment);
         $this->control($pagewell->admin());
         return $pagewell;
@@ -214,7 +225,7 @@ final class RealWordPress
         self::execute(['cp', '-r', self::installed() . '/wp-admin', "$site/wp-admin"]);
         symlink(self::installed() . '/wp-includes', "$site/wp-includes");
         symlink(self::installed() . '/wp-content/themes', "$site/wp-content/themes");
-        symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
+        getenv('PAGEWELL_ARRANGEMENT') === 'automatic' || symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
         copy("$plugin/tests/site/wp-config.php", "$site/wp-config.php");
         copy("$plugin/tests/site/quiet.php", "$site/wp-content/mu-plugins/quiet.php");
     }

@@ -9,7 +9,8 @@
  *     PAGEWELL_PLUGINS=/path/to/plugins PAGEWELL_WORDPRESS=/path/to/wordpress SHOW=1 \
  *         phpunit --configuration php/wordpress --filter 'PluginsTest.*bbpress'
  *
- * Without it, the tests are skipped, and say so. php/client/tests/Glue/WordPressVisitorsTest.php has the mechanisms.
+ * PAGEWELL_ARRANGEMENT=automatic compares the same without the plugin, and `both` with it and automatic dependencies.
+ * Without PAGEWELL_PLUGINS, the tests are skipped, and say so. php/client/tests/Glue/WordPressVisitorsTest.php has the mechanisms.
  */
 
 declare(strict_types=1);

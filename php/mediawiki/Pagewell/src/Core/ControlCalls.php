@@ -7,6 +7,7 @@
  *     purge     in batches of at most Invalidation::TAGS_MAX tags; an older Pagewell rejects soft
  *               invalidations: then the pages are purged
  *     explain   one call
+ *     cookies   one call
  *     response  200 with the expected fields, or an error with its reason; anything else is not Pagewell
  */
 
@@ -71,6 +72,21 @@ final class ControlCalls
     public function health(): void
     {
         $this->call('/v1/health', '');
+    }
+
+    /**
+     * Returns the cookies that most often prevented that a page was stored or used, the most frequent first.
+     *
+     * @return list<array{name: string, effect: string, url: string}> `set`: pages set it; `bypass`: requests have it
+     *
+     * @throws PagewellException see InvalidationClient::invalidate()
+     */
+    public function cookies(): array
+    {
+        $cookies = $this->call('/v1/misses', '')['cookies'] ?? null;
+        $isCookie = static fn (mixed $one): bool => is_array($one) && is_string($one['name'] ?? null) && is_string($one['effect'] ?? null) && is_string($one['url'] ?? null);
+        $known = is_array($cookies) ? array_values(array_filter($cookies, $isCookie)) : throw new UnreadableResponse(self::OTHER_PROGRAM);
+        return array_map(static fn (array $one): array => ['name' => $one['name'], 'effect' => $one['effect'], 'url' => $one['url']], $known);
     }
 
     /**

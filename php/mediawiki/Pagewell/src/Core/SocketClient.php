@@ -79,6 +79,18 @@ final class SocketClient implements SiteClient, ExplanationClient
         (new ControlCalls(fn (string $path, string $body): array => $this->call($path, $body, 'GET'), $this->site))->health();
     }
 
+    /**
+     * Returns the cookies that most often prevented that a page was stored or used.
+     *
+     * @return list<array{name: string, effect: string, url: string}> see ControlCalls::cookies()
+     *
+     * @throws PagewellException see InvalidationClient::invalidate()
+     */
+    public function cookies(): array
+    {
+        return (new ControlCalls(fn (string $path, string $body): array => $this->call($path, $body, 'GET'), $this->site))->cookies();
+    }
+
     /** @return array{int, string} status and content */
     private function call(string $path, string $body, string $method = 'POST'): array
     {

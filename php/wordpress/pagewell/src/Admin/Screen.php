@@ -1,8 +1,9 @@
 <?php
 
 /**
- * The page Settings → Pagewell: whether Pagewell is reachable, the changes recently sent, and a
- * button that purges everything. There are no settings. The result of the button is shown once.
+ * The page Settings → Pagewell: whether Pagewell is reachable, the changes recently sent, cookies that prevent
+ * caching with the line that helps, and a button that purges everything. There are no settings: which cookies count
+ * is decided where Pagewell is configured, or in code. The result of the button is shown once.
  *
  * Requires the capability manage_options; the button also requires its nonce.
  */
@@ -12,6 +13,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Front;
+use Pagewell\WordPress\Read\PageCookies;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
 use Pagewell\WordPress\Tell\ControlClient;
@@ -27,6 +29,7 @@ final class Screen
 {
     private const CAPABILITY = 'manage_options';
     private const DROP = 'pagewell_drop';
+    private const COOKIES_MAX = 10;
 
     /** Adds the page to the menu, and registers the action of the button. */
     public static function register(): void
@@ -97,6 +100,7 @@ final class Screen
         self::row(__('Changes not sent yet', 'pagewell'), $pending === 0 ? __('None.', 'pagewell') : $waiting);
         echo '</tbody></table>';
         self::showLately();
+        self::showCookies();
         echo '<h2>' . esc_html__('Purge', 'pagewell') . '</h2><form method="post" action="' . esc_url(admin_url('admin-post.php')) . '">';
         wp_nonce_field(self::DROP);
         echo '<input type="hidden" name="action" value="' . esc_attr(self::DROP) . '">';
@@ -114,6 +118,26 @@ final class Screen
             /* translators: %s: a number of tags */
             $rest = $more > 0 ? ' ' . sprintf(__('and %s more', 'pagewell'), (string) $more) : '';
             self::row(wp_date('Y-m-d H:i:s', $entry['at']) . " $way", implode(', ', $entry['tags']) . $rest);
+        }
+        echo '</tbody></table>';
+    }
+
+    /** Those of logins are none of them: their visitors get pages of their own. */
+    private static function showCookies(): void
+    {
+        $cookies = ControlClient::cookies();
+        $shown = array_filter(is_array($cookies) ? $cookies : [], static fn (array $cookie): bool => in_array($cookie['effect'], ['set', 'bypass'], true) && !PageCookies::mayBeLogin([$cookie['name']]));
+        if ($shown === []) {
+            return;
+        }
+        echo '<h2>' . esc_html__('Cookies that prevent caching', 'pagewell') . '</h2><p><strong>' . esc_html__('Never name the cookie of a login, a session or a cart: the page of one visitor would be shown to others.', 'pagewell') . '</strong></p><table class="widefat striped" style="max-width:60em"><tbody>';
+        foreach (array_slice($shown, 0, self::COOKIES_MAX) as ['name' => $name, 'effect' => $effect, 'url' => $url]) {
+            /* translators: 1: a URL, 2: a line of code */
+            $set = __('Pages set it, such as %1$s. If its value is the same for every visitor, or if only scripts in the browser read it, this helps in a plugin: %2$s', 'pagewell');
+            /* translators: 1: a URL, 2: a line of configuration */
+            $bypass = __('Visitors who have it get pages from PHP, such as %1$s. If only scripts in the browser read it, this line helps in pagewell.toml, in [cookies]: %2$s', 'pagewell');
+            $line = $effect === 'set' ? "add_filter('pagewell_shared_cookies', fn (\$names) => [...\$names, " . var_export($name, true) . ']);' : 'ignore = [' . wp_json_encode($name, JSON_UNESCAPED_SLASHES) . ']';
+            self::row($name, sprintf($effect === 'set' ? $set : $bypass, $url, $line));
         }
         echo '</tbody></table>';
     }

@@ -6,6 +6,7 @@
  *     pagewell_front      did this request come through Pagewell?
  *     pagewell_control    does the control interface answer?
  *     pagewell_pending    do changes wait that could not be sent?
+ *     pagewell_arrangement  do pages depend on tags alone, or on the rows of SQL statements as well?
  *     pagewell_other      is another page cache active, whose copies Pagewell cannot purge?
  *
  * The tab Info has the addresses and versions.
@@ -16,6 +17,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Exception\InvalidConfiguration;
+use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Tell\ControlClient;
 use Pagewell\WordPress\Tell\Journal;
@@ -40,7 +42,7 @@ final class SiteHealth
     private static function tests(mixed $tests): mixed
     {
         if (is_array($tests)) {
-            foreach (['front' => self::front(...), 'control' => self::control(...), 'pending' => self::pending(...), 'other' => self::other(...)] as $name => $test) {
+            foreach (['front' => self::front(...), 'control' => self::control(...), 'pending' => self::pending(...), 'arrangement' => self::arrangement(...), 'other' => self::other(...)] as $name => $test) {
                 $tests['direct']["pagewell_$name"] = ['label' => "Pagewell: $name", 'test' => static fn (): array => ['test' => "pagewell_$name"] + $test()];
             }
         }
@@ -79,6 +81,17 @@ final class SiteHealth
         }
         /* translators: %s: a number of tags */
         return self::result('critical', __('Changes have not reached Pagewell', 'pagewell'), sprintf(__('Tags that wait: %s. Pages that depend on them may be old until Pagewell answers. They are sent with the next change, or within a minute of WP-Cron.', 'pagewell'), number_format_i18n($count)));
+    }
+
+    /** @return array<string, mixed> of the front page, because the administration itself is not cached */
+    private static function arrangement(): array
+    {
+        $page = ControlClient::explain(home_url('/'));
+        return match (true) {
+            !$page instanceof Explanation || !$page->isHit() => self::result('good', __('The front page is not cached at the moment', 'pagewell'), __('So it is not known whether automatic dependencies are on. Request the front page as a visitor, and look again.', 'pagewell')),
+            $page->hasReads => self::result('good', __('Pages depend on this plugin and automatic dependencies', 'pagewell'), __('Changes past WordPress (imports, SQL) purge pages, too. A change that either of the two finds purges a page, so more pages are purged than with one of them.', 'pagewell')),
+            default => self::result('good', __('Pages depend on this plugin', 'pagewell'), __('Pagewell purges pages by the tags of this plugin. Changes past WordPress (imports, SQL) are not seen.', 'pagewell')),
+        };
     }
 
     /** @return array<string, mixed> */

@@ -22,6 +22,7 @@ final class Explanation
      * @param string|null  $remedy     what to do about it
      * @param list<string> $tags       on which the cached page depends; empty if it is not cached
      * @param int|null     $ttlSeconds for how long it is fresh; null if it is not cached
+     * @param bool         $hasReads   whether it depends on the rows of its SQL statements as well
      * @param string|null  $notStored  why the last render was not stored; null if it was, or if there was none
      */
     private function __construct(
@@ -32,6 +33,7 @@ final class Explanation
         public readonly ?string $remedy,
         public readonly array $tags,
         public readonly ?int $ttlSeconds,
+        public readonly bool $hasReads,
         public readonly ?string $notStored,
     ) {
     }
@@ -59,6 +61,7 @@ final class Explanation
             $text($said['remedy'] ?? null),
             array_values(array_filter(is_array($page['tags'] ?? null) ? $page['tags'] : [], is_string(...))),
             is_int($page['ttl_seconds'] ?? null) ? $page['ttl_seconds'] : null,
+            is_array($page['reads'] ?? null),
             ($last['stored'] ?? true) === false ? $text($last['reason'] ?? null) ?? 'unknown' : null,
         );
     }

@@ -69,6 +69,12 @@ final class ControlClient
         return self::call($seconds, static fn (SocketClient $client): Explanation => $client->explain($url));
     }
 
+    /** @return list<array{name: string, effect: string, url: string}>|string cookies that prevent caching, see ControlCalls; or why they are unknown */
+    public static function cookies(): array|string
+    {
+        return self::call(self::CALL_SECONDS, static fn (SocketClient $client): array => $client->cookies());
+    }
+
     /** @return string|null the reason why it does not answer; null if it does */
     public static function health(): ?string
     {
