@@ -47,11 +47,12 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 21] = [
+const SERVER: [(&str, &[&str]); 22] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
     ("config", &["doctor", "trusted-files", "reasons"]),
+    ("init", &["config"]),
     ("telemetry", &["trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
@@ -227,6 +228,7 @@ const SERVER: [(&str, &[&str]); 21] = [
             "exchange",
             "front",
             "control",
+            "init",
         ],
     ),
 ];

@@ -29,7 +29,11 @@ pub fn of(user: &str, group: Option<&str>) -> Result<Account, String> {
     find(user, group, &text("/etc/passwd")?, &text("/etc/group")?)
 }
 
-fn find(user: &str, group: Option<&str>, users: &str, groups: &str) -> Result<Account, String> {
+/// The account of a user in the texts of `/etc/passwd` and `/etc/group`.
+///
+/// # Errors
+/// As for [`of`].
+pub fn find(user: &str, group: Option<&str>, users: &str, groups: &str) -> Result<Account, String> {
     let number: Option<u32> = user.parse().ok();
     let fields = |line: &str| -> Option<(String, u32, u32)> {
         let mut fields = line.split(':');

@@ -2,6 +2,10 @@
 //! descriptions for `--help` are here, those for the manual in `config::table`. Only the syntax is
 //! checked here.
 
+mod init;
+
+pub use init::{InitArgs, SiteKind};
+
 use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
 use crate::config::written::with_place;
@@ -16,7 +20,7 @@ use std::path::PathBuf;
 /// The commands in groups, as `--help` lists them. A command without a group is listed last.
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Serve", &["serve", "reload", "ready"]),
-    ("Configure and check", &["check", "config", "doctor", "changes", "nginx-config"]),
+    ("Configure and check", &["init", "check", "config", "doctor", "changes", "nginx-config"]),
     ("Purge and find problems", &["purge", "explain", "misses", "stats", "top"]),
 ];
 
@@ -37,6 +41,11 @@ Examples:
   pagewell serve /var/www/site
   pagewell serve --listen :80 --php unix:/run/php/php-fpm.sock /var/www/site
   pagewell serve --config /etc/pagewell/pagewell.toml";
+const INIT_EXAMPLES: &str = "\
+Examples:
+  sudo pagewell init /var/www/blog
+  pagewell init /var/www/blog --dry-run
+  pagewell init --verify";
 const PURGE_EXAMPLES: &str = "\
 Examples:
   pagewell purge --url /news/4
@@ -106,6 +115,9 @@ pub enum Command {
     /// Serve a site
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Box<ServeArgs>),
+    /// Write a configuration for a site from its machine; verify the running site
+    #[command(after_help = INIT_EXAMPLES)]
+    Init(InitArgs),
     /// Check a configuration file, and whether this machine meets its requirements
     #[command(after_help = CHECK_CONNECTS)]
     Check(CheckArgs),

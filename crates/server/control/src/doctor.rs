@@ -10,6 +10,8 @@ mod ask;
 mod processes;
 mod running;
 
+pub use ask::secure;
+
 use crate::kernel_counts::kernel_counts;
 use config::options::{DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, OriginConfig, OwnPhp};

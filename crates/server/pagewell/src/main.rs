@@ -8,8 +8,8 @@ use clap::FromArgMatches;
 use config::Config;
 use config::nginx_config;
 use config::options::{
-    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, PurgeArgs,
-    ServeArgs,
+    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InitArgs,
+    PurgeArgs, ServeArgs,
 };
 use control::api::client;
 use control::reload::Reload;
@@ -19,7 +19,7 @@ use pagewell::server::{OpenedResources, Server};
 use pagewell::service::{Supervisor, Tell, passed, successor, watchdog};
 use pagewell::take_over::Predecessor;
 use sockets::accept::{NotOpened, PassedSockets};
-use std::io::{ErrorKind, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use telemetry::clock::Clock;
@@ -47,6 +47,8 @@ const EVENTS_AT_ONCE: usize = 128;
 /// tasks of the previous poll to run.
 const TURNS: u32 = 8 * EVENTS_AT_ONCE as u32;
 
+/// Maximum length of an answer at the terminal.
+const ANSWER_BYTES: u64 = 1_024;
 /// Maximum time for another Pagewell to answer the health request.
 const ANOTHER: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     privileges::protect_memory();
     let outcome = match command() {
         Command::Serve(args) => serve(&args),
+        Command::Init(args) => initialise(&args),
         Command::Check(args) => check::check(&args),
         Command::Config(args) => check::config(&args),
         Command::Changes(ChangesArgs { command: ChangesCommand::Suggest(args) }) => {
@@ -111,6 +114,30 @@ fn doctor(args: &DoctorArgs) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if control::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+/// Writes a configuration for a site. Questions are asked only at a terminal.
+fn initialise(args: &InitArgs) -> Result<(), String> {
+    if args.verify {
+        let tls = |host: &str, stream| {
+            let stream = control::doctor::secure(host, stream)?;
+            Ok(Box::new(stream) as Box<dyn init::http::Duplex>)
+        };
+        let (text, failed) = init::verify::verify(args, &tls)?;
+        say(text.trim_end())?;
+        return if failed == 0 { Ok(()) } else { Err(format!("checks that failed: {failed}")) };
+    }
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let mut ask = |question: &str, default: &str| {
+        let _ = write!(std::io::stdout(), "{question} [{default}]: ");
+        let _ = std::io::stdout().flush();
+        let mut line = String::new();
+        let _ = std::io::stdin().lock().take(ANSWER_BYTES).read_line(&mut line);
+        line.trim().to_owned()
+    };
+    let asks = is_terminal && !args.yes;
+    let text = init::run(args, if asks { Some(&mut ask) } else { None })?;
+    say(text.trim_end())
 }
 
 /// Writes a line to standard output. A reader that closes the pipe early is not an error.

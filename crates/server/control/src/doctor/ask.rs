@@ -143,19 +143,23 @@ fn exchange(place: &Place<'_>, own: Option<&SiteAddresses>) -> std::io::Result<V
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
     if place.secure {
-        read_answer(place, secure(place, stream)?)
+        read_answer(place, secure(place.host(), stream)?)
     } else {
         read_answer(place, stream)
     }
 }
 
-fn secure(
-    place: &Place<'_>,
+/// Starts TLS on a connection. Any certificate is accepted.
+///
+/// # Errors
+/// The host is not a name for TLS.
+pub fn secure(
+    host: &str,
     stream: TcpStream,
 ) -> std::io::Result<StreamOwned<ClientConnection, TcpStream>> {
     let tls = DatabaseTls { trust: Trust::Anybody, authorities: None };
     let config = tls_client(&tls).map_err(|_| ErrorKind::Unsupported)?;
-    let host = place.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let name = ServerName::try_from(host).map_err(|_| ErrorKind::InvalidInput)?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(Error::other)?;
     Ok(StreamOwned::new(connection, stream))

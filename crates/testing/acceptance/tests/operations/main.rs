@@ -10,6 +10,7 @@ mod cli_hints;
 mod containers;
 mod doctor;
 mod explain;
+mod init;
 mod keep_time;
 mod memcached;
 mod nginx_config;

@@ -1,0 +1,185 @@
+//! The text of the configuration that is written: one template for each application, which the guides show.
+//!
+//! Every value is a TOML string with its control characters escaped, and comments have one line, so that no
+//! value of a site's files can add a line.
+
+use crate::facts::PASSWORD_FILE;
+use crate::plan::{
+    DatabaseFollowing, FollowedDatabase, FrontServer, HTTP_ORIGIN, SetupPlan, plain_text,
+};
+use config::options::SiteKind;
+use std::fmt::Write as _;
+
+/// The directory in which PHP finds the socket of the capture.
+const CAPTURE_DIRECTORY: &str = "/run/pagewell";
+
+/// Rules for Magento, which sends `X-Magento-Vary` and tags to its cache.
+const MAGENTO: &str = r#"
+# Personal pages always come from PHP.
+[[rule]]
+path = ["/checkout/**", "/customer/**"]
+bypass = true
+
+# These pages come without the visitor's session: name only pages that show nothing of it.
+[[rule]]
+path = ["/", "/*.html", "/catalog/**"]
+shared_with_sessions = true
+
+# For GraphQL by GET.
+[keys]
+fields = ["Store", "Content-Currency"]
+"#;
+
+/// The text of the configuration file.
+#[must_use]
+pub fn file_text(plan: &SetupPlan) -> String {
+    let mut text = format!(
+        "# Pagewell for {} in {}, written by `pagewell init`. All options: man pagewell.toml\n\
+         #   sudo pagewell check --config /etc/pagewell/pagewell.toml     checks this file\n\
+         #   sudo systemctl reload pagewell                               applies a change\n\n",
+        plan.site.kind.title(),
+        plain_text(&plan.site.root.display().to_string())
+    );
+    addresses(&mut text, plan);
+    if let Some(memory) = plan.memory {
+        let _ = write!(
+            text,
+            "# The page budget: contents, header fields and index together.\nmemory = \"{memory}M\"\n"
+        );
+    }
+    site(&mut text, plan);
+    if plan.site.kind == SiteKind::Magento {
+        text.push_str(MAGENTO);
+    }
+    match &plan.following {
+        DatabaseFollowing::Ready(database) => {
+            text.push_str(
+                "\n# Pages depend on the rows that they read; a changed row purges them.\n",
+            );
+            text.push_str(&following(database));
+        }
+        DatabaseFollowing::Prepared(database) => {
+            text.push_str(
+                "\n# Follow the database: remove the first # of these lines when its account exists and its \
+                 change stream\n# is on. `pagewell init` prints the commands.\n",
+            );
+            for line in following(database).lines() {
+                let _ = writeln!(
+                    text,
+                    "{}",
+                    if line.is_empty() { String::new() } else { format!("#{line}") }
+                );
+            }
+        }
+        DatabaseFollowing::Not(_) => {}
+    }
+    text.push_str(
+        "\n# Pages survive restarts and upgrades. Without a followed database, say that nothing changes while \
+         Pagewell is down.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n#unwatched = \"serve\"\n",
+    );
+    text
+}
+
+fn addresses(text: &mut String, plan: &SetupPlan) {
+    let listen = toml(&plan.listen);
+    let trusted = "# That server says which address and scheme a visitor has.\ntrusted_proxies = [\"127.0.0.1\"]\n";
+    let _ = match &plan.front {
+        FrontServer::Nginx(_) => {
+            write!(
+                text,
+                "# nginx keeps ports 80 and 443, and passes requests to this address.\nlisten = {listen}\n{trusted}"
+            )
+        }
+        FrontServer::Other(program) => write!(
+            text,
+            "# {program} keeps ports 80 and 443, and passes requests to this address.\nlisten = {listen}\n{trusted}"
+        ),
+        FrontServer::Apache(_) => write!(
+            text,
+            "# For a first test beside Apache. When Apache has left the ports: listen = \":80\", and the lines of the\n\
+             # guide to HTTPS.\nlisten = {listen}\n"
+        ),
+        FrontServer::Nobody if plan.listen.starts_with(':') => write!(
+            text,
+            "# Every IPv4 address; \"[::]:80\" is IPv6 as well.\nlisten = {listen}\n\
+             # HTTPS, with a certificate and a key that the user pagewell can read:\n\
+             #listen_tls = \":443\"\n#https_redirect = 308\n"
+        ),
+        FrontServer::Nobody => writeln!(text, "listen = {listen}"),
+    };
+    if let Some(admin) = &plan.admin {
+        let admin = toml(admin);
+        let _ = write!(
+            text,
+            "# The default port of the control interface is in use.\nadmin = {admin}\n"
+        );
+    }
+}
+
+fn site(text: &mut String, plan: &SetupPlan) {
+    let is_http = has_http_origin(plan);
+    if plan.listen.starts_with(':') {
+        text.push_str(
+            "\n#[[tls]]\n#certificate = \"/etc/pagewell/tls/fullchain.pem\"\n#key = \"/etc/pagewell/tls/privkey.pem\"\n",
+        );
+    }
+    text.push_str("\n[site]\n");
+    if !is_http {
+        let _ = writeln!(text, "root = {}", toml(&plan.site.root.display().to_string()));
+    }
+    match &plan.host {
+        Some(host) => {
+            let _ = writeln!(text, "host = {}", toml(host));
+        }
+        None => text.push_str("# The site's host, so that all its names share their pages.\n#host = \"example.org\"\n"),
+    }
+    if !plan.aliases.is_empty() {
+        let all: Vec<_> = plan.aliases.iter().map(|alias| toml(alias)).collect();
+        let _ = writeln!(text, "aliases = [{}]", all.join(", "));
+    }
+    if is_http {
+        let _ = writeln!(text, "origin = {}", toml(HTTP_ORIGIN));
+        return;
+    }
+    text.push_str("\n[php]\n");
+    if let Some(pool) = &plan.pool {
+        let (name, user) = (plain_text(&pool.name), plain_text(&pool.user));
+        let _ = writeln!(text, "# php-fpm's pool {name}; its scripts run as the user {user}.");
+    }
+    let _ = writeln!(text, "at = {}", toml(&plan.php));
+}
+
+/// Whether another web server renders the pages.
+#[must_use]
+pub fn has_http_origin(plan: &SetupPlan) -> bool {
+    plan.site.kind == SiteKind::Magento || matches!(plan.front, FrontServer::Apache(_))
+}
+
+fn following(database: &FollowedDatabase) -> String {
+    let FollowedDatabase { url, prefix, .. } = database;
+    let prefix =
+        if prefix == "wp_" { String::new() } else { format!("table_prefix = {}\n", toml(prefix)) };
+    format!(
+        "[[database]]\nurl = {}\npassword_file = {}\n\n[automatic]\nenabled = true\n\
+         application = \"wordpress\"\n{prefix}capture_directory = {}\n",
+        toml(url),
+        toml(PASSWORD_FILE),
+        toml(CAPTURE_DIRECTORY)
+    )
+}
+
+/// A text as a TOML string.
+fn toml(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

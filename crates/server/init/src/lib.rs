@@ -1,0 +1,193 @@
+//! `pagewell init`: recognises the site in a directory and what its machine has, and writes a configuration.
+//! `--verify` then looks at the running site from outside.
+//!
+//! Start at [`run`]. Files are read as text and never executed ([`machine`]); facts become decisions in
+//! [`mod@plan`]; [`mod@file_text`] has the template of each application. It never overwrites a file, stops no
+//! server, and prints the commands that need an operator. Passwords are neither printed nor written.
+//!
+//! Not here: the parser of the configuration (`config`), and the checks as the user of the service
+//! (`pagewell check`).
+
+pub mod application;
+pub mod change_stream;
+pub mod facts;
+pub mod file_text;
+pub mod http;
+pub mod listeners;
+pub mod machine;
+pub mod memory;
+pub mod php_pools;
+pub mod php_source;
+pub mod plan;
+pub mod report;
+pub mod steps;
+pub mod verify;
+pub mod web_server;
+pub mod write;
+
+use application::{FoundSite, recognise};
+use config::options::InitArgs;
+use facts::MachineFacts;
+use machine::ExaminedMachine;
+use plan::{DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plan};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use steps::CONFIG;
+use web_server::WebServer;
+
+/// Asks the operator: the question and the default in, the answer out. An empty answer is the default.
+pub type Ask<'a> = &'a mut dyn FnMut(&str, &str) -> String;
+
+/// Runs `pagewell init`, and returns the text to print. Without `ask` (no terminal, or `--yes`), every answer
+/// is the default.
+///
+/// # Errors
+/// No site was recognised, or the file cannot be written: a sentence for the operator.
+pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
+    let machine = ExaminedMachine::new(args.machine.clone());
+    let dir = absolute(args.dir.as_deref().unwrap_or(Path::new(".")))?;
+    let site = recognise(&machine, &dir, args.application)?;
+    let facts = MachineFacts::of(&machine);
+    let owner = machine.metadata(&site.root).ok().and_then(|found| facts.user_name(found.uid()));
+    let answers = answers(args, &site, &facts, owner.as_deref(), ask)?;
+    let plan = plan(site, &facts, &answers, owner.as_deref());
+    let doubts = doubts(&plan, &facts);
+    let text = file_text::file_text(&plan);
+    let mut said = report::report(&plan, &facts, &doubts);
+    let output = output(args, &machine)?;
+    if args.dry_run {
+        said.push_str(&format!("\n{} would have:\n\n{text}", output.display()));
+    } else {
+        write::write_new(&machine.real(&output), &output, &text)?;
+        said.push_str(&format!("\nWritten: {}\n", output.display()));
+    }
+    let steps = steps::next_steps(&plan, &facts, &machine, &output);
+    said.push_str(&report::steps_text(&steps));
+    Ok(said)
+}
+
+/// The absolute path of the site, without `.` and `..`.
+fn absolute(dir: &Path) -> Result<PathBuf, String> {
+    let path = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    if plain.to_str().is_none_or(|text| text.contains(char::is_control)) {
+        return Err(format!(
+            "{}: a path of a configuration is UTF-8 without control characters",
+            plain.display()
+        ));
+    }
+    Ok(plain)
+}
+
+/// The file to write: the one that is named, or that of the service, or one beside it if that exists.
+fn output(args: &InitArgs, machine: &ExaminedMachine) -> Result<PathBuf, String> {
+    let usual = Path::new(CONFIG);
+    Ok(match &args.output {
+        Some(output) => absolute(output)?,
+        None if machine.real(usual).symlink_metadata().is_ok() => usual.with_extension("new.toml"),
+        None => usual.to_owned(),
+    })
+}
+
+/// The answers that the machine cannot show, from the options or by questions.
+fn answers(
+    args: &InitArgs,
+    site: &FoundSite,
+    facts: &MachineFacts,
+    owner: Option<&str>,
+    ask: Option<Ask<'_>>,
+) -> Result<OperatorAnswers, String> {
+    let mut answers =
+        OperatorAnswers { host: args.name.as_deref().map(host).transpose()?, php: None };
+    let Some(ask) = ask else { return Ok(answers) };
+    let seen = plan(site.clone(), facts, &answers, owner);
+    if seen.host.is_none() {
+        let answer = ask("The site's host, such as example.org (empty: any host)", "");
+        answers.host = if answer.is_empty() { None } else { Some(host(&answer)?) };
+    }
+    let is_certain = matches!(&seen.front, FrontServer::Nginx(served) if served.php.is_some());
+    let likely = likely_pool(facts, owner);
+    if let Some(likely) = likely.filter(|_| facts.pools.len() > 1 && !is_certain) {
+        let all: Vec<_> =
+            facts.pools.iter().map(|pool| format!("{} ({})", pool.at, pool.user)).collect();
+        let answer = ask(&format!("The site's php-fpm: {}", all.join(", ")), &likely.at);
+        let known = facts.pools.iter().any(|pool| pool.at == answer);
+        if !known && !answer.is_empty() {
+            return Err(format!("{answer}: no pool of php-fpm has this address"));
+        }
+        answers.php = Some(answer).filter(|answer| !answer.is_empty());
+    }
+    Ok(answers)
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let name = text.trim().to_ascii_lowercase();
+    if web_server::is_host(&name) {
+        Ok(name)
+    } else {
+        Err(format!("--name {text}: write a host, such as example.org"))
+    }
+}
+
+/// The doubts of the site, and what else of the machine needs attention.
+fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
+    let mut all = plan.site.doubts.clone();
+    let usual = ["127.0.0.1:8080", ":80"];
+    if !usual.contains(&plan.listen.as_str()) {
+        all.push(format!(
+            "port 8080 is used by {}, so Pagewell gets {}",
+            facts.other_program(8080).unwrap_or("another program"),
+            plan.listen
+        ));
+    }
+    if let Some(admin) = &plan.admin {
+        all.push(format!(
+            "port 8081 is used by {}, so the control interface gets {admin}: set PAGEWELL_ADMIN={admin} for PHP, and \
+             write --admin {admin} after the commands",
+            facts.other_program(8081).unwrap_or("another program")
+        ));
+    }
+    if plan.pool.is_none() && !file_text::has_http_origin(plan) {
+        all.push(format!(
+            "no pool of php-fpm was found below /etc/php or /etc/php-fpm.d, so the file names {}: `sudo apt-get \
+             install -y php-fpm` installs it",
+            plan.php
+        ));
+    }
+    if ["/home", "/root"].iter().any(|home| plan.site.root.starts_with(home)) {
+        all.push(
+            "the site is below a home directory, which the unit hides (ProtectHome): move it to /var/www, or `sudo \
+             systemctl edit pagewell` with [Service] and ProtectHome=read-only"
+                .into(),
+        );
+    }
+    if let FrontServer::Nginx(served) | FrontServer::Apache(served) = &plan.front
+        && [80, 443].iter().all(|port| facts.other_program(*port).is_none())
+    {
+        all.push(format!(
+            "{} is configured for this host, but nothing listens at port 80 or 443: start it (`sudo systemctl start \
+             {}`), or remove {} and run this command again",
+            served.server,
+            if served.server == WebServer::Nginx { "nginx" } else { "apache2" },
+            served.file.display()
+        ));
+    }
+    if plan.host.is_none() {
+        all.push(
+            "the host is unknown, so each host name has pages of its own: --name HOST sets it"
+                .into(),
+        );
+    }
+    if let DatabaseFollowing::Ready(database) = &plan.following
+        && database.stream.is_none()
+    {
+        all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
+    }
+    all
+}

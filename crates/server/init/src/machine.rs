@@ -1,0 +1,215 @@
+//! The files of the machine that is examined, as text: bounded in size and number, and below a root
+//! directory, so that tests examine a small tree in a temporary directory.
+//!
+//! Nothing is executed, and nothing but regular files is opened for reading: no device, no FIFO. Files of
+//! a site may be written by its user, and root runs this program. So a symbolic link of a site is followed
+//! only to a file of the link's own owner, or if it belongs to root ([`ExaminedMachine::site_text`]).
+
+use rustix::fs::OFlags;
+use std::fmt;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Maximum length of a file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of names of a directory that are looked at.
+const NAMES_MAX: usize = 10_000;
+
+/// A machine, seen through its files.
+#[derive(Debug, Clone)]
+pub struct ExaminedMachine {
+    root: PathBuf,
+}
+
+/// A file that exists and could not be read, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableFile {
+    /// The path on the machine.
+    pub path: PathBuf,
+    /// The reason, as the end of a sentence.
+    pub reason: String,
+}
+
+impl fmt::Display for UnreadableFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.reason)
+    }
+}
+
+impl ExaminedMachine {
+    /// The machine whose root directory is `root`: `/`, or a tree of a test.
+    #[must_use]
+    pub fn new(root: PathBuf) -> ExaminedMachine {
+        ExaminedMachine { root }
+    }
+
+    /// The path to open for a path on the machine.
+    #[must_use]
+    pub fn real(&self, path: &Path) -> PathBuf {
+        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Information on a file or directory; links are followed.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(self.real(path))
+    }
+
+    /// Whether there is such a directory.
+    #[must_use]
+    pub fn is_dir(&self, path: &Path) -> bool {
+        self.metadata(path).is_ok_and(|found| found.is_dir())
+    }
+
+    /// Whether there is such a file.
+    #[must_use]
+    pub fn is_file(&self, path: &Path) -> bool {
+        self.metadata(path).is_ok_and(|found| found.is_file())
+    }
+
+    /// The sorted names in a directory; none if it cannot be read.
+    #[must_use]
+    pub fn names(&self, dir: &Path) -> Vec<String> {
+        let Ok(entries) = fs::read_dir(self.real(dir)) else { return Vec::new() };
+        let names = entries.take(NAMES_MAX).flatten();
+        let mut names: Vec<_> =
+            names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    /// The files that a pattern matches, sorted. A `*` in a component stands for any text.
+    #[must_use]
+    pub fn matching(&self, pattern: &str) -> Vec<PathBuf> {
+        let mut found = vec![PathBuf::from("/")];
+        for part in pattern.split('/').filter(|part| !part.is_empty()) {
+            found = found.iter().flat_map(|dir| self.children(dir, part)).take(NAMES_MAX).collect();
+        }
+        found.retain(|path| self.is_file(path));
+        found
+    }
+
+    fn children(&self, dir: &Path, part: &str) -> Vec<PathBuf> {
+        if !part.contains('*') {
+            return vec![dir.join(part)];
+        }
+        let names = self.names(dir).into_iter();
+        names.filter(|name| fits(part, name)).map(|name| dir.join(name)).collect()
+    }
+
+    /// The target of a symbolic link, such as those in `/proc/PID/fd`.
+    #[must_use]
+    pub fn link_target(&self, path: &Path) -> Option<String> {
+        fs::read_link(self.real(path)).ok()?.into_os_string().into_string().ok()
+    }
+
+    /// The text of a file of the system; `None` if there is no such file.
+    ///
+    /// # Errors
+    /// It exists and cannot be read.
+    pub fn text(&self, path: &Path) -> Result<Option<String>, UnreadableFile> {
+        self.read(path, OFlags::empty())
+    }
+
+    /// The text of a file of the system; `None` also if it cannot be read.
+    #[must_use]
+    pub fn text_or_none(&self, path: impl AsRef<Path>) -> Option<String> {
+        self.text(path.as_ref()).ok().flatten()
+    }
+
+    /// The text of a file of a site; `None` if there is no such file. Bytes that are not UTF-8 are replaced.
+    ///
+    /// # Errors
+    /// It exists and cannot be read, or it is a link to the file of another user.
+    pub fn site_text(&self, path: &Path) -> Result<Option<String>, UnreadableFile> {
+        match fs::symlink_metadata(self.real(path)) {
+            Ok(found) if found.is_symlink() && found.uid() != 0 => {
+                let target = self.metadata(path);
+                match target {
+                    Ok(target) if target.uid() != found.uid() => Err(UnreadableFile {
+                        path: path.to_owned(),
+                        reason: "is a link to the file of another user, and was not read".into(),
+                    }),
+                    _ => self.read(path, OFlags::empty()),
+                }
+            }
+            _ => self.read(path, OFlags::empty()),
+        }
+    }
+
+    fn read(&self, path: &Path, flags: OFlags) -> Result<Option<String>, UnreadableFile> {
+        let failed = |reason: String| UnreadableFile { path: path.to_owned(), reason };
+        let flags = (flags | OFlags::NONBLOCK).bits() as i32;
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(self.real(path));
+        let file = match opened {
+            Ok(file) => file,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(failed(reason(&error))),
+        };
+        if file.metadata().map_or(true, |found| !found.is_file()) {
+            return Err(failed("is not a regular file".into()));
+        }
+        bounded(file).map(Some).map_err(failed)
+    }
+}
+
+/// The error of the system as the end of a sentence.
+fn reason(error: &io::Error) -> String {
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::LOOP) => "is a loop of symbolic links".into(),
+        Some(rustix::io::Errno::ACCESS) => "may not be read by this user; run it with sudo".into(),
+        _ => format!("cannot be read ({error})"),
+    }
+}
+
+fn bounded(file: File) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| reason(&error))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(format!("is longer than {} MiB, and was not read", FILE_BYTES_MAX >> 20));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether a name fits a pattern in which `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        for (pattern, name, expected) in [
+            ("*.conf", "a.conf", true),
+            ("*.conf", "a.conf.bak", false),
+            ("php*", "php82", true),
+            ("a*b*c", "a1b2c", true),
+            ("a*b*c", "acb", false),
+            ("*", ".hidden", true),
+        ] {
+            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

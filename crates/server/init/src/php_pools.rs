@@ -1,0 +1,161 @@
+//! The pools of php-fpm on this machine, as their configuration says: socket, user, and who may connect.
+//!
+//! The places of Debian, RHEL and Alpine are known. Whether the service can connect to a socket is in
+//! [`crate::facts`], because that depends on its user.
+
+use crate::machine::ExaminedMachine;
+use std::path::{Path, PathBuf};
+
+/// The files that configure pools: Debian, RHEL, Alpine, and PHP's own default.
+const PLACES: [&str; 5] = [
+    "/etc/php/*/fpm/pool.d/*.conf",
+    "/etc/php-fpm.d/*.conf",
+    "/etc/php*/php-fpm.d/*.conf",
+    "/etc/opt/remi/php*/php-fpm.d/*.conf",
+    "/usr/local/etc/php-fpm.d/*.conf",
+];
+
+/// A pool of php-fpm.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PhpPool {
+    /// The name of the pool.
+    pub name: String,
+    /// The file that defines it.
+    pub file: PathBuf,
+    /// The version of PHP, if the file's path names it: `8.2`.
+    pub version: String,
+    /// Its address, as `php.at` has it: `unix:/run/php/php8.2-fpm.sock` or `127.0.0.1:9000`.
+    pub at: String,
+    /// The user of its scripts.
+    pub user: String,
+    /// The group that may connect to its socket.
+    pub socket_group: String,
+}
+
+impl PhpPool {
+    /// The path of its socket, if it has one.
+    #[must_use]
+    pub fn socket(&self) -> Option<&Path> {
+        self.at.strip_prefix("unix:").map(Path::new)
+    }
+
+    /// The name of its service, such as `php8.2-fpm`.
+    #[must_use]
+    pub fn service(&self) -> String {
+        let is_debian = self.file.starts_with("/etc/php") && !self.version.is_empty();
+        if is_debian { format!("php{}-fpm", self.version) } else { "php-fpm".into() }
+    }
+}
+
+/// All pools, those of the newest PHP first.
+#[must_use]
+pub fn php_pools(machine: &ExaminedMachine) -> Vec<PhpPool> {
+    let mut found: Vec<PhpPool> = Vec::new();
+    for file in PLACES.iter().flat_map(|place| machine.matching(place)) {
+        if found.iter().any(|pool| pool.file == file) {
+            continue;
+        }
+        found.extend(
+            machine.text_or_none(&file).map(|text| of_file(&text, &file)).unwrap_or_default(),
+        );
+    }
+    found.sort_by_key(|pool| std::cmp::Reverse(number(&pool.version)));
+    found
+}
+
+fn number(version: &str) -> Vec<u32> {
+    version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
+}
+
+/// The pools in a file that have an address.
+fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
+    let version = version_of(file);
+    let mut found: Vec<PhpPool> = Vec::new();
+    let mut owner_group = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            found.push(PhpPool {
+                name: name.to_owned(),
+                file: file.to_owned(),
+                version: version.clone(),
+                ..PhpPool::default()
+            });
+            owner_group.push(String::new());
+            continue;
+        }
+        let (Some((key, value)), Some(pool)) = (line.split_once('='), found.last_mut()) else {
+            continue;
+        };
+        let value = value.split(" ;").next().unwrap_or_default().trim().trim_matches('"');
+        let value = value.replace("$pool", &pool.name);
+        match key.trim() {
+            "listen" => pool.at = address(&value),
+            "user" => pool.user = value,
+            "group" => {
+                owner_group.last_mut().into_iter().for_each(|group| group.clone_from(&value))
+            }
+            "listen.group" => pool.socket_group = value,
+            _ => {}
+        }
+    }
+    for (pool, group) in found.iter_mut().zip(owner_group) {
+        if pool.socket_group.is_empty() {
+            pool.socket_group = if group.is_empty() { pool.user.clone() } else { group };
+        }
+    }
+    found.retain(|pool| !pool.at.is_empty() && pool.name != "global");
+    found
+}
+
+fn address(listen: &str) -> String {
+    match listen {
+        path if path.starts_with('/') => format!("unix:{path}"),
+        port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),
+        any if any.starts_with("[::]:") || any.starts_with("0.0.0.0:") || any.starts_with('*') => {
+            let port = any.rsplit(':').next().unwrap_or_default();
+            format!("127.0.0.1:{port}")
+        }
+        other => other.to_owned(),
+    }
+}
+
+/// The version in a path such as `/etc/php/8.2/fpm/pool.d/www.conf` or `/etc/php82/php-fpm.d/www.conf`.
+fn version_of(file: &Path) -> String {
+    let parts = file.iter().filter_map(|part| part.to_str());
+    let mut versions = parts.filter_map(|part| {
+        let digits = part.strip_prefix("php").unwrap_or(part);
+        let is_version = digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+        match (is_version, digits.len()) {
+            (true, 2) if !digits.contains('.') => {
+                Some(format!("{}.{}", &digits[..1], &digits[1..]))
+            }
+            (true, _) => Some(digits.to_owned()),
+            (false, _) => None,
+        }
+    });
+    versions.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_are_read() {
+        let text = "; a comment\n[global]\nerror_log = x\n[www]\nuser = www-data\ngroup = www-data\n\
+             listen = /run/php/php8.2-fpm.sock ; the socket\nlisten.owner = www-data\n[shop]\nuser = $pool\n\
+             listen = 9001\nlisten.group = nginx\n;listen = 1\n[none]\nuser = x\n";
+        let found = of_file(text, Path::new("/etc/php/8.2/fpm/pool.d/www.conf"));
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].at, "unix:/run/php/php8.2-fpm.sock");
+        assert_eq!((&*found[0].user, &*found[0].socket_group), ("www-data", "www-data"));
+        assert_eq!((&*found[1].at, &*found[1].user), ("127.0.0.1:9001", "shop"));
+        assert_eq!(
+            (found[1].socket_group.as_str(), found[1].service().as_str()),
+            ("nginx", "php8.2-fpm")
+        );
+        assert_eq!(version_of(Path::new("/etc/php82/php-fpm.d/www.conf")), "8.2");
+        assert_eq!(version_of(Path::new("/etc/php-fpm.d/www.conf")), "");
+    }
+}

@@ -1,0 +1,324 @@
+//! The commands that `pagewell init` does not run itself, in the order in which they are run, and the plugin
+//! or library that it recommends.
+//!
+//! They are copied into a shell of root. So values are plain names, or paths in quotes ([`crate::plan`]).
+
+use crate::facts::{MachineFacts, PASSWORD_FILE, SERVICE_USER, SocketFault};
+use crate::file_text::has_http_origin;
+use crate::machine::ExaminedMachine;
+use crate::php_pools::PhpPool;
+use crate::plan::{
+    DatabaseFollowing, FollowedDatabase, FrontServer, SetupPlan, plain_name, plugins, shell_path,
+};
+use config::options::SiteKind;
+use std::path::Path;
+
+/// The path at which the service reads its configuration.
+pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
+
+/// A step that the operator takes: its purpose, and the lines to run or to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStep {
+    /// The purpose, as a sentence.
+    pub title: String,
+    /// Commands, or lines of a file.
+    pub lines: Vec<String>,
+}
+
+fn step(title: impl Into<String>, lines: &[&str]) -> NextStep {
+    NextStep { title: title.into(), lines: lines.iter().map(ToString::to_string).collect() }
+}
+
+/// All steps after the configuration was written to `output`.
+#[must_use]
+pub fn next_steps(
+    plan: &SetupPlan,
+    facts: &MachineFacts,
+    machine: &ExaminedMachine,
+    output: &Path,
+) -> Vec<NextStep> {
+    let mut all = Vec::new();
+    if facts.service.is_none() {
+        all.push(step(
+            "Install the package, in a checkout of Pagewell: the user pagewell does not exist yet.",
+            &["make package && sudo apt install ./target/package/pagewell_*.deb"],
+        ));
+    }
+    all.extend(socket_step(plan, facts, machine));
+    if output != Path::new(CONFIG) {
+        let mv = format!("sudo mv {} {CONFIG}", shell_path(output));
+        all.push(step("Compare the new file with the old one, then put it in its place.", &[&mv]));
+    }
+    let curl = curl(plan);
+    all.push(step(
+        "Check it, start the service, and request a page: 200 is right.",
+        &[
+            &format!("sudo pagewell check --config {CONFIG}"),
+            "sudo systemctl enable --now pagewell && sudo systemctl reload-or-restart pagewell",
+            &curl,
+        ],
+    ));
+    all.extend(front_step(plan));
+    all.extend(invalidation_step(plan));
+    if let DatabaseFollowing::Prepared(database) = &plan.following {
+        all.extend(database_steps(database));
+    }
+    if !matches!(plan.following, DatabaseFollowing::Not(_)) {
+        all.push(capture_step(plan));
+    }
+    all.push(step("Verify it from outside.", &["sudo pagewell init --verify"]));
+    all
+}
+
+fn curl(plan: &SetupPlan) -> String {
+    let address = plan
+        .listen
+        .strip_prefix(':')
+        .map_or(plan.listen.clone(), |port| format!("127.0.0.1:{port}"));
+    let address = address.trim_end_matches(":80");
+    let host = plan.host.as_ref().map(|host| format!(" -H 'Host: {host}'")).unwrap_or_default();
+    let secure = match &plan.front {
+        FrontServer::Nginx(served) if served.certificate.is_some() => {
+            " -H 'X-Forwarded-Proto: https'"
+        }
+        _ => "",
+    };
+    format!("curl -si http://{address}/{host}{secure} | head -1")
+}
+
+/// Makes php-fpm's socket usable for the service.
+fn socket_step(
+    plan: &SetupPlan,
+    facts: &MachineFacts,
+    machine: &ExaminedMachine,
+) -> Option<NextStep> {
+    if has_http_origin(plan) {
+        return None;
+    }
+    let Some(pool) = &plan.pool else {
+        return Some(step(
+            "Install php-fpm: no pool was found below /etc/php or /etc/php-fpm.d. Then run this command again.",
+            &["sudo apt-get install -y php-fpm"],
+        ));
+    };
+    let service = pool.service();
+    let socket = pool.socket()?;
+    let shown = socket.display();
+    let group = match facts.socket_fault(machine, socket) {
+        Some(SocketFault::Missing) => {
+            return Some(step(
+                format!("Start php-fpm: there is no socket {shown}."),
+                &[&format!("sudo systemctl enable --now {service}")],
+            ));
+        }
+        Some(SocketFault::NotASocket) => {
+            return Some(step(
+                format!("Correct `listen` in {}: {shown} is not a socket.", pool.file.display()),
+                &[&format!("sudo systemctl restart {service}")],
+            ));
+        }
+        Some(SocketFault::Mode(mode)) => {
+            return Some(step(
+                format!(
+                    "Allow the group of php-fpm's socket to connect: {shown} has the mode {mode:o}. In {}:",
+                    pool.file.display()
+                ),
+                &["listen.mode = 0660", &format!("sudo systemctl restart {service}")],
+            ));
+        }
+        Some(SocketFault::Group(group)) => group,
+        // Before the package is installed, its user is in no group.
+        None if facts.service.is_none() => pool.socket_group.clone(),
+        None => return None,
+    };
+    plain_name(&group).then(|| {
+        step(
+            format!(
+                "Allow the service to connect to php-fpm ({shown}); otherwise every page is a 502."
+            ),
+            &[&format!(
+                "sudo adduser {SERVICE_USER} {group} && sudo systemctl try-restart pagewell"
+            )],
+        )
+    })
+}
+
+fn front_step(plan: &SetupPlan) -> Option<NextStep> {
+    let pass = format!("    proxy_pass http://{};", plan.listen);
+    match &plan.front {
+        FrontServer::Nginx(served) => {
+            let file = served.file.display();
+            let copy = served
+                .file
+                .file_name()
+                .map(|name| format!("/root/{}.before-pagewell", name.display()));
+            let copy = copy.unwrap_or_default();
+            let save =
+                format!("sudo cp {} {}", shell_path(&served.file), shell_path(Path::new(&copy)));
+            Some(step(
+                format!(
+                    "In {file}, replace `location /` and the `location` that runs PHP by this block, and keep all \
+                     others (their `deny` rules, certificates). Remove `fastcgi_cache` and `proxy_cache`. To undo \
+                     it, restore the copy."
+                ),
+                &[
+                    &save,
+                    "client_max_body_size 64m;",
+                    "location / {",
+                    &pass,
+                    "    proxy_http_version 1.1;",
+                    "    proxy_set_header Connection \"\";",
+                    "    proxy_set_header Host $host;",
+                    "    proxy_set_header X-Forwarded-For $remote_addr;",
+                    "    proxy_set_header X-Forwarded-Proto $scheme;",
+                    "}",
+                    "sudo nginx -t && sudo systemctl reload nginx",
+                ],
+            ))
+        }
+        FrontServer::Apache(served) => Some(step(
+            format!(
+                "Let Apache serve this host at port 8000 of this machine as well: a second VirtualHost in {}. The \
+                 guide to Apache has the change of the ports.",
+                served.file.display()
+            ),
+            &[
+                "Listen 127.0.0.1:8000",
+                "sudo apache2ctl configtest && sudo systemctl reload apache2",
+            ],
+        )),
+        FrontServer::Other(program) => Some(step(
+            format!(
+                "Let {program} pass the requests of this host to http://{}, with the fields Host, \
+                 X-Forwarded-For and X-Forwarded-Proto.",
+                plan.listen
+            ),
+            &[],
+        )),
+        FrontServer::Nobody => None,
+    }
+}
+
+/// Installs the plugin, extension or library.
+fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
+    let (root, site) = (&plan.site.root, &plan.site);
+    if site.has_plugin {
+        return None;
+    }
+    let user = plan.pool.as_ref().map(|pool| pool.user.as_str()).filter(|user| plain_name(user));
+    let user = user.unwrap_or("www-data");
+    let copy = |from: &str, to: &Path| {
+        let to = shell_path(to);
+        let name = from.rsplit('/').next().unwrap_or_default();
+        [format!("sudo cp -r {from} {to}/"), format!("sudo chown -R {user}:{user} {to}/{name}")]
+    };
+    let composer = |package: &str| {
+        [
+            "composer config repositories.pagewell path '/opt/pagewell/php/*'".to_owned(),
+            format!("composer require pagewell/{package}"),
+        ]
+    };
+    let (title, lines) = match site.kind {
+        SiteKind::WordPress => (
+            "Install the plugin from the checkout, and activate Pagewell under Plugins. Deactivate other page caches.",
+            copy("php/wordpress/pagewell", &plugins(root)),
+        ),
+        SiteKind::MediaWiki => (
+            "Install the extension from the checkout, and add its settings to LocalSettings.php (guide to \
+             MediaWiki). Move images/deleted out of the document root: Pagewell does not read .htaccess.",
+            copy("php/mediawiki/Pagewell", &root.join("extensions")),
+        ),
+        SiteKind::Laravel => (
+            "Install the package in the application, and name the routes that are public (guide to Laravel).",
+            composer("laravel"),
+        ),
+        SiteKind::Symfony => (
+            "Install the bundle in the application, and name what pages depend on (guide to Symfony).",
+            composer("symfony"),
+        ),
+        SiteKind::Drupal => (
+            "Install the module, and set the maximum age of pages under Performance (guide to Drupal).",
+            composer("bridge"),
+        ),
+        SiteKind::Magento => {
+            let address = &plan.listen;
+            (
+                "Choose Varnish as the caching application, and name Pagewell. nginx serves Magento at port 8000 \
+                 of this machine (page on shops).",
+                [
+                    format!("bin/magento setup:config:set --http-cache-hosts={address}"),
+                    "bin/magento cache:flush".into(),
+                ],
+            )
+        }
+        SiteKind::Php => (
+            "Name what a page depends on, and what a write has changed (guide to PHP).",
+            [
+                "uses('news', 4);       // on a page".into(),
+                "changed('news', 4);    // after a write".into(),
+            ],
+        ),
+    };
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    Some(step(title, &lines))
+}
+
+/// Turns on the change stream, creates the account, and turns on automatic dependencies.
+fn database_steps(database: &FollowedDatabase) -> Vec<NextStep> {
+    let mut all = Vec::new();
+    match &database.stream {
+        Some(stream) if !stream.missing.is_empty() => {
+            let mut lines = vec![format!("[{}]", stream.group())];
+            lines.extend(stream.missing.iter().map(ToString::to_string));
+            lines.push(format!("sudo systemctl restart {}", stream.service()));
+            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+            let product = stream.product();
+            all.push(step(
+                format!("Optional: let Pagewell read {product}'s change stream. Write {}, then restart it.", stream.file()),
+                &lines,
+            ));
+        }
+        Some(_) => {}
+        None => all.push(step(
+            "Optional: on the database's machine, ask whether its change stream can be followed: ON, ROW, FULL.",
+            &["sudo mariadb -e \"SELECT @@log_bin, @@binlog_format, @@binlog_row_image\""],
+        )),
+    }
+    let name = database.name.replace('_', "\\_");
+    let from = if database.stream.is_some() { "localhost" } else { "'ADDRESS OF THIS MACHINE'" };
+    all.push(step(
+        "Create the account that reads it, with a password that only the service can read.",
+        &[
+            &format!("sudo install -m 640 -o root -g {SERVICE_USER} /dev/null {PASSWORD_FILE}"),
+            &format!("head -c 24 /dev/urandom | base64 | tr -d '/+=\\n' | sudo tee {PASSWORD_FILE} > /dev/null"),
+            &format!(
+                "echo \"CREATE USER pagewell@{from} IDENTIFIED BY '$(sudo cat {PASSWORD_FILE})'; GRANT REPLICATION \
+                 SLAVE ON *.* TO pagewell@{from}; GRANT SELECT ON \\`{name}\\`.* TO pagewell@{from};\" | sudo mariadb"
+            ),
+        ],
+    ));
+    all
+}
+
+/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database.
+fn capture_step(plan: &SetupPlan) -> NextStep {
+    let pool = plan.pool.as_ref();
+    let file =
+        pool.map_or_else(|| "the pool's file".into(), |pool| pool.file.display().to_string());
+    let service = pool.map_or_else(|| "php-fpm".into(), PhpPool::service);
+    let reload = format!("sudo systemctl reload {service}");
+    let restart =
+        format!("sudo pagewell check --config {CONFIG} && sudo systemctl restart pagewell");
+    let first = "php_value[auto_prepend_file] = /var/lib/pagewell-php/prepend.php";
+    let uncomment =
+        format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}");
+    match plan.following {
+        DatabaseFollowing::Prepared(_) => step(
+            format!(
+                "Add the first line to {file}. The `sed` turns on [[database]] and [automatic]."
+            ),
+            &[first, &reload, &uncomment, &restart],
+        ),
+        _ => step(format!("Add the first line to {file}."), &[first, &reload, &restart]),
+    }
+}

@@ -1,0 +1,253 @@
+//! `pagewell init --verify`: looks at the running site from outside, by requests that change nothing but one
+//! cached page.
+//!
+//! | Check | Requests | Right |
+//! |---|---|---|
+//! | hits | the page, up to four times | the last is a hit |
+//! | signed-in visitors | the page with a session cookie | not a hit |
+//! | purges | `PURGE` of the page, then the page | not a hit |
+//! | PHP below uploads | a `.php` that does not exist, there and elsewhere | refused there |
+//!
+//! Whether the service can read its certificates is tested by `pagewell check`, as the service's user.
+
+use crate::application::recognise;
+use crate::http::{ProbedPlace, ResponseHead, StartTls};
+use crate::machine::ExaminedMachine;
+use config::options::{InitArgs, SiteKind};
+use config::{Address, Config, load, resolve};
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+/// The number of requests after which a page must be a hit: a new WordPress writes during the first two.
+const HIT_WITHIN: usize = 4;
+/// Maximum number of redirects that are followed.
+const REDIRECTS_MAX: usize = 3;
+/// Maximum time to find out whether a server listens at a port of this machine.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// The result of one check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum CheckResult {
+    /// It is right.
+    Right(String),
+    /// It is a weakness of the set-up, with the remedy.
+    Weak(String),
+    /// It is wrong, with the remedy.
+    Wrong(String),
+}
+
+/// Runs all checks. Returns the text to print, and the number of checks that failed.
+///
+/// # Errors
+/// The configuration or the URL cannot be used, or the site does not answer: a sentence.
+pub fn verify(args: &InitArgs, tls: StartTls<'_>) -> Result<(String, usize), String> {
+    let path = args.output.as_deref().unwrap_or(Path::new(crate::steps::CONFIG));
+    let (file, _) = load(path).map_err(|error| error.to_string())?;
+    let config = resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?;
+    let place = match &args.url {
+        Some(url) => ProbedPlace::of_url(url)?,
+        None => place(&config)?,
+    };
+    let root = config.site.files.as_ref().map(|files| files.root.clone());
+    let machine = ExaminedMachine::new(args.machine.clone());
+    let kind = root.and_then(|root| recognise(&machine, &root, None).ok()).map(|site| site.kind);
+    let place = landed(place, tls)?;
+    let probe = Probe { place, tls, kind: kind.unwrap_or_default() };
+    let mut all = vec![probe.hits()];
+    if !matches!(all[0], CheckResult::Wrong(_)) {
+        all.extend([probe.signed_in(), probe.purges(own_address(&config))]);
+    }
+    all.extend(probe.uploads());
+    if !config.listen_tls.is_empty() {
+        all.push(CheckResult::Right(format!(
+            "certificates: `sudo pagewell check --config {}` reads them as the user of the service",
+            path.display()
+        )));
+    }
+    Ok(text(&probe.place, &all))
+}
+
+fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
+    let mut text = format!("Requested: {}\n", place.url());
+    for one in all {
+        let (mark, sentence) = match one {
+            CheckResult::Right(sentence) => ("ok", sentence),
+            CheckResult::Weak(sentence) => ("weak", sentence),
+            CheckResult::Wrong(sentence) => ("FAILED", sentence),
+        };
+        let _ = writeln!(text, "  {mark:<8}{sentence}");
+    }
+    (text, all.iter().filter(|one| matches!(one, CheckResult::Wrong(_))).count())
+}
+
+/// The first TCP address of Pagewell for visitors, as this machine connects to it.
+fn own_address(config: &Config) -> Option<SocketAddr> {
+    config.listen.iter().find_map(|address| match address {
+        Address::Tcp(tcp) if tcp.ip().is_unspecified() => {
+            Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), tcp.port()))
+        }
+        Address::Tcp(tcp) => Some(*tcp),
+        Address::Unix(_) => None,
+    })
+}
+
+/// Where visitors connect: the server in front at port 443 or 80 of this machine, or Pagewell itself.
+fn place(config: &Config) -> Result<ProbedPlace, String> {
+    let own = own_address(config);
+    let is_behind = own.is_none_or(|own| own.ip().is_loopback()) && config.listen_tls.is_empty();
+    let fronts = [443, 80].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let answers =
+        |address: &SocketAddr| TcpStream::connect_timeout(address, CONNECT_WITHIN).is_ok();
+    let front = fronts.into_iter().filter(|_| is_behind).find(answers);
+    let address =
+        front.or(own).ok_or("listen has no TCP address: name the URL of visitors by --url")?;
+    let host = config.hosts.canonical.as_ref().map(ToString::to_string);
+    Ok(ProbedPlace {
+        secure: front.is_some_and(|front| front.port() == 443),
+        address: Some(address),
+        authority: host.unwrap_or_else(|| address.to_string()),
+        path: "/".into(),
+    })
+}
+
+/// The place after the redirects of the front page.
+fn landed(mut place: ProbedPlace, tls: StartTls<'_>) -> Result<ProbedPlace, String> {
+    for _ in 0..REDIRECTS_MAX {
+        let head = place.request("GET", "", tls).map_err(|error| {
+            format!(
+                "{}: no answer ({error}); start the service, or name the URL of visitors by --url",
+                place.url()
+            )
+        })?;
+        let location = head.field("location").filter(|_| (300..400).contains(&head.status));
+        match location.map(|location| place.redirected(location)) {
+            Some(Some(next)) if next != place => place = next,
+            Some(None) => {
+                return Err(format!(
+                    "{} is redirected to another host ({}): set site.host to that, or name the URL by --url",
+                    place.url(),
+                    crate::plan::plain_text(location.unwrap_or_default())
+                ));
+            }
+            _ => return Ok(place),
+        }
+    }
+    Ok(place)
+}
+
+struct Probe<'a> {
+    place: ProbedPlace,
+    tls: StartTls<'a>,
+    kind: SiteKind,
+}
+
+impl Probe<'_> {
+    fn get(&self, lines: &str) -> Option<ResponseHead> {
+        self.place.request("GET", lines, self.tls).ok()
+    }
+
+    fn hits(&self) -> CheckResult {
+        let mut last = ResponseHead::default();
+        for number in 1..=HIT_WITHIN {
+            let Some(head) = self.get("") else {
+                return CheckResult::Wrong("hits: no answer".into());
+            };
+            if number > 1 && head.is_hit() {
+                return CheckResult::Right(format!(
+                    "hits: request {number} is answered from the cache"
+                ));
+            }
+            last = head;
+        }
+        let Some(status) = last.cache_status() else {
+            return CheckResult::Wrong(format!(
+                "hits: the response {} has no Cache-Status of Pagewell: the server in front does not pass requests \
+                 to it yet",
+                last.status
+            ));
+        };
+        let remedy = match self.kind {
+            SiteKind::WordPress if status.contains("no-lifetime") => {
+                "activate the plugin Pagewell".to_owned()
+            }
+            _ => format!("`pagewell explain {}` says more", self.place.url()),
+        };
+        CheckResult::Wrong(format!("hits: the page is not cached ({status}); {remedy}"))
+    }
+
+    fn signed_in(&self) -> CheckResult {
+        let cookie = match self.kind {
+            SiteKind::WordPress => "wordpress_logged_in_verify=pagewell",
+            _ => "PHPSESSID=pagewellverify",
+        };
+        match self.get(&format!("Cookie: {cookie}\r\n")) {
+            None => CheckResult::Wrong("signed-in visitors: no answer".into()),
+            Some(head) if head.is_hit() && self.kind == SiteKind::Magento => {
+                CheckResult::Right("signed-in visitors: a rule shares this page with them".into())
+            }
+            Some(head) if head.is_hit() => CheckResult::Wrong(format!(
+                "signed-in visitors: a request with the cookie {cookie} gets the shared page; look for `ignore` and \
+                 `shared_with_sessions` in the configuration"
+            )),
+            Some(_) => {
+                CheckResult::Right("signed-in visitors: they do not get the shared page".into())
+            }
+        }
+    }
+
+    /// Purges the page where visitors connect, or at Pagewell itself if a server in between refuses it.
+    fn purges(&self, own: Option<SocketAddr>) -> CheckResult {
+        let direct = own.map(|address| ProbedPlace {
+            secure: false,
+            address: Some(address),
+            ..self.place.clone()
+        });
+        let is_purged = |place: &ProbedPlace| {
+            place.request("PURGE", "", self.tls).is_ok_and(|head| (200..300).contains(&head.status))
+        };
+        if !is_purged(&self.place) && !direct.as_ref().is_some_and(is_purged) {
+            return CheckResult::Wrong(
+                "purges: PURGE of the page was refused; allow this machine in purge.from".into(),
+            );
+        }
+        match self.get("") {
+            Some(head) if !head.is_hit() => {
+                CheckResult::Right("purges: a purged page is fetched again".into())
+            }
+            _ => CheckResult::Wrong("purges: the page is still cached after PURGE".into()),
+        }
+    }
+
+    /// Whether a `.php` below the directory of uploads is refused. `None` if there is no such directory.
+    fn uploads(&self) -> Option<CheckResult> {
+        let directory = match self.kind {
+            SiteKind::WordPress => "/wp-content/uploads/",
+            SiteKind::MediaWiki => "/images/",
+            SiteKind::Drupal => "/sites/default/files/",
+            SiteKind::Magento => "/media/",
+            SiteKind::Laravel | SiteKind::Symfony | SiteKind::Php => return None,
+        };
+        let name = format!("pagewell-verify-{:08x}.php", random());
+        let ask = |path: String| self.place.with_path(&path).request("GET", "", self.tls).ok();
+        let (there, elsewhere) = (ask(format!("{directory}{name}"))?, ask(format!("/{name}"))?);
+        let refused =
+            matches!(there.status, 403 | 410) || there.status == 404 && elsewhere.status != 404;
+        Some(if refused {
+            CheckResult::Right(format!("PHP below {directory}: refused ({})", there.status))
+        } else {
+            CheckResult::Weak(format!(
+                "PHP below {directory}: a script there would run ({} for a name that does not exist, as elsewhere); \
+                 keep nginx in front with: location ~* ^{directory}.*\\.php$ {{ deny all; }}",
+                there.status
+            ))
+        })
+    }
+}
+
+/// A number that no file of the site has in its name.
+fn random() -> u32 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish() as u32
+}

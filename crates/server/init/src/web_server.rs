@@ -1,0 +1,99 @@
+//! The sites that nginx and Apache serve on this machine, from their configuration files as text.
+//!
+//! Only names, document roots, certificates and the address of PHP are read, and whether a site has rules
+//! that would be lost without that server. Variables are not expanded. Not here: which server listens.
+
+mod apache;
+mod nginx;
+
+use crate::machine::ExaminedMachine;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The maximum number of configuration files, and the depth of `include`.
+const FILES_MAX: usize = 500;
+const DEPTH_MAX: usize = 8;
+
+/// A web server whose configuration is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebServer {
+    /// The web server nginx.
+    Nginx,
+    /// The web server Apache (httpd).
+    Apache,
+}
+
+impl fmt::Display for WebServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == WebServer::Nginx { "nginx" } else { "Apache" })
+    }
+}
+
+/// A site of a web server: a `server` block, or a `VirtualHost`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedSite {
+    /// The server that serves it.
+    pub server: WebServer,
+    /// The configuration file that defines it.
+    pub file: PathBuf,
+    /// Its host names, without patterns.
+    pub names: Vec<String>,
+    /// The document root, if it names one.
+    pub root: Option<PathBuf>,
+    /// The files of its certificate and key.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// The address of php-fpm, as `php.at` has it.
+    pub php: Option<String>,
+    /// Rules of its own: directives that Pagewell does not have.
+    pub rules: Vec<String>,
+}
+
+/// All sites of nginx and Apache.
+#[must_use]
+pub fn served_sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
+    let mut all = nginx::sites(machine);
+    all.extend(apache::sites(machine));
+    all
+}
+
+impl ServedSite {
+    fn new(server: WebServer, file: &Path) -> ServedSite {
+        ServedSite {
+            server,
+            file: file.to_owned(),
+            names: Vec::new(),
+            root: None,
+            certificate: None,
+            php: None,
+            rules: Vec::new(),
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        let name = name.to_ascii_lowercase();
+        if is_host(&name) && !self.names.contains(&name) {
+            self.names.push(name);
+        }
+    }
+
+    fn rule(&mut self, directive: &str) {
+        if !self.rules.iter().any(|known| known == directive) {
+            self.rules.push(directive.to_owned());
+        }
+    }
+}
+
+/// Whether a text is the name of a host that visitors could use, with an optional port: no pattern, no
+/// variable.
+#[must_use]
+pub fn is_host(text: &str) -> bool {
+    let name = text
+        .split_once(':')
+        .map_or(text, |(name, port)| if port.parse::<u16>().is_ok() { name } else { "" });
+    let is_letter =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !name.is_empty()
+        && name.len() < 254
+        && name.chars().all(is_letter)
+        && !name.starts_with(['.', '-'])
+}

@@ -1,0 +1,181 @@
+//! The `server` blocks of nginx: a tokenizer of its configuration language, with `include`.
+//!
+//! Only directives with a meaning for Pagewell are kept. The numbers of files and tokens are bounded, and so
+//! is the depth of `include`.
+
+use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
+use crate::machine::ExaminedMachine;
+use std::path::{Path, PathBuf};
+
+const MAIN: &str = "/etc/nginx/nginx.conf";
+/// The directory to which the paths of `include` are relative.
+const DIRECTORY: &str = "/etc/nginx";
+/// Maximum number of tokens of all files.
+const TOKENS_MAX: usize = 200_000;
+/// Directives that do work which Pagewell does not do.
+const RULES: [&str; 10] = [
+    "rewrite",
+    "return",
+    "deny",
+    "auth_basic",
+    "limit_req",
+    "limit_conn",
+    "add_header",
+    "expires",
+    "sub_filter",
+    "error_page",
+];
+
+/// The sites in the configuration of nginx.
+pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
+    let mut reader = Reader { machine, sites: Vec::new(), blocks: Vec::new(), files: 0, tokens: 0 };
+    reader.file(Path::new(MAIN), 0);
+    // Two blocks of one host: the redirect to HTTPS, and the site. Those without PHP or root come last.
+    reader.sites.sort_by_key(|site| site.root.is_none());
+    reader.sites
+}
+
+struct Reader<'a> {
+    machine: &'a ExaminedMachine,
+    sites: Vec<ServedSite>,
+    /// The names of the open blocks, each with the index of its site.
+    blocks: Vec<(String, Option<usize>)>,
+    files: usize,
+    tokens: usize,
+}
+
+impl Reader<'_> {
+    fn file(&mut self, path: &Path, depth: usize) {
+        self.files += 1;
+        if self.files > FILES_MAX || depth > DEPTH_MAX {
+            return;
+        }
+        let Some(text) = self.machine.text_or_none(path) else { return };
+        let mut words: Vec<String> = Vec::new();
+        for token in tokens(&text) {
+            self.tokens += 1;
+            if self.tokens > TOKENS_MAX {
+                return;
+            }
+            match token {
+                Token::Word(word) => words.push(word),
+                Token::Open => self.open(&std::mem::take(&mut words), path),
+                Token::Close => {
+                    words.clear();
+                    self.blocks.pop();
+                }
+                Token::End => self.directive(&std::mem::take(&mut words), depth),
+            }
+        }
+    }
+
+    fn open(&mut self, words: &[String], file: &Path) {
+        let name = words.first().cloned().unwrap_or_default();
+        let mut site = self.blocks.last().and_then(|(_, site)| *site);
+        if name == "server" && self.blocks.iter().all(|(block, _)| block == "http") {
+            self.sites.push(ServedSite::new(WebServer::Nginx, file));
+            site = Some(self.sites.len() - 1);
+        }
+        self.blocks.push((name, site));
+    }
+
+    fn directive(&mut self, words: &[String], depth: usize) {
+        let [name, values @ ..] = words else { return };
+        let first = values.first().map_or("", String::as_str);
+        if name == "include" {
+            let pattern = Path::new(DIRECTORY).join(first);
+            for path in self.machine.matching(&pattern.to_string_lossy()) {
+                self.file(&path, depth + 1);
+            }
+            return;
+        }
+        let is_direct = self.blocks.last().is_some_and(|(block, _)| block == "server");
+        let Some(site) = self.blocks.last().and_then(|(_, site)| *site) else { return };
+        let site = &mut self.sites[site];
+        match name.as_str() {
+            "server_name" => values.iter().for_each(|name| site.name(name)),
+            "root" if is_direct || site.root.is_none() => site.root = Some(PathBuf::from(first)),
+            "ssl_certificate" => {
+                let key = site.certificate.take().map(|(_, key)| key).unwrap_or_default();
+                site.certificate = Some((first.into(), key));
+            }
+            "ssl_certificate_key" => {
+                let certificate =
+                    site.certificate.take().map(|(chain, _)| chain).unwrap_or_default();
+                site.certificate = Some((certificate, first.into()));
+            }
+            "fastcgi_pass" if !first.contains('$') => site.php = Some(first.to_owned()),
+            _ if RULES.contains(&name.as_str()) => site.rule(name),
+            _ => {}
+        }
+    }
+}
+
+enum Token {
+    Word(String),
+    Open,
+    Close,
+    End,
+}
+
+/// The tokens of a file: words with or without quotes, `{`, `}` and `;`. Comments are skipped.
+fn tokens(text: &str) -> Vec<Token> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        match next {
+            '#' => rest = rest.find('\n').map_or("", |end| &rest[end..]),
+            ';' | '{' | '}' => {
+                found.push(match next {
+                    ';' => Token::End,
+                    '{' => Token::Open,
+                    _ => Token::Close,
+                });
+                rest = &rest[1..];
+            }
+            '"' | '\'' => {
+                let body = &rest[1..];
+                let end = body.find(next).unwrap_or(body.len());
+                found.push(Token::Word(body[..end].to_owned()));
+                rest = body.get(end + 1..).unwrap_or_default();
+            }
+            _ if next.is_whitespace() => rest = &rest[next.len_utf8()..],
+            _ => {
+                let end = rest.find(|c: char| c.is_whitespace() || c == ';' || c == '{');
+                // `${name}` is part of a word.
+                let end = match end {
+                    Some(at) if rest[at..].starts_with('{') && rest[..at].ends_with('$') => {
+                        rest[at..].find('}').map(|close| at + close + 1)
+                    }
+                    end => end,
+                };
+                let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                found.push(Token::Word(word.to_owned()));
+                rest = behind;
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_has_tokens() {
+        let shown: Vec<String> = tokens("a b; # c;\nmap \"x y\" '{' { ~^a${b}c d; }")
+            .into_iter()
+            .map(|token| match token {
+                Token::Word(word) => word,
+                Token::Open => "<".into(),
+                Token::Close => ">".into(),
+                Token::End => ".".into(),
+            })
+            .collect();
+        assert_eq!(shown.join("|"), "a|b|.|map|x y|{|<|~^a${b}|c|d|.|>");
+        for text in ["\"", "${", "a{", "}", "", "é"] {
+            let _ = tokens(text);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Half-installed machines and hostile files: each message says what is wrong, where, and what to do, and
+//! nothing half-written is left.
+
+use crate::tree::{Tree, lines, names};
+use config::options::{InitArgs, SiteKind};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+fn failure(args: &InitArgs) -> String {
+    init::run(args, None).expect_err("it fails")
+}
+
+#[test]
+fn no_php_fpm() {
+    let tree = Tree::empty().wordpress();
+    let (said, text) = tree.init("/var/www/blog");
+    tree.check(&text);
+    assert!(said.contains("no pool of php-fpm was found below /etc/php"), "{said}");
+    assert!(said.contains("sudo apt-get install -y php-fpm"), "{said}");
+}
+
+#[test]
+fn a_socket_that_is_missing_or_has_no_permission() {
+    let tree = Tree::with_php().wordpress();
+    // The socket belongs to the user of the test, and the service is not in its group.
+    fs::set_permissions(tree.real("/run/php/php8.2-fpm.sock"), Permissions::from_mode(0o660))
+        .unwrap();
+    let said = tree.init("/var/www/blog").0;
+    assert!(said.contains("sudo adduser pagewell ") && said.contains("php8.2-fpm.sock"), "{said}");
+
+    fs::set_permissions(tree.real("/run/php/php8.2-fpm.sock"), Permissions::from_mode(0o600))
+        .unwrap();
+    let dry = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let said = init::run(&dry, None).unwrap();
+    assert!(said.contains("has the mode 600") && said.contains("listen.mode = 0660"), "{said}");
+
+    fs::remove_file(tree.real("/run/php/php8.2-fpm.sock")).unwrap();
+    let said = init::run(&dry, None).unwrap();
+    assert!(said.contains("there is no socket /run/php/php8.2-fpm.sock"), "{said}");
+    assert!(said.contains("sudo systemctl enable --now php8.2-fpm"), "{said}");
+}
+
+#[test]
+fn an_existing_file_is_never_overwritten() {
+    let tree =
+        Tree::with_php().wordpress().file("/etc/pagewell/pagewell.toml", "listen = \":80\"\n");
+    let said = init::run(&tree.args("/var/www/blog"), None).unwrap();
+    assert!(said.contains("Written: /etc/pagewell/pagewell.new.toml"), "{said}");
+    assert!(
+        said.contains("sudo mv /etc/pagewell/pagewell.new.toml /etc/pagewell/pagewell.toml"),
+        "{said}"
+    );
+    let mut args = tree.args("/var/www/blog");
+    args.output = Some("/etc/pagewell/pagewell.toml".into());
+    let said = failure(&args);
+    assert!(said.contains("exists, and is not overwritten") && said.contains("--output"), "{said}");
+    assert_eq!(
+        fs::read_to_string(tree.real("/etc/pagewell/pagewell.toml")).unwrap(),
+        "listen = \":80\"\n"
+    );
+    assert_eq!(
+        names(&tree.real("/etc/pagewell")),
+        ["README", "pagewell.new.toml", "pagewell.toml"]
+    );
+    // A dangling link is not written through either.
+    let tree = Tree::with_php().wordpress().link("/etc/pagewell/out.toml", "nowhere");
+    let mut args = tree.args("/var/www/blog");
+    args.output = Some("/etc/pagewell/out.toml".into());
+    assert!(failure(&args).contains("exists"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written() {
+    let tree = Tree::with_php().wordpress();
+    let mut args = tree.args("/var/www/blog");
+    args.output = Some("/etc/none/pagewell.toml".into());
+    let said = failure(&args);
+    assert!(
+        said.contains("/etc/none/pagewell.toml was not written")
+            && said.contains("sudo mkdir -p /etc/none"),
+        "{said}"
+    );
+    if rustix::process::geteuid().is_root() {
+        return; // Root may write everywhere.
+    }
+    fs::set_permissions(tree.real("/etc/pagewell"), Permissions::from_mode(0o555)).unwrap();
+    let said = failure(&tree.args("/var/www/blog"));
+    assert!(said.contains("sudo"), "{said}");
+    assert_eq!(names(&tree.real("/etc/pagewell")), ["README"]);
+}
+
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let tree = Tree::with_php().wordpress();
+    // A file system of 4 KB, if this user may mount one.
+    let dir = tree.real("/small");
+    fs::create_dir_all(&dir).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=4k,nr_inodes=10", "tmpfs"])
+        .arg(&dir)
+        .output();
+    if !mounted.is_ok_and(|mounted| mounted.status.success()) {
+        return;
+    }
+    fs::write(dir.join("fill"), vec![1_u8; 4_096]).unwrap();
+    let args =
+        InitArgs { output: Some("/small/pagewell.toml".into()), ..tree.args("/var/www/blog") };
+    let said = failure(&args);
+    let left = names(&dir);
+    let unmounted = std::process::Command::new("umount").arg(&dir).status().unwrap();
+    assert!(unmounted.success());
+    assert!(said.contains("the disk is full") && said.contains("df -h /small"), "{said}");
+    assert_eq!(left, ["fill"]);
+}
+
+#[test]
+fn a_broken_configuration_of_the_application() {
+    let tree = Tree::with_php()
+        .wordpress()
+        .file("/var/www/blog/wp-config.php", "<?php\ndefine('DB_NAME', 'blog);\n");
+    let (said, text) = tree.init("/var/www/blog");
+    tree.check(&text);
+    assert!(said.contains("/var/www/blog/wp-config.php, line 2"), "{said}");
+    assert!(said.contains("php -l /var/www/blog/wp-config.php"), "{said}");
+
+    let tree = Tree::with_php().wordpress().file(
+        "/var/www/blog/wp-config.php",
+        "<?php define('DB_NAME', getenv('DB')); define('DB_HOST', 'localhost'); $table_prefix = 'wp_';",
+    );
+    let said = tree.init("/var/www/blog").0;
+    assert!(said.contains("the database's name is not a plain value"), "{said}");
+
+    let tree = Tree::with_php().wordpress();
+    fs::remove_file(tree.real("/var/www/blog/wp-config.php")).unwrap();
+    assert!(tree.init("/var/www/blog").0.contains("WordPress is not installed yet"));
+}
+
+#[test]
+fn links_that_lead_nowhere_or_to_the_files_of_others() {
+    let tree = Tree::with_php().link("/var/www/loop", "loop");
+    let said = failure(&tree.args("/var/www/loop"));
+    assert!(said.contains("/var/www/loop") && said.contains("loop of symbolic links"), "{said}");
+
+    let tree = Tree::with_php().wordpress();
+    fs::remove_file(tree.real("/var/www/blog/wp-config.php")).unwrap();
+    let tree = tree.link("/var/www/blog/wp-config.php", "wp-config.php");
+    let said = tree.init("/var/www/blog").0;
+    assert!(said.contains("wp-config.php is a loop of symbolic links"), "{said}");
+
+    let tree = Tree::with_php();
+    for (dir, part) in [
+        ("/var/www/none", "cannot be opened"),
+        ("/etc/passwd", "is a file"),
+        ("/etc", "no PHP site was recognised"),
+    ] {
+        let said = failure(&tree.args(dir));
+        assert!(
+            said.contains(dir) && said.contains(part) && said.contains("name the directory"),
+            "{said}"
+        );
+    }
+    let args = InitArgs { application: Some(SiteKind::WordPress), ..tree.args("/etc") };
+    assert!(failure(&args).contains("wp-includes/version.php is missing"));
+}
+
+#[test]
+fn values_of_the_site_add_no_line_and_no_command() {
+    let config = "<?php define('DB_NAME', \"b\n[php]\nat = 'x'; $(reboot)\"); define('DB_HOST', 'localhost');\n\
+         $table_prefix = \"wp_\\\"\n\"; define('WP_HOME', \"https://x.example\nlisten = 1/\");";
+    let tree = Tree::with_php()
+        .with_followed_database()
+        .wordpress()
+        .file("/var/www/blog/wp-config.php", config);
+    let tree = tree
+        .file("/var/www/blog/wp-includes/version.php", "<?php $wp_version = \"6\n[x]\u{1b}[2J\";");
+    let (said, text) = tree.init("/var/www/blog");
+    tree.check(&text);
+    assert!(!lines(&text).iter().any(|line| line.contains("reboot")), "{text}");
+    assert_eq!(lines(&text).iter().filter(|line| line.as_str() == "[php]").count(), 1);
+    assert!(!said.contains('\u{1b}') && !said.contains("GRANT"), "{said}");
+    assert!(said.contains("is unknown, so it is not followed"), "{said}");
+
+    let args = tree.args("/var/www/bl\nog");
+    assert!(failure(&args).contains("without control characters"));
+    let tree = Tree::with_php().file("/srv/it's $(me)/index.php", "");
+    let (said, text) = tree.init("/srv/it's $(me)");
+    assert_eq!(tree.check(&text).site.files.unwrap().root, tree.real("/srv/it's $(me)"));
+    assert!(
+        !said.lines().any(|line| line.trim().starts_with("sudo") && line.contains("$(me)")),
+        "{said}"
+    );
+}

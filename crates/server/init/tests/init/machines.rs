@@ -1,0 +1,216 @@
+//! Each application is recognised, and its configuration is valid and complete.
+
+use crate::tree::{Tree, lines};
+use config::options::SiteKind;
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn wordpress_behind_nginx() {
+    let tree = Tree::with_php()
+        .wordpress()
+        .with_nginx("/var/www/blog", "blog.example www.blog.example *.x.example");
+    let (said, text) = tree.init("/var/www/blog");
+    let config = tree.check(&text);
+    assert_eq!(config.hosts.canonical.as_deref(), Some("blog.example"));
+    assert_eq!(
+        lines(&text),
+        [
+            "listen = \"127.0.0.1:8080\"",
+            "trusted_proxies = [\"127.0.0.1\"]",
+            "memory = \"512M\"",
+            "[site]",
+            "root = \"/var/www/blog\"",
+            "host = \"blog.example\"",
+            "aliases = [\"www.blog.example\"]",
+            "[php]",
+            "at = \"unix:/run/php/php8.2-fpm.sock\"",
+        ]
+    );
+    for part in [
+        "WordPress 6.8.1",
+        "blog at localhost (MariaDB or MySQL, tables wp_*, user blog)",
+        "nginx stays in front: it serves this host already, and its rules (deny) would be lost",
+        "80 nginx, 443 nginx",
+        "/etc/ssl/site.pem",
+        "The plugin: ",
+        "binlog_format = ROW",
+        "proxy_pass http://127.0.0.1:8080;",
+        "sudo cp -r php/wordpress/pagewell /var/www/blog/wp-content/plugins/",
+        "GRANT SELECT ON \\`blog\\`.*",
+        "sudo systemctl restart mariadb",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    // The command that is printed turns the lines on.
+    let sed =
+        said.lines().find_map(|line| line.split_once("sudo sed -i '")).expect("the command").1;
+    let sed = sed.split('\'').next().expect("its script");
+    fs::write(tree.real("/with"), &text).expect("a file");
+    let run = Command::new("sed").args(["-i", sed]).arg(tree.real("/with")).status();
+    assert!(run.expect("sed runs").success());
+    let with_database = fs::read_to_string(tree.real("/with")).expect("a file");
+    let tree = tree.file("/etc/pagewell/database-password", "secret");
+    let config = tree.check(&with_database);
+    assert!(config.automatic.is_some(), "{with_database}");
+}
+
+#[test]
+fn wordpress_with_a_followed_database_has_plugin_and_automatic_dependencies() {
+    let tree = Tree::with_php().with_followed_database().wordpress();
+    let tree = tree.file(
+        "/var/www/blog/wp-config.php",
+        "<?php define('DB_NAME', 'my_blog'); define('DB_USER', 'u'); define('DB_HOST', '127.0.0.1:3306');\n\
+         $table_prefix = \"x_\"; define('WP_HOME', 'https://Blog.Example/');",
+    );
+    let (said, text) = tree.init("/var/www/blog");
+    let config = tree.check(&text);
+    assert_eq!(config.automatic.map(|automatic| automatic.table_prefix), Some("x_".into()));
+    assert!(
+        text.contains(
+            "url = \"mysql://pagewell@localhost/my_blog?socket=/run/mysqld/mysqld.sock\""
+        ),
+        "{text}"
+    );
+    // Without another server, Pagewell takes the port itself, and says what is lost.
+    assert_eq!(lines(&text)[0], "listen = \":80\"");
+    assert!(
+        said.contains("Pagewell takes port 80 itself") && said.contains("uploads run"),
+        "{said}"
+    );
+    assert!(!said.contains("CREATE USER"), "{said}");
+    assert_eq!(config.hosts.canonical.as_deref(), Some("blog.example"));
+}
+
+#[test]
+fn a_persistent_cache_or_a_network_speaks_for_the_plugin_alone() {
+    let tree = Tree::with_php().with_followed_database().wordpress();
+    let tree = tree
+        .file("/var/www/blog/wp-content/object-cache.php", "<?php")
+        .file("/var/www/blog/wp-content/plugins/woocommerce/woocommerce.php", "");
+    let (said, text) = tree.init("/var/www/blog");
+    assert!(tree.check(&text).automatic.is_none());
+    assert!(
+        said.contains("the object cache (object-cache.php)") && said.contains("WooCommerce"),
+        "{said}"
+    );
+
+    let tree = Tree::with_php().with_followed_database().wordpress();
+    let tree = tree.file(
+        "/var/www/blog/wp-config.php",
+        "<?php define('DB_NAME', 'b'); define('MULTISITE', true); $table_prefix = 'wp_';",
+    );
+    let (said, text) = tree.init("/var/www/blog");
+    assert!(!text.contains("[automatic]") && said.contains("multisite"), "{said}");
+}
+
+#[test]
+fn each_application_gets_a_valid_configuration_without_passwords() {
+    for kind in SiteKind::ALL {
+        for with_nginx in [false, true] {
+            let (tree, dir) = Tree::with_php().site(kind);
+            let root = match kind {
+                SiteKind::Laravel | SiteKind::Symfony => format!("{dir}/public"),
+                SiteKind::Drupal => format!("{dir}/web"),
+                SiteKind::Magento => format!("{dir}/pub"),
+                _ => dir.to_owned(),
+            };
+            let tree = if with_nginx { tree.with_nginx(&root, "site.example") } else { tree };
+            let (said, text) = tree.init(dir);
+            tree.check(&text);
+            assert!(said.contains(kind.title()), "{kind:?}\n{said}");
+            assert!(!format!("{said}{text}").contains("very-secret"), "{kind:?}\n{said}{text}");
+            let wanted = if kind == SiteKind::Magento {
+                "origin = \"http://127.0.0.1:8000\"".into()
+            } else {
+                format!("root = \"{root}\"")
+            };
+            assert!(lines(&text).contains(&wanted), "{kind:?}\n{text}");
+            assert_eq!(said.contains("nginx stays in front"), with_nginx, "{kind:?}\n{said}");
+            // The document root may be named instead of the project.
+            let again = tree.args(&root);
+            let again = config::options::InitArgs { dry_run: true, ..again };
+            assert!(init::run(&again, None).unwrap().contains(kind.title()), "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn databases_are_read_from_each_application() {
+    for (kind, database) in [
+        (SiteKind::MediaWiki, "wiki at localhost (MariaDB or MySQL, tables mw_*, user wiki)"),
+        (SiteKind::Laravel, "app at 127.0.0.1:3306 (MariaDB or MySQL, user app)"),
+        (SiteKind::Symfony, "app at 127.0.0.1:3306 (MariaDB or MySQL, user app)"),
+        (SiteKind::Drupal, "drupal at localhost (MariaDB or MySQL, user drupal)"),
+        (SiteKind::Magento, "shop at localhost (MariaDB or MySQL, user shop)"),
+    ] {
+        let (tree, dir) = Tree::with_php().site(kind);
+        let said = tree.init(dir).0;
+        assert!(said.contains(database), "{kind:?}\n{said}");
+    }
+}
+
+#[test]
+fn apache_goes_behind_and_other_programs_stay() {
+    let tree = Tree::with_php().wordpress().port(80, "apache2", 11).file(
+        "/etc/apache2/sites-enabled/blog.conf",
+        "<VirtualHost *:80>\n  ServerName blog.example\n  ServerAlias www.blog.example\n  DocumentRoot \"/var/www/blog\"\n\
+         RewriteRule a b\n</VirtualHost>\n",
+    );
+    let (said, text) = tree.init("/var/www/blog");
+    tree.check(&text);
+    assert!(
+        said.contains("Pagewell goes in front of Apache") && said.contains("Listen 127.0.0.1:8000"),
+        "{said}"
+    );
+    assert!(
+        text.contains("origin = \"http://127.0.0.1:8000\"") && !text.contains("[automatic]"),
+        "{text}"
+    );
+    assert!(text.contains("aliases = [\"www.blog.example\"]"), "{text}");
+
+    let tree = Tree::with_php()
+        .wordpress()
+        .port(80, "caddy", 11)
+        .port(8080, "java", 12)
+        .port(8081, "java", 13);
+    let (said, text) = tree.init("/var/www/blog");
+    tree.check(&text);
+    assert!(
+        said.contains("caddy stays in front") && said.contains("port 8080 is used by java"),
+        "{said}"
+    );
+    let lines = lines(&text);
+    assert!(lines.contains(&"listen = \"127.0.0.1:8180\"".into()), "{text}");
+    assert!(lines.contains(&"admin = \"127.0.0.1:8181\"".into()), "{text}");
+}
+
+#[test]
+fn questions_have_defaults_and_the_answers_count() {
+    let tree = Tree::with_php().wordpress();
+    let args = config::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let mut asked = Vec::new();
+    let mut ask = |question: &str, default: &str| {
+        asked.push((question.to_owned(), default.to_owned()));
+        if question.contains("host") {
+            "Blog.example".into()
+        } else {
+            "unix:/run/php/php8.1-fpm.sock".to_owned()
+        }
+    };
+    let said = init::run(&args, Some(&mut ask)).unwrap();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert_eq!(asked[1].1, "unix:/run/php/php8.2-fpm.sock");
+    assert!(
+        said.contains("host = \"blog.example\"")
+            && said.contains("at = \"unix:/run/php/php8.1-fpm.sock\""),
+        "{said}"
+    );
+    assert!(!tree.real("/etc/pagewell/pagewell.toml").exists(), "a dry run writes nothing");
+
+    // Nothing is asked that nginx's configuration answers.
+    let tree = tree.with_nginx("/var/www/blog", "blog.example");
+    let args = config::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let mut ask = |question: &str, _: &str| panic!("{question}");
+    init::run(&args, Some(&mut ask)).unwrap();
+}
