@@ -71,7 +71,7 @@ final class PluginsTest extends TestCase
     ];
 
     private const COMMUNITY = 'require_once ABSPATH . "wp-admin/includes/upgrade.php"; require_once WP_PLUGIN_DIR . "/buddypress/bp-core/admin/bp-core-admin-schema.php"; update_option("_bp_theme_package_id", "legacy"); $all = array_fill_keys(["xprofile", "settings", "friends", "activity", "groups", "members"], 1); update_option("bp-active-components", $all); bp_core_install($all); bp_core_add_page_mappings($all, "delete"); update_option("users_can_register", 0);'
-        . ' foreach ([1, $ada] as $user) { bp_update_user_last_activity($user, "2026-02-01 10:00:00"); }';
+        . ' foreach ([1, $ada] as $user) { bp_update_user_last_activity($user, "2026-02-01 10:00:0$user"); }';
     private const COMMUNITY_FILL = '$g = groups_create_group(["creator_id" => 1, "name" => "Pilots", "slug" => "pilots", "description" => "We pilot.", "status" => "public", "date_created" => "2026-02-01 10:00:00"]); groups_update_groupmeta($g, "last_activity", "2026-02-01 10:00:00"); groups_update_groupmeta($g, "total_member_count", 1);'
         . ' bp_activity_add(["user_id" => $ada, "type" => "activity_update", "component" => "activity", "content" => "The tide is high.", "recorded_time" => "2026-02-01 10:00:00"]);';
     private const COMMUNITY_PAGES = [
