@@ -84,7 +84,7 @@ fn statements_beyond_the_budget_count_as_touched() {
     assert!(touched > 1_000, "{touched}");
 }
 
-/// Whatever is left of a row's budget, it never makes a statement untouched that the whole budget shows to be touched.
+/// A part of a row's budget never makes a statement untouched that the whole budget shows to be touched.
 #[test]
 fn a_smaller_budget_untouches_nothing() {
     let schema = schema();

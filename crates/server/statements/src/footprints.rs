@@ -49,7 +49,7 @@ use own_writes::{OwnReads, RecentTransactions};
 use page_reads::{ReleaseQueue, Statements};
 use page_store::{ChangeTarget, Number};
 use reasons::Reason;
-use recent_changes::{RecentChanges, Touched};
+use recent_changes::{RecentChanges, TouchedStatement};
 use statement_text::{TextWithOptions, machine_seed, shape};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -380,7 +380,7 @@ impl Footprints {
             exchanged.extend(own.map(|own| (id, own)));
             own.is_some()
         });
-        tested.map_err(|Touched| ReadsRefused::Changed)?;
+        tested.map_err(|TouchedStatement| ReadsRefused::Changed)?;
         exchanged.into_iter().for_each(|(id, own)| reads.exchange(&mut spare, id, own));
         reads.is_timed |= all.iter().any(|(_, own)| own.uses_clock() || own.is_random());
         reads.finish();

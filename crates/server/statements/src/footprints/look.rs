@@ -97,7 +97,7 @@ pub struct NeighbourCounts {
 pub struct TransactionRows {
     /// The identifier of the transaction in the database's log (GTID), if it has one.
     pub id: Option<Box<str>>,
-    /// The rows.
+    /// The changes of its rows, in order.
     pub rows: Vec<TableChange>,
 }
 

@@ -47,7 +47,7 @@ pub(super) struct UnseenChanges(Option<Vec<(u64, Arc<TableChange>)>>);
 
 /// One of the changes touches a statement of the page, or may: they are too many, or are not all known.
 #[derive(Debug)]
-pub(super) struct Touched;
+pub(super) struct TouchedStatement;
 
 impl RecentChange {
     /// A change with the number of its look. Made without a lock, since a row may be long.
@@ -144,8 +144,8 @@ impl UnseenChanges {
         &self,
         reads: &[(StatementId, Reads)],
         mut is_own: impl FnMut(StatementId, u64) -> bool,
-    ) -> Result<(), Touched> {
-        let Some(unseen) = &self.0 else { return Err(Touched) };
+    ) -> Result<(), TouchedStatement> {
+        let Some(unseen) = &self.0 else { return Err(TouchedStatement) };
         let mut budget = MatchBudget::of_row();
         for (look, change) in unseen {
             for (id, own) in reads {
@@ -160,7 +160,7 @@ impl UnseenChanges {
                     TableChange::Everything => true,
                 };
                 if is_touched {
-                    return Err(Touched);
+                    return Err(TouchedStatement);
                 }
             }
         }
