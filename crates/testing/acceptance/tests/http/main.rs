@@ -17,6 +17,7 @@ mod litespeed_esi;
 mod many_sites;
 mod php;
 mod php_responses;
+mod protocols_h2spec;
 mod protocols_http2;
 mod protocols_messages;
 mod protocols_proxy;
