@@ -152,6 +152,50 @@ final class MediaWikiTest extends TestCase
         self::assertStringNotContainsString('hit', $status());
     }
 
+    /** @dataProvider caches */
+    #[DataProvider('caches')]
+    public function testTheTreeOfCategoriesIsUpToDate(string $cache, string $of): void
+    {
+        self::$wiki->set(self::settings(self::$pagewell->admin()) . "wfLoadExtension( 'CategoryTree' ); \$wgMainCacheType = $cache;");
+        try {
+            self::$wiki->edit("Category:Boats of $of", "[[Category:Ships of $of]]");
+            self::$wiki->edit("Category:Ships of $of", 'All ships.');
+            foreach (['Tug', 'Barge', 'Raft'] as $number => $title) {
+                self::$wiki->edit("$title of $of", "[[Category:Boats of $of]]");
+                self::$wiki->maintain('runJobs.php', '', '--nothrottle');
+                // The category below has its number of members. Four readers.
+                foreach ([false, true, true, true] as $isHit) {
+                    [, $fields, $content] = self::$pagewell->ask('GET', "/index.php?title=Category:Ships_of_$of", '', 'Host: ' . RealMediaWiki::HOST);
+                    self::assertSame(1, preg_match('/Boats.{0,400}?\b' . ($number + 1) . ' P\b/s', $content), "after $title: " . $fields['cache-status'][0]);
+                    self::assertSame($isHit, str_contains($fields['cache-status'][0], 'hit'), $fields['x-pagewell-refusal'][0] ?? $fields['cache-status'][0]);
+                }
+            }
+        } finally {
+            self::$wiki->set(self::settings(self::$pagewell->admin()));
+        }
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function caches(): iterable
+    {
+        yield 'in the database' => ['CACHE_DB', 'Kiel'];
+        yield 'in APCu' => ['CACHE_ACCEL', 'Oslo'];
+    }
+
+    public function testTheBarForMessagesIsOfItsAddressAlone(): void
+    {
+        self::$wiki->edit('Ferry', 'A ferry of old. [[Category:Ships]]');
+        $ask = static fn (): array => self::$pagewell->ask('GET', '/index.php?title=Ferry', '', 'Host: ' . RealMediaWiki::HOST);
+        self::$wiki->edit('User talk:127.0.0.1', 'Read the rules.');
+        self::$wiki->command('$user = \MediaWiki\MediaWikiServices::getInstance()->getUserFactory()->newAnonymous( "127.0.0.1" ); \MediaWiki\MediaWikiServices::getInstance()->getTalkPageNotificationManager()->setUserHasNewMessages( $user );');
+        [, $fields, $content] = $ask();
+        self::assertStringContainsString('usermessage', $content);
+        self::assertSame(['visitors-messages'], $fields['x-pagewell-refusal'] ?? []);
+        self::$wiki->command('$user = \MediaWiki\MediaWikiServices::getInstance()->getUserFactory()->newAnonymous( "127.0.0.1" ); \MediaWiki\MediaWikiServices::getInstance()->getTalkPageNotificationManager()->removeUserHasNewMessages( $user );');
+        self::assertStringNotContainsString('usermessage', $ask()[2]);
+        self::assertStringContainsString('hit', $ask()[1]['cache-status'][0]);
+    }
+
     public function testAVisitorWhomTheWebServerKnowsGetsAPageOfTheirOwn(): void
     {
         $names = ['HTTP_AUTHORIZATION', 'REDIRECT_HTTP_AUTHORIZATION', 'PHP_AUTH_USER', 'PHP_AUTH_DIGEST', 'REMOTE_USER', 'AUTH_TYPE'];

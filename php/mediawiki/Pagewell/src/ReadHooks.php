@@ -90,6 +90,17 @@ final class ReadHooks
         }
     }
 
+    /** CategoryTree shows how many members the categories below have. */
+    public function onCategoryViewer__doCategoryQuery($type, $rows): void // phpcs:ignore PSR1.Methods.CamelCapsMethodName
+    {
+        $registry = class_exists('MediaWiki\Registration\ExtensionRegistry') ? 'MediaWiki\Registration\ExtensionRegistry' : 'ExtensionRegistry';
+        if ($type === 'subcat' && $registry::getInstance()->isLoaded('CategoryTree')) {
+            foreach ($rows as $row) {
+                Page::uses('category', Tags::name((string) $row->page_title));
+            }
+        }
+    }
+
     /** A line has the length of its page. */
     public function onNewPagesLineEnding($page, &$line, $row, &$classes, &$attributes): void
     {
