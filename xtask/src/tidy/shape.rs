@@ -17,6 +17,8 @@ const OPENING_LINES: std::ops::RangeInclusive<usize> = 3..=12;
 const PHP_OPENING_WITHIN: usize = 8;
 /// The sources of a crate have at most so many lines.
 const CRATE_LINES: usize = 10_500;
+/// From so many lines on, a crate is to be divided before it is full.
+const CRATE_LINES_NOTED: usize = 8_000;
 
 /// Every Rust and PHP file says at its top what it is for.
 pub fn openings(files: &[SourceFile]) -> Vec<Finding> {
@@ -80,16 +82,31 @@ pub fn crate_sizes(files: &[SourceFile], members: &[Member]) -> Vec<RatchetNumbe
     let mut largest = longest("crate_lines", CRATE_LINES);
     let mut pagewell = longest("pagewell_crate_lines", CRATE_LINES);
     for member in members {
-        let sources = format!("{}/src/", member.directory);
-        let own = files.iter().filter(|file| file.extension() == "rs");
-        let own = own.filter(|file| file.path.starts_with(&sources));
-        let lines = own.map(|file| file.text.lines().count()).sum();
+        let lines = crate_lines(files, member);
         let path = format!("{}/Cargo.toml", member.directory);
         let manifest = SourceFile { path, text: String::new() };
         let of = if member.name == "pagewell" { &mut pagewell } else { &mut largest };
         keep_longest(of, &manifest, 1, lines, &format!("the crate `{}`", member.name));
     }
     vec![largest, pagewell]
+}
+
+/// The crates that are nearly full, as notes.
+pub fn nearly_full(files: &[SourceFile], members: &[Member]) -> Vec<String> {
+    let sizes = members.iter().map(|member| (member, crate_lines(files, member)));
+    let large = sizes.filter(|(_, lines)| *lines > CRATE_LINES_NOTED);
+    let note = |(member, lines): (&Member, usize)| {
+        let Member { name, .. } = member;
+        format!("note: the crate `{name}` has {lines} lines: divide it before it has {CRATE_LINES}")
+    };
+    large.map(note).collect()
+}
+
+fn crate_lines(files: &[SourceFile], member: &Member) -> usize {
+    let sources = format!("{}/src/", member.directory);
+    let own = files.iter().filter(|file| file.extension() == "rs");
+    let own = own.filter(|file| file.path.starts_with(&sources));
+    own.map(|file| file.text.lines().count()).sum()
 }
 
 fn longest(name: &str, limit: usize) -> RatchetNumber {

@@ -163,9 +163,8 @@ impl Server {
             }
         };
         let log = sink.zip(site.access_log.as_ref());
-        let writing = log.map(|(sink, log)| {
-            access_log::start(log, sink, site.state().counters.access_log_dropped.clone())
-        });
+        let dropped = &site.state().counters.access_log_dropped;
+        let writing = log.map(|(sink, log)| access_log::start(log, sink, dropped.clone()));
         let writing = match writing.transpose() {
             Ok(writing) => writing,
             Err(error) => {

@@ -3,10 +3,9 @@
 //! or explains a site uses it.
 //!
 //! Start reading at [`SiteState`], then [`changes`] (the steps of a change) and [`pending_changes`]
-//! (when a write may be acknowledged). It depends on the configuration, `statements` and libraries; it
-//! answers no request and accepts no connection. Higher modules are accessed through traits
-//! ([`cluster`], [`successor`]). Clock, counters and clients are in `telemetry`, stored pages in
-//! `stored-pages`, the recorded past in `history`.
+//! (when a write may be acknowledged). It answers no request. Higher modules are accessed through
+//! traits ([`cluster`], [`successor`]). Not here: clock, counters and clients (`telemetry`), stored
+//! pages (`stored-pages`), the recorded past (`history`).
 //!
 //! | subject | files |
 //! |---|---|
