@@ -226,7 +226,13 @@ impl PeerQuery {
     /// Reads the reports; `None`: the server has not answered.
     async fn look(&mut self, feed: &Feed, now: Instant) -> Option<UnpublishedChanges> {
         let reports = self.session.ask(feed, reports).await.ok()?;
-        Some(self.reports.judge(reports, now))
+        let judged = self.reports.judge(reports, now);
+        let removals = self.reports.removals(now);
+        if !removals.is_empty() {
+            // If this fails, the next look tries again.
+            let _ = self.session.ask(feed, |session| try_all(session, removals.clone())).await;
+        }
+        Some(judged)
     }
 }
 
@@ -236,6 +242,16 @@ fn reports(session: &mut Session) -> Asking<'_, NodeReports> {
         match session {
             Session::Valkey(session) => session.reports().await,
             Session::MariaDb(_) | Session::Postgres(_) => Ok(NodeReports::default()),
+        }
+    })
+}
+
+/// Executes commands on a session of a cluster's stream, as far as the account may.
+fn try_all(session: &mut Session, commands: Vec<Vec<u8>>) -> Asking<'_, ()> {
+    Box::pin(async move {
+        match session {
+            Session::Valkey(session) => session.try_all(&commands).await,
+            Session::MariaDb(_) | Session::Postgres(_) => Ok(()),
         }
     })
 }
@@ -258,14 +274,27 @@ impl Feed {
                 Some(UnpublishedChanges::Pending) | None => return ProofAttempt::Unproven,
             }
         }
+        let generation = self.generation();
         let Some(committed) = self.committed().await else { return ProofAttempt::Unproven };
         self.gate.open_when(&committed, asked);
-        if self.reached(&committed).await.is_none() {
+        if self.reached_in(generation, &committed).await.is_none() {
             return ProofAttempt::Unproven;
         }
         count_lag(site, self, asked.elapsed());
         self.gate.prove(asked);
         ProofAttempt::Proven
+    }
+
+    /// Waits until a position is applied. `None` if the stream has broken since this generation: after a gap
+    /// the follower may continue on a server whose positions never reach that one.
+    async fn reached_in(&self, generation: u64, position: &Position) -> Option<()> {
+        let mut applied = self.applied.subscribe();
+        let is_over = || self.generation() != generation;
+        let ended = applied.wait_for(|applied| {
+            is_over() || applied.as_ref().is_some_and(|applied| applied.has_all(position))
+        });
+        ended.await.ok()?;
+        (!is_over()).then_some(())
     }
 
     /// Waits until the last proof is too old while the gate is open.
@@ -357,6 +386,21 @@ mod tests {
 
     fn at(ms: u64) -> Position {
         Position::Stream(Place { id: Id { ms, number: 0 }, ..Place::default() })
+    }
+
+    #[tokio::test]
+    async fn a_position_of_another_server_is_not_waited_for() {
+        let (_site, feed) = stand("");
+        let generation = feed.generation();
+        assert_eq!(feed.reached_in(generation, &at(1)).await, Some(()));
+        let waiting = feed.clone();
+        let waits = tokio::spawn(async move { waiting.reached_in(generation, &at(9)).await });
+        tokio::task::yield_now().await;
+        // A failover: the stream breaks, and is followed on a server with lower positions.
+        feed.applied.send_replace(None);
+        feed.next_generation();
+        feed.applied.send_replace(Some(at(0)));
+        assert_eq!(waits.await.expect("it ran"), None);
     }
 
     fn ago(ms: u64) -> Instant {

@@ -66,6 +66,21 @@ impl Connection {
         good(self.receive().await?)
     }
 
+    /// Sends commands whose replies may be errors, for example because the account may not do that.
+    /// Together they have one timeout.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn try_all(&mut self, commands: &[Vec<u8>]) -> Result<(), ConnectionError> {
+        if !commands.is_empty() {
+            self.send(&commands.concat()).await?;
+        }
+        for _ in commands {
+            self.receive().await?;
+        }
+        Ok(())
+    }
+
     /// Queries the server's description (`INFO`).
     ///
     /// # Errors

@@ -337,10 +337,13 @@ impl Peers {
     /// Announces that this node answers nothing from the cache any more, so that no node waits for
     /// it. Takes at most [`GONE_WITHIN`].
     pub async fn gone(&self) {
-        let say = async {
-            let mut connection = Connection::open(&self.config.server).await?;
-            connection.ask(&peer_positions::gone(&self.stream.key, &self.config)).await
-        };
+        let mut commands = vec![peer_positions::gone(&self.stream.key, &self.config)];
+        // With pending changes an announcement stays: the others must not use the pages that these
+        // changes purge. They remove it once their gates have closed.
+        if self.pending() == 0 {
+            commands.push(unpublished::withdraw(&self.stream.key));
+        }
+        let say = async { Connection::open(&self.config.server).await?.try_all(&commands).await };
         // If this fails, the other nodes wait until this one has been silent for its own limit.
         let _ = tokio::time::timeout(GONE_WITHIN, say).await;
     }
@@ -456,14 +459,14 @@ impl Peers {
         }
         let least = readers.least(run, asked);
         self.nodes.update(asked, || readers.nodes(run, asked, |read| lag(sent, read, asked)));
-        for command in forgotten {
-            connection.send(&command).await?;
-            // If the account may not remove the field, the field stays.
-            connection.receive().await?;
+        if self.is_all_published(asked) && teller.announced > 0 {
+            connection.send(&unpublished::withdraw(key)).await?;
+            // If the account may not, the others stop counting it, because it is not renewed.
+            if good(connection.receive().await?).is_ok() {
+                teller.announced = 0;
+            }
         }
-        if self.is_all_published(asked) && std::mem::take(&mut teller.announced) > 0 {
-            connection.ask(&unpublished::withdraw(key)).await?;
-        }
+        connection.try_all(&forgotten).await?;
         Ok(self.take_in(&mut teller.sent, least))
     }
 

@@ -77,6 +77,14 @@ impl Session {
         Ok(NodeReports { unpublished, positions })
     }
 
+    /// Executes commands, as far as the account may.
+    ///
+    /// # Errors
+    /// The connection failed.
+    pub async fn try_all(&mut self, commands: &[Vec<u8>]) -> Result<(), ConnectionError> {
+        self.connection.try_all(commands).await
+    }
+
     async fn place(&mut self) -> Result<Place, ConnectionError> {
         self.connection.send(&ask_extent(&self.key)).await?;
         self.connection.extent(&self.key).await

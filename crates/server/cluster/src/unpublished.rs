@@ -7,12 +7,14 @@
 //! |---|---|---|
 //! | `XADD` is refused | its field, with a number that grows with each attempt | no proof |
 //! | everything is published | no field | proofs again |
-//! | it is killed | the field stays the same | no proof for longer than `lag_max`: every page is purged |
+//! | it is killed | the field stays the same | no proof for longer than `lag_max`: every page is purged; then any node removes the field |
 //! | the server refuses every write | nothing | no node can report itself, so none has a proof |
 //! | it cannot reach the server | nothing | with `unpublished = "refuse"`: purge when it has become silent |
 //!
 //! Interleaving: the field is removed after the last entry was added, and a proof reads the hash before
-//! the end of the stream. So a proof that finds no field includes the entries.
+//! the end of the stream. So a proof that finds no field includes the entries. A field that is removed
+//! because it is not renewed has closed the gate of each node that was running; a node that starts
+//! afterwards, and finds no field, cannot know more than without the hash.
 
 use super::entry_format::own;
 use super::peer_positions::PeerPositions;
@@ -21,13 +23,15 @@ use database_links::proof_times::proof_max;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
-use valkey::{command, set_field};
+use valkey::{command, remove_field_if, set_field};
 
 /// How long an announcement that is not renewed still counts, in addition to `lag_max`. The gate
 /// closes within this time.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// The most announcements that are tracked. If there are more, there is no proof.
 const SEEN_MAX: usize = 1_000;
+/// The most announcements that are removed at once.
+const REMOVED_AT_ONCE: usize = 64;
 
 /// Returns the key of the hash beside a stream.
 pub fn hash(key: &str) -> String {
@@ -91,6 +95,19 @@ impl PeerReports {
         })
     }
 
+    /// Returns commands that remove announcements which do not count any more: their processes have ended.
+    /// Otherwise each node that starts would count them again.
+    #[must_use]
+    pub fn removals(&self, now: Instant) -> Vec<Vec<u8>> {
+        let is_over = |since: Instant| now.duration_since(since) > self.counts_for;
+        let over = self.seen.iter().filter(|(_, (_, since))| is_over(*since));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let remove = |(name, (value, _)): (&Vec<u8>, &(Vec<u8>, Instant))| {
+            remove_field_if(&hash(&self.key), &text(name), &text(value))
+        };
+        over.take(REMOVED_AT_ONCE).map(remove).collect()
+    }
+
     /// Returns what follows from the reports that were read at `now`.
     pub fn judge(&mut self, reports: NodeReports, now: Instant) -> UnpublishedChanges {
         let is_crowded = reports.unpublished.len() > SEEN_MAX;
@@ -150,6 +167,25 @@ mod tests {
         assert_eq!(judge(&[("a", "9")], 51), UnpublishedChanges::Nothing, "the node was killed");
         assert_eq!(judge(&[("a", "10")], 52), UnpublishedChanges::Pending);
         assert_eq!(judge(&[], 53), UnpublishedChanges::Nothing);
+    }
+
+    #[test]
+    fn an_announcement_that_does_not_count_is_removed_for_nodes_that_start() {
+        let (mut peers, begun) = (peers(""), Instant::now());
+        let mut removals = |all: &[(&str, &str)], seconds| {
+            let (now, read) = (
+                begun + Duration::from_secs(seconds),
+                NodeReports { unpublished: fields(all), positions: Fields::new() },
+            );
+            peers.judge(read, now);
+            peers.removals(now)
+        };
+        assert!(removals(&[("a", "1"), (own(), "1")], 0).is_empty());
+        assert!(removals(&[("a", "1"), ("b", "1"), (own(), "1")], 20).is_empty(), "it counts");
+        let removed = removals(&[("a", "1"), ("b", "1"), (own(), "1")], 21);
+        assert_eq!(removed, [remove_field_if("pagewell/unpublished", "a", "1")]);
+        assert!(removals(&[("a", "2"), ("b", "2")], 42).is_empty(), "they are renewed");
+        assert!(removals(&[], 99).is_empty());
     }
 
     #[test]
