@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 /// The longest time for a step of the old process, which includes writing a snapshot.
 const LEAVING: Duration = Duration::from_secs(600);
@@ -64,9 +65,9 @@ impl Predecessor {
         };
         let found = connected.and_then(|connected| match connected {
             Some((stream, contact)) => {
-                stream.set_read_timeout(Some(LEAVING))?;
-                ask(&stream, contact, user, token)?;
-                receive(stream, passed).map(Some)
+                let by = Instant::now() + LEAVING;
+                ask(&stream, contact, user, token, by)?;
+                receive(stream, passed, by).map(Some)
             }
             None => Ok(None),
         });
@@ -85,7 +86,7 @@ impl Predecessor {
     pub async fn take_place(self) -> Result<ReleasedPlace, String> {
         let taken = tokio::task::spawn_blocking(move || {
             socket::say(&self.stream, PREPARED)?;
-            socket::expect(&self.stream, FREE)?;
+            socket::expect(&self.stream, FREE, Instant::now() + LEAVING)?;
             self.stream.set_read_timeout(None)?;
             io::Result::Ok(ReleasedPlace(self))
         });
@@ -94,10 +95,10 @@ impl Predecessor {
     }
 }
 
-fn receive(stream: UnixStream, passed: &mut PassedSockets) -> io::Result<Predecessor> {
-    let offer: Offer = serde_json::from_str(&socket::hear(&stream)?)?;
+fn receive(stream: UnixStream, passed: &mut PassedSockets, by: Instant) -> io::Result<Predecessor> {
+    let offer: Offer = serde_json::from_str(&socket::hear(&stream, by)?)?;
     for is_ours in offer.sockets.into_iter().take(SOCKETS_MAX) {
-        passed.add(socket::receive(&stream)?, Binder::Predecessor { is_ours });
+        passed.add(socket::receive(&stream, by)?, Binder::Predecessor { is_ours });
     }
     Ok(Predecessor { stream, pid: offer.pid })
 }

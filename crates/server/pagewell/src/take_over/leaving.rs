@@ -19,6 +19,7 @@ use std::time::Duration;
 use telemetry::phase::Phase;
 use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 /// The longest time for a process to show that it may take over.
 const PERMISSION: Duration = Duration::from_secs(5);
@@ -133,6 +134,8 @@ impl Doorway {
         let refusals = Seldom::once_in(REFUSALS);
         loop {
             let (accepted, contact) = tokio::select! {
+                // A process that this one has started does not wait behind others that only have the name.
+                biased;
                 Some(StartedProcess { pid, stream }) = started.recv() => {
                     (Ok(PreparedProcess { pid, stream }), Contact::Inherited)
                 }
@@ -162,9 +165,8 @@ impl Doorway {
     fn greet(&self, peer: PreparedProcess, contact: Contact) -> io::Result<PreparedProcess> {
         let stream = &peer.stream;
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PERMISSION))?;
-        admit(stream, contact, self.site.now().config.admin_token.as_deref())?;
-        stream.set_read_timeout(Some(PREPARING))?;
+        let token = self.site.now().config.admin_token.clone();
+        admit(stream, contact, token.as_deref(), Instant::now() + PERMISSION)?;
         {
             let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
             let ours: Vec<bool> = sockets.iter().map(|open| open.is_ours).collect();
@@ -172,7 +174,7 @@ impl Doorway {
             socket::say(stream, &json!({ "pid": pid, "sockets": ours }).to_string())?;
             sockets.iter().try_for_each(|open| socket::send(stream, &open.socket))?;
         }
-        socket::expect(stream, PREPARED)?;
+        socket::expect(stream, PREPARED, Instant::now() + PREPARING)?;
         stream.set_read_timeout(None)?;
         Ok(peer)
     }

@@ -3,12 +3,13 @@
 //! | the two processes have found each other by | the old process requires | the new process requires |
 //! |---|---|---|
 //! | a connection that the new one was started with ([`Contact::Inherited`]) | nothing more | nothing more |
-//! | the name of the socket, and the new one runs as root | root | the user: its own, root, or the one that it will become |
-//! | the name of the socket, and the new one runs as the old one's user | a proof of the control interface's token | the same |
+//! | the name of the socket, both run as root, and the old one has no token | root | root |
+//! | the name of the socket, and the old one has a token | a proof of the control interface's token | the same |
 //! | the name of the socket, otherwise | it is refused | it is refused |
 //!
-//! Any process can connect to the name, or bind it while it is free. A user ID alone is no permission: PHP
-//! scripts may run as Pagewell's user. Neither side sends the token: each proves it for a number that the other
+//! Any process can connect to the name, or bind it while it is free. The user ID of any user but root is no
+//! permission: PHP scripts may run as Pagewell's user, also of a Pagewell that root has started. All that a side
+//! reads has one deadline. Neither side sends the token: each proves it for a number that the other
 //! has drawn (HMAC, RFC 2104), and the two proofs differ by a word.
 
 use super::GREETING;
@@ -17,6 +18,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
+use tokio::time::Instant;
 
 /// The environment variable that tells a new process that its standard input is the connection to the old one.
 pub const INHERITED: &str = "PAGEWELL_PREDECESSOR";
@@ -37,38 +39,43 @@ pub enum Contact {
     ByName,
 }
 
-/// The old process's part: returns when the peer has permission.
+/// The old process's part: returns when the peer has permission, which must be until `by`.
 ///
 /// # Errors
 /// The peer has no permission, or has another version.
-pub fn admit(stream: &UnixStream, contact: Contact, token: Option<&str>) -> io::Result<()> {
-    if contact == Contact::ByName {
-        let peer = socket::check(stream, None)?;
-        let Some(token) = token.filter(|_| peer.uid != 0) else {
-            if peer.uid != 0 {
-                // The peer may be gone.
-                let _ = say(stream, REFUSED);
-                return Err(denied(format!("the process {} has no secret to show", peer.pid)));
-            }
-            expect(stream, GREETING)?;
-            return say(stream, WELCOME);
-        };
-        expect(stream, GREETING)?;
-        let own = number()?;
-        say(stream, &format!("{PROVE}{own}"))?;
-        let said = hear(stream)?;
-        let (theirs, proof) = said.split_once(' ').unwrap_or_default();
-        if !is_proof(proof, token, "new", &own, theirs) {
-            return Err(denied(format!("the process {} does not know the token", peer.pid)));
-        }
-        return say(stream, &proved(token, "old", &own, theirs));
+pub fn admit(
+    stream: &UnixStream,
+    contact: Contact,
+    token: Option<&str>,
+    by: Instant,
+) -> io::Result<()> {
+    if contact == Contact::Inherited {
+        expect(stream, GREETING, by)?;
+        return say(stream, WELCOME);
     }
-    expect(stream, GREETING)?;
-    say(stream, WELCOME)
+    let peer = socket::check(stream, None)?;
+    let Some(token) = token else {
+        if peer.uid != 0 {
+            // The peer may be gone.
+            let _ = say(stream, REFUSED);
+            return Err(denied(format!("the process {} has no secret to show", peer.pid)));
+        }
+        expect(stream, GREETING, by)?;
+        return say(stream, WELCOME);
+    };
+    expect(stream, GREETING, by)?;
+    let own = number()?;
+    say(stream, &format!("{PROVE}{own}"))?;
+    let said = hear(stream, by)?;
+    let (theirs, proof) = said.split_once(' ').unwrap_or_default();
+    if !is_proof(proof, token, "new", &own, theirs) {
+        return Err(denied(format!("the process {} does not know the token", peer.pid)));
+    }
+    say(stream, &proved(token, "old", &own, theirs))
 }
 
-/// The new process's part: returns when the peer is the old process, and has given permission. `user` is a
-/// second user ID that the old process may run as.
+/// The new process's part: returns when the peer is the old process, and has given permission, which must be until
+/// `by`. `user` is a second user ID that the old process may run as.
 ///
 /// # Errors
 /// No permission was given, or the peer is another program or has another version.
@@ -77,26 +84,37 @@ pub fn ask(
     contact: Contact,
     user: Option<u32>,
     token: Option<&str>,
+    by: Instant,
 ) -> io::Result<()> {
-    if contact == Contact::ByName {
-        socket::check(stream, user)?;
-    }
+    let needs_proof = match contact {
+        Contact::Inherited => false,
+        // Only root can have bound the name as root.
+        Contact::ByName => socket::check(stream, user)?.uid != 0,
+    };
+    greet(stream, needs_proof, token, by)
+}
+
+fn greet(
+    stream: &UnixStream,
+    needs_proof: bool,
+    token: Option<&str>,
+    by: Instant,
+) -> io::Result<()> {
     // The peer may have refused already, and closed the connection: its word can still be read.
     let sent = say(stream, GREETING);
-    let said = hear(stream).map_err(|error| sent.err().unwrap_or(error))?;
-    let is_root = rustix::process::geteuid().is_root();
-    if said == WELCOME && (contact == Contact::Inherited || is_root) {
+    let said = hear(stream, by).map_err(|error| sent.err().unwrap_or(error))?;
+    if said == WELCOME && !needs_proof {
         return Ok(());
     }
     let Some(theirs) = said.strip_prefix(PROVE) else {
-        let way = "run this as root, set admin_token_file in both configurations, or send SIGUSR2 to the \
-                   running process";
+        let way =
+            "set admin_token_file in both configurations, or send SIGUSR2 to the running process";
         return Err(denied(format!("it says {said:?}, and needs a secret: {way}")));
     };
     let token = token.ok_or_else(|| denied("it has a token: set admin_token_file".into()))?;
     let own = number()?;
     say(stream, &format!("{own} {}", proved(token, "new", theirs, &own)))?;
-    if is_proof(&hear(stream)?, token, "old", theirs, &own) {
+    if is_proof(&hear(stream, by)?, token, "old", theirs, &own) {
         Ok(())
     } else {
         Err(denied("it does not know the token of the control interface".into()))
@@ -161,11 +179,46 @@ mod tests {
         }
     }
 
+    fn soon() -> Instant {
+        Instant::now() + std::time::Duration::from_secs(60)
+    }
+
     #[test]
     fn a_process_that_was_started_needs_no_token() {
         let (old, new) = UnixStream::pair().unwrap();
-        let admitted = std::thread::spawn(move || admit(&old, Contact::Inherited, Some(TOKEN)));
-        ask(&new, Contact::Inherited, None, None).unwrap();
+        let admitted =
+            std::thread::spawn(move || admit(&old, Contact::Inherited, Some(TOKEN), soon()));
+        ask(&new, Contact::Inherited, None, None, soon()).unwrap();
         admitted.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn by_name_both_sides_prove_the_token_whoever_they_are() {
+        for (theirs, own, is_proven) in [
+            (TOKEN, Some(TOKEN), true),
+            (TOKEN, Some("another token"), false),
+            (TOKEN, None, false),
+        ] {
+            let (old, new) = UnixStream::pair().unwrap();
+            let admitted =
+                std::thread::spawn(move || admit(&old, Contact::ByName, Some(theirs), soon()));
+            let asked = ask(&new, Contact::ByName, None, own, soon());
+            drop(new);
+            let admitted = admitted.join().unwrap();
+            assert_eq!((asked.is_ok(), admitted.is_ok()), (is_proven, is_proven), "{own:?}");
+        }
+    }
+
+    #[test]
+    fn the_word_of_a_process_that_is_not_root_is_no_proof() {
+        for token in [None, Some(TOKEN)] {
+            for word in
+                [WELCOME.to_owned(), format!("{PROVE}1\n{}", proved("guess", "old", "1", "2"))]
+            {
+                let (old, new) = UnixStream::pair().unwrap();
+                say(&old, &word).unwrap();
+                assert!(greet(&new, true, token, soon()).is_err(), "{word:?}");
+            }
+        }
     }
 }

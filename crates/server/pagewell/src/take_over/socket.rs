@@ -14,6 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use tokio::time::Instant;
 
 /// The longest line before the frames begin, in bytes.
 const LINE_BYTES: usize = 64 << 10;
@@ -75,11 +76,16 @@ pub struct Peer {
 /// The peer belongs to another user.
 pub fn check(stream: &UnixStream, also: Option<u32>) -> io::Result<Peer> {
     let found = socket_peercred(stream)?;
-    let (pid, uid) = (found.pid.as_raw_nonzero().get(), found.uid.as_raw());
-    let own = rustix::process::geteuid().as_raw();
-    if uid == own || uid == 0 || also == Some(uid) {
-        Ok(Peer { pid, uid })
-    } else {
+    let peer = Peer { pid: found.pid.as_raw_nonzero().get(), uid: found.uid.as_raw() };
+    peer.checked(rustix::process::geteuid().as_raw(), also)
+}
+
+impl Peer {
+    fn checked(self, own: u32, also: Option<u32>) -> io::Result<Peer> {
+        let Peer { pid, uid } = self;
+        if uid == own || uid == 0 || also == Some(uid) {
+            return Ok(self);
+        }
         Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("it is the process {pid} of the user {uid}, and this one is of the user {own}"),
@@ -95,14 +101,24 @@ pub fn say(mut stream: &UnixStream, line: &str) -> io::Result<()> {
     stream.write_all(format!("{line}\n").as_bytes())
 }
 
-/// Reads a line, and no byte after it.
+/// Lets the next read wait until this time at most.
+fn wait_until(stream: &UnixStream, by: Instant) -> io::Result<()> {
+    let left = by.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    stream.set_read_timeout(Some(left))
+}
+
+/// Reads a line, and no byte after it. All of it must arrive until `by`.
 ///
 /// # Errors
 /// The I/O error of the system, or the line is longer than [`LINE_BYTES`].
-pub fn hear(mut stream: &UnixStream) -> io::Result<String> {
+pub fn hear(mut stream: &UnixStream, by: Instant) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
     loop {
+        wait_until(stream, by)?;
         // Byte by byte, because a descriptor arrives with the byte that it was sent with.
         stream.read_exact(&mut byte)?;
         match byte {
@@ -118,8 +134,8 @@ pub fn hear(mut stream: &UnixStream) -> io::Result<String> {
 ///
 /// # Errors
 /// Another line arrived, or none.
-pub fn expect(stream: &UnixStream, line: &str) -> io::Result<()> {
-    match hear(stream)? {
+pub fn expect(stream: &UnixStream, line: &str, by: Instant) -> io::Result<()> {
+    match hear(stream, by)? {
         heard if heard == line => Ok(()),
         other => Err(io::Error::new(
             io::ErrorKind::InvalidData,
@@ -156,7 +172,8 @@ pub fn send(stream: &UnixStream, socket: &OwnedFd) -> io::Result<()> {
 ///
 /// # Errors
 /// The I/O error of the system, or no descriptor arrived.
-pub fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
+pub fn receive(stream: &UnixStream, by: Instant) -> io::Result<OwnedFd> {
+    wait_until(stream, by)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut with = [0];
@@ -188,14 +205,36 @@ mod tests {
         say(&one, "a line").expect("said");
         send(&one, &port.into()).expect("sent");
         say(&one, "another").expect("said");
-        assert_eq!(hear(&other).expect("heard"), "a line");
-        let received = std::net::TcpListener::from(receive(&other).expect("received"));
+        let by = Instant::now() + std::time::Duration::from_secs(60);
+        assert_eq!(hear(&other, by).expect("heard"), "a line");
+        let received = std::net::TcpListener::from(receive(&other, by).expect("received"));
         assert_eq!(received.local_addr().expect("bound"), address);
-        assert!(expect(&other, "something else").is_err());
+        assert!(expect(&other, "something else", by).is_err());
         assert_eq!(check(&other, None).expect("our own").pid as u32, std::process::id());
         assert!(is_there(&one));
         drop(other);
         assert!(!is_there(&one));
+    }
+
+    #[test]
+    fn a_line_that_trickles_has_one_deadline() {
+        let (mut one, other) = UnixStream::pair().expect("two ends");
+        let trickles = std::thread::spawn(move || {
+            while one.write_all(b"x").is_ok() {
+                std::thread::park_timeout(std::time::Duration::from_millis(1));
+            }
+        });
+        let by = Instant::now() + std::time::Duration::from_millis(50);
+        assert!(hear(&other, by).is_err());
+        drop(other);
+        trickles.join().expect("it ran");
+    }
+
+    #[test]
+    fn only_the_own_user_root_and_the_next_user_are_peers() {
+        let checked = |uid, own, also| Peer { pid: 1, uid }.checked(own, also).is_ok();
+        assert!(checked(7, 7, None) && checked(0, 7, None) && checked(7, 0, Some(7)));
+        assert!(!checked(8, 7, None) && !checked(8, 0, Some(7)) && !checked(8, 0, None));
     }
 
     #[test]

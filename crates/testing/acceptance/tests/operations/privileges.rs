@@ -107,7 +107,11 @@ fn a_privileged_port_is_passed_to_the_successor() {
     }
     let site = site();
     let path = site.at("listen.sock");
-    let file = site.config(&format!("user = {USER:?}\n"), "").display().to_string();
+    // The old process runs as the user, whose word alone is no proof.
+    let token = site.at("token");
+    fs::write(&token, "a token of more than thirty-two characters").expect("written");
+    let config = format!("user = {USER:?}\nadmin_token_file = {token:?}\n");
+    let file = site.config(&config, "").display().to_string();
     let start = |more: &[&str], admin: &str| {
         let mut command = Command::new(binary());
         command.arg("serve").arg(site.root()).args(["--memory", "64M", "--config", &file]);
