@@ -48,11 +48,13 @@ impl FastCgi {
         let mut socket = self.connect().await?;
         let first_ready = async {
             socket.write_all(&BEGIN_KEPT_OPEN).await.map_err(|_| Failure::HungUp)?;
+            let mut search = None;
             loop {
                 if timeout(LOOK_AGAIN, socket.all_read()).await.is_ok() {
                     return Ok(None);
                 }
-                match self.idle.ready() {
+                search = search.or_else(|| self.idle.search());
+                match search.as_ref().and_then(|search| search.ready()) {
                     Some(kept) if !only_fresh => return Ok(Some(kept)),
                     // Closing it frees its worker for the new connection.
                     other => drop(other),

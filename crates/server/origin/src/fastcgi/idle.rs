@@ -12,12 +12,14 @@
 //! | not yet | busy: closed when a request finds no other, so that its worker can accept another connection |
 //!
 //! A connection is closed when it has been idle for too long, so that php-fpm can end its worker. Locks: the
-//! list is locked only to push, search or pop.
+//! list is locked only to push, search or pop. A search asks the system about each connection; of the requests
+//! that wait for a worker only one searches again and again ([`Idle::search`]).
 
 use crate::capture::relay::SlotLease;
 use fastcgi::BEGIN_KEPT_OPEN;
 use sockets::Socket;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -31,6 +33,24 @@ const SETTLING: Duration = Duration::from_millis(5);
 pub struct Idle {
     sockets: Mutex<VecDeque<IdleConnection>>,
     max: usize,
+    /// Whether a waiting request searches.
+    is_searched: AtomicBool,
+}
+
+/// The right to search the list while a request waits; another request gets it afterwards.
+pub struct IdleSearch<'a>(&'a Idle);
+
+impl IdleSearch<'_> {
+    /// As [`Idle::ready`].
+    pub fn ready(&self) -> Option<IdleConnection> {
+        self.0.ready()
+    }
+}
+
+impl Drop for IdleSearch<'_> {
+    fn drop(&mut self) {
+        self.0.is_searched.store(false, Ordering::Release);
+    }
 }
 
 /// A connection without a request.
@@ -57,7 +77,7 @@ pub enum IdleChoice {
 impl Idle {
     /// Room for `max` idle connections.
     pub fn new(max: usize) -> Idle {
-        Idle { sockets: Mutex::default(), max }
+        Idle { sockets: Mutex::default(), max, is_searched: AtomicBool::new(false) }
     }
 
     /// Whether connections are kept at all.
@@ -82,8 +102,14 @@ impl Idle {
         }
     }
 
+    /// The right to search while a request waits; `None` if another one has it.
+    pub fn search(&self) -> Option<IdleSearch<'_>> {
+        let is_taken = self.is_searched.swap(true, Ordering::AcqRel);
+        (!is_taken).then(|| IdleSearch(self))
+    }
+
     /// Takes the connection that has been ready longest, if there is one.
-    pub fn ready(&self) -> Option<IdleConnection> {
+    fn ready(&self) -> Option<IdleConnection> {
         let mut sockets = self.sockets();
         sockets.retain(IdleConnection::is_usable);
         let first = sockets.iter().position(|idle| idle.socket.is_all_read())?;
