@@ -224,11 +224,14 @@ fn unshared(found: &Metadata, path: &Path) -> Result<()> {
 fn owner(found: &Metadata, path: &Path) -> Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let (owner, path) = (found.uid(), path.display());
-    let trusted = [0, own, BECOMES.load(Ordering::Relaxed)];
-    if trusted.contains(&owner) {
+    if is_trusted(owner, own, BECOMES.load(Ordering::Relaxed)) {
         return Ok(());
     }
     Err(refused(format!("it belongs to the user {owner}, who can change it: chown {own} {path}")))
+}
+
+fn is_trusted(owner: u32, own: u32, becomes: u32) -> bool {
+    [0, own, becomes].contains(&owner)
 }
 
 fn refused(why: String) -> Error {
@@ -340,6 +343,12 @@ mod tests {
             assert!(why(directory(&place.0, Writers::Sticky)).contains("the user 4711"));
         }
         assert_eq!(fs::read(&file).unwrap(), b"content");
+    }
+
+    #[test]
+    fn only_root_the_own_user_and_the_next_are_trusted() {
+        assert!(is_trusted(0, 7, 0) && is_trusted(7, 7, 0) && is_trusted(8, 0, 8));
+        assert!(!is_trusted(8, 7, 0) && !is_trusted(8, 0, 0) && !is_trusted(9, 7, 8));
     }
 
     #[test]
