@@ -39,6 +39,7 @@ has_systemd() { [ -n "$root" ] || [ -d /run/systemd/system ]; }
 if [ $action = uninstall ]; then
     if [ -z "$root" ] && has_systemd; then systemctl disable --now pagewell.service pagewell.socket 2>/dev/null || true; fi
     files | while read -r _ to _; do rm -f "$root$to"; done
+    rm -rf "$root$prefix/share/doc/pagewell"
     rm -f "$root$units/pagewell.service" "$root$units/pagewell.socket"
     if [ -z "$root" ] && has_systemd; then systemctl daemon-reload; fi
     # Not the file of auto_prepend_file: a pool of php-fpm that names it would answer no request.
@@ -52,6 +53,12 @@ files | while read -r from to mode; do
     install -m "$mode" "$from" "$root$to.new"
     mv -f "$root$to.new" "$root$to"
 done
+# The manual as HTML.
+if [ -d doc ]; then
+    rm -rf "$root$prefix/share/doc/pagewell"
+    mkdir -p "$root$prefix/share/doc/pagewell"
+    cp -R doc "$root$prefix/share/doc/pagewell/html"
+fi
 if [ ! -e "$root/etc/pagewell/pagewell.toml" ]; then
     install -d -m 755 "$root/etc/pagewell"
     install -m 644 etc/pagewell.toml "$root/etc/pagewell/pagewell.toml"

@@ -11,7 +11,8 @@
 mod pages;
 mod search;
 
-use harness::root;
+use crate::package;
+use harness::root::{self, Profile};
 use pages::Book;
 use std::collections::BTreeSet;
 use std::fs;
@@ -57,19 +58,51 @@ expand = true
 heading-split-level = 2
 "#;
 
-/// Builds the book, and checks its links and searches. Returns its directory.
+/// The book in `target/book/html`. Returns its first page.
+///
+/// # Errors
+/// Those of [`build`].
+pub fn run() -> Result<PathBuf, String> {
+    Ok(build(&root::target().join("book"))?.join("index.html"))
+}
+
+/// Builds the book for a package into a directory of it, below `place`. A package for tests has none where mdBook
+/// is not installed.
+///
+/// # Errors
+/// Those of [`build`], or a file cannot be copied.
+pub fn install(place: &Path, to: &Path, profile: Profile) -> Result<(), String> {
+    if profile == Profile::Dev && program().is_none() {
+        return Ok(());
+    }
+    copy(&build(&place.join("book"))?, to)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    for entry in fs::read_dir(from).map_err(|error| fault(from, error))? {
+        let path = entry.map_err(|error| fault(from, error))?.path();
+        let to = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy(&path, &to)?;
+        } else {
+            package::write(&to, &package::read(&path)?, 0o644)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the book in a directory, and checks its links and searches. Returns the directory of the HTML.
 ///
 /// # Errors
 /// mdBook is not installed or has failed; the links that lead nowhere; the searches with another first result.
-pub fn build() -> Result<PathBuf, String> {
+fn build(place: &Path) -> Result<PathBuf, String> {
     let program = program().ok_or(
         "book: mdbook is not installed: scripts/setup package, or \
          cargo install --locked --no-default-features --features search mdbook",
     )?;
-    let place = root::target().join("book");
-    let _ = fs::remove_dir_all(&place);
-    write_sources(&Book::read(&root::repository())?, &place)?;
-    let built = Command::new(&program).arg("build").arg(&place).output();
+    let _ = fs::remove_dir_all(place);
+    write_sources(&Book::read(&root::repository())?, place)?;
+    let built = Command::new(&program).arg("build").arg(place).output();
     let built = built.map_err(|error| format!("book: {}: {error}", program.display()))?;
     if !built.status.success() {
         return Err(format!("book: mdbook: {}", String::from_utf8_lossy(&built.stderr)));
@@ -81,7 +114,7 @@ pub fn build() -> Result<PathBuf, String> {
 }
 
 /// mdBook, if it is installed: beside the other tools of a release, or on the path.
-pub fn program() -> Option<PathBuf> {
+fn program() -> Option<PathBuf> {
     let own = root::target().join("dist-tools/bin/mdbook");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path = std::env::split_paths(&path).map(|directory| directory.join("mdbook"));
@@ -167,7 +200,8 @@ mod tests {
     #[test]
     fn the_book_has_no_dead_link_and_its_search_finds_the_right_page_first() {
         if program().is_some() {
-            build().expect("the manual is a book");
+            let place = harness::PrivateDir::temporary("book").expect("a directory");
+            build(&place.path().join("book")).expect("the manual is a book");
         }
     }
 

@@ -5,6 +5,7 @@
 //! cargo-zigbuild links the program for the old C library; `scripts/setup dist` installs it. The archive is the
 //! same for the same files: owners are root, names are sorted, and times are that of the change log.
 
+use crate::book;
 use crate::package::{self, plugin, read, said, told, write};
 use harness::root::{self, Profile};
 use std::fs;
@@ -121,6 +122,7 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
         write(&tree.join(to), &read(&repository.join(from))?, mode)?;
     }
     write(&tree.join("bin/pagewell"), &read(program)?, 0o755)?;
+    book::install(&above, &tree.join("doc"), profile)?;
     write(&tree.join("LICENSES-OF-LIBRARIES"), &package::licences_of_libraries()?, 0o644)?;
     for (shell, file) in
         [("bash", "pagewell.bash"), ("zsh", "_pagewell"), ("fish", "pagewell.fish")]

@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Task::Demo { port, .. } => demo::run(port),
         Task::GenDocs => gen_docs(),
         Task::Package { dev } => package::run(profile(dev)),
-        Task::Book => book::build().map(|html| println!("{}", html.join("index.html").display())),
+        Task::Book => book::run().map(|page| println!("{}", page.display())),
         Task::Dist { program } => dist::run(program.as_deref()),
         Task::Tidy { list: Some(name), .. } => list(&name),
         Task::Tidy { lower, .. } => tidy(lower),

@@ -13,6 +13,7 @@ mod symbols;
 #[cfg(test)]
 mod upgrade;
 
+use crate::book;
 use deb::PackageVersion;
 use harness::root::{self, Profile};
 use std::fs;
@@ -84,6 +85,7 @@ pub fn build_from(binary: &Path, profile: Profile) -> Result<DebianPackages, Str
     let symbols = stripped.package(&version, profile)?;
     files(&tree, &stripped.program)?;
     scripts(&tree)?;
+    book::install(&place, &tree.join("usr/share/doc/pagewell/html"), profile)?;
     let libraries = deb::libraries(&stripped.program, &place)?;
     let fields = format!("Depends: {USER_TOOLS}, {libraries}\n{FIELDS}");
     let program = version.build("pagewell", &tree, &fields, profile)?;
