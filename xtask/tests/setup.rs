@@ -188,7 +188,7 @@ fn without_rust_it_says_where_to_get_it() {
 }
 
 #[test]
-fn a_user_who_may_not_install_is_told_the_command() {
+fn a_user_without_permission_gets_the_command() {
     let machine = Machine::new();
     machine.has_apt(FOUND, FOUND);
     machine.has("sudo", "exit 1");
@@ -200,7 +200,7 @@ fn a_user_who_may_not_install_is_told_the_command() {
 }
 
 #[test]
-fn another_system_is_told_what_is_needed() {
+fn another_system_gets_the_list_of_requirements() {
     let (status, said) = Machine::new().setup(&["demo"]);
     assert_eq!(status, 4, "{said}");
     assert!(said.contains("no apt-get here") && said.contains("php-fpm"), "{said}");

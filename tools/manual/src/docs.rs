@@ -73,7 +73,7 @@ mod tests {
     use harness::root::repository;
 
     #[test]
-    fn what_is_made_is_what_the_code_says() {
+    fn generated_pages_are_up_to_date() {
         for page in made(&repository()).expect("the pages can be made") {
             let there = fs::read_to_string(repository().join(page.path)).unwrap_or_default();
             assert!(there == page.text, "{} is out of date: cargo xtask gen-docs", page.path);

@@ -171,7 +171,7 @@ fn where_the_new_one_does_not_start_the_one_before_serves_on() {
 }
 
 #[test]
-fn one_that_cannot_is_started_anew_and_nothing_is_started_that_did_not_run() {
+fn an_old_version_is_restarted_and_a_stopped_service_is_not_started() {
     let machine = Machine::new();
     machine.configure();
     assert_eq!(machine.said(), [RELOAD]);

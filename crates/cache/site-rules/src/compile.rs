@@ -264,7 +264,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
             );
         }
         if visitors && stores {
-            return Err("when_status, when_header: copies cannot be told apart by cookie, header or agent once the response is there".into());
+            return Err("when_status, when_header: variants cannot depend on cookie, header or agent after the response has arrived".into());
         }
     }
     if raw.country_header.is_some() && !around.has_trusted_proxies {

@@ -133,7 +133,7 @@ fn fields_without_a_value_or_of_the_connection_are_left_out() {
 }
 
 #[test]
-fn a_head_without_any_field_is_what_php_sends_when_told_to() {
+fn a_head_without_fields_is_valid() {
     // PHP with `default_mimetype = ""` and `header_remove()`.
     let head = taken("\r\nbody without head");
     assert_eq!((head.status.as_u16(), &head.content[..]), (200, &b"body without head"[..]));

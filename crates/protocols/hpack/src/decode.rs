@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_reported() {
         let error = |hex: &str| read(&mut Decoder::default(), &bytes(hex)).unwrap_err();
         assert_eq!(error("80"), Error::IndexUnknown);
         assert_eq!(error("be"), Error::IndexUnknown, "the dynamic table is empty");

@@ -57,7 +57,7 @@ fn a_cached_password_needs_one_proof() {
 }
 
 #[test]
-fn the_password_itself_is_sent_only_where_nobody_listens() {
+fn the_plain_password_is_sent_only_over_a_secure_channel() {
     let mut local = login(Channel::Local);
     sent(local.read(&greeting(false, "caching_sha2_password")));
     assert_eq!(sent(local.read(&packet(2, &[1, 4]))), b"\x07\0\0\x03secret\0");

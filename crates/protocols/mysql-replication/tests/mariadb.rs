@@ -72,7 +72,7 @@ fn images_of_rows() {
 }
 
 #[test]
-fn what_was_written_is_told_from_what_was_not() {
+fn written_columns_differ_from_unwritten_ones() {
     let server = server(&["--binlog-row-image=MINIMAL"]);
     let sql = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT); INSERT INTO t VALUES (1,2,3)";
     server.sql_in("news", sql).expect("a table");
@@ -223,7 +223,7 @@ fn distributed_transactions_come_with_their_commit() {
 }
 
 #[test]
-fn large_transactions_and_long_rows_are_told_by_table() {
+fn large_transactions_and_long_rows_are_reported_by_table() {
     let server = server(&["--max-allowed-packet=64M"]);
     let sql =
         "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, b LONGTEXT); CREATE TABLE u (a INT)";

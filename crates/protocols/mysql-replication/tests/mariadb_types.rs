@@ -84,7 +84,7 @@ fn selected(server: &MariaDb) -> Vec<String> {
 }
 
 #[test]
-fn every_type_is_told_as_select_tells_it() {
+fn every_type_has_the_text_of_select() {
     let server = server(&[]);
     server.sql_in("news", TYPES).expect("a table");
     let mut follower = Follower::now(&server, 7001, Limits::default());
@@ -115,7 +115,7 @@ fn every_type_is_told_as_select_tells_it() {
 /// Numbers are written as declared, not as sent: with leading zeros, or a fixed number of digits after the
 /// decimal point.
 #[test]
-fn numbers_are_told_as_their_type_has_them_written() {
+fn numbers_have_the_text_of_their_type() {
     let server = server(&[]);
     let table =
         "CREATE TABLE numbers (id INT PRIMARY KEY, z INT(5) ZEROFILL, b BIGINT UNSIGNED ZEROFILL,

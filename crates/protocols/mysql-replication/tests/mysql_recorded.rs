@@ -299,7 +299,7 @@ fn packets(path: &Path) -> Vec<Packet> {
 }
 
 #[test]
-fn recordings_are_told_as_the_server_tells_them() {
+fn recordings_decode_as_the_server_shows_them() {
     let columns = packets(&recordings().join("columns"));
     for scene in scenes() {
         let start = Start::MySql(Default::default());
@@ -324,7 +324,7 @@ fn recordings_are_told_as_the_server_tells_them() {
 
 #[test]
 #[ignore = "needs MySQL, which make compat has"]
-fn a_real_mysql_is_told_as_it_selects() {
+fn a_real_mysql_decodes_as_it_selects() {
     for recording in run().0 {
         compare_all(recording.scene.name, &recording.told, &recording.expected);
     }

@@ -115,7 +115,7 @@ fn only_what_is_committed_comes() {
 }
 
 #[test]
-fn what_is_told_of_the_row_before() {
+fn the_row_before_has_the_expected_columns() {
     let paper = Paper::new(
         "CREATE TABLE usual (id int PRIMARY KEY, n int, body text);
          CREATE TABLE whole (id int PRIMARY KEY, n int, body text);
@@ -352,7 +352,7 @@ fn large_transactions_and_rows_stay_within_bounds() {
 }
 
 #[test]
-fn the_place_moves_with_what_nobody_hears_of() {
+fn the_position_moves_with_unwatched_changes() {
     let paper =
         Paper::new("CREATE UNLOGGED TABLE draft (id int); CREATE TABLE passed_over (id int)");
     let mut stream = paper.follow();

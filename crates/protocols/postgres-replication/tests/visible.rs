@@ -15,7 +15,7 @@ const TABLES: &str = "CREATE TABLE news (id int PRIMARY KEY, title text);
     GRANT ALL ON news TO follower; INSERT INTO news VALUES (1, 'old');";
 
 #[test]
-fn a_transaction_that_comes_before_it_is_visible_is_told_apart() {
+fn a_transaction_that_arrives_before_it_is_visible_is_recognised() {
     let paper = Paper::new(TABLES);
     let (mut stream, mut reader) = (paper.follow(), paper.connect(Purpose::Statements));
     let snapshot = |reader: &mut common::Connection| -> Snapshot {

@@ -309,7 +309,7 @@ impl Follower {
 
 /// The error for a server that has not committed what it has sent.
 fn taken_back() -> StreamFault {
-    let text = "the server has not committed what it has sent: its log was begun anew";
+    let text = "the server has not committed the changes that it has sent: its log was restarted";
     StreamFault { name: "position-ahead", text: text.into(), then: Recovery::Gap }
 }
 

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_what_is_heard() {
+    fn entries_are_read_as_they_were_written() {
         let all = [
             ChangeTarget::Tag(b"news:4"),
             ChangeTarget::Tag(b"\0owner \xff\r\n"),

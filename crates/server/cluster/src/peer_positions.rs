@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_who_may_answer_is_waited_for() {
+    fn each_node_that_may_answer_is_waited_for() {
         let (mut readers, now) = (PeerPositions::default(), Instant::now());
         let id = |ms| Some(Id { ms, number: 0 });
         let mut look = |fields: &[(&str, &str)], seconds| {
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_too_many_names_does_not_hold_up_who_tells() {
+    fn a_node_with_too_many_names_does_not_delay_the_publisher() {
         let (mut readers, now) = (PeerPositions::default(), Instant::now());
         let all = || (0..200).map(|n| field(&n.to_string(), "gone 1")).collect();
         assert_eq!(readers.see("k", all(), None, now).len(), 0);

@@ -167,7 +167,7 @@ pub async fn connect(
     }
     if server.role != "master" {
         // A replica may be promoted later, so the connection is tried again.
-        let why = format!("the server is no primary ({}): nothing can be told by it", server.role);
+        let why = format!("the server is no primary ({}): nothing can be published", server.role);
         return Err(ConnectionError::Said("read-only", why).into());
     }
     session.try_to_add().await?;

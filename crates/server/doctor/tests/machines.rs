@@ -200,7 +200,7 @@ fn one_page_with_a_cookie_is_no_fault_of_the_site() {
 }
 
 #[test]
-fn a_page_that_is_kept_all_the_same_is_no_fault() {
+fn a_page_that_is_stored_nevertheless_is_no_fault() {
     let mut facts = healthy();
     facts.answers[0].cookies = vec!["lang".into()];
     facts.answers[0].cache_control = Some("no-store".into());

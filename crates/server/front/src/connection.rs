@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_uses_up_his_turn_is_told_at_once_and_when_he_rests() {
+    async fn a_connection_yields_after_its_turn_and_when_idle() {
         for turns in [usize::MAX, 2] {
             let (says, told) = watch::channel(Phase::Serving);
             let ended = tokio::spawn(async move { until_stopping(pin!(busy(turns)), told).await });

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_is_to_spare_while_one_is_free_and_nobody_waits() {
+    async fn a_place_is_spare_while_one_is_free_and_no_request_waits() {
         let places = Arc::new(Places::new(1, &Limits::default(), 1 << 20));
         assert!(places.is_one_to_spare());
         let place = places.enter().await.unwrap();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_swept_up_and_nothing_else() {
+    fn only_unused_directories_are_removed() {
         let base = place("sweep");
         let mine = format!("pagewell-{}-0", std::process::id());
         for name in [NOBODY, "pagewell-x-0", "pagewell-99999999-", &mine] {

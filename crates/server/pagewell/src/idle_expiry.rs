@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_is_due_in_every_eighth_and_anew_when_the_time_is_another() {
+    fn a_round_is_due_in_every_eighth_and_again_after_a_changed_time() {
         let mut rounds = Rounds::default();
         let mut due = |minutes: Option<u64>, now_s: u64| {
             rounds.due(minutes.map(|n| Duration::from_secs(60 * n)), Timestamp(now_s * 1_000))

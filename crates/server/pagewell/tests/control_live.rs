@@ -152,7 +152,7 @@ fn the_most_requested_pages_are_listed() {
 }
 
 #[test]
-fn so_many_may_listen_and_nobody_holds_up_the_end() {
+fn live_clients_are_bounded_and_do_not_delay_the_stop() {
     let site = kept_site();
     let mut pagewell = site.serve("");
     let mut listening: Vec<_> = (0..STREAMS).map(|_| Raw::to(pagewell.admin())).collect();
@@ -198,7 +198,7 @@ fn the_connection_that_has_been_idle_longest_gives_way_to_a_new_call() {
 }
 
 #[test]
-fn connections_that_never_call_shut_nobody_out() {
+fn idle_connections_do_not_block_other_clients() {
     let pagewell = kept_site().serve("");
     let last = HEALTH.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     let (head, rest) = last.split_at(20);
@@ -224,7 +224,7 @@ fn connections_that_never_call_shut_nobody_out() {
 }
 
 #[test]
-fn it_is_ready_until_it_is_told_to_stop() {
+fn it_is_ready_until_it_stops() {
     let site = kept_site();
     let mut pagewell = site.serve("");
     let ready = get(&pagewell, "/v1/ready");
@@ -261,7 +261,7 @@ fn it_is_not_ready_without_its_database() {
 }
 
 #[test]
-fn the_dashboard_is_given_to_whoever_comes_and_tells_nothing_by_itself() {
+fn the_dashboard_needs_no_token_and_contains_no_data() {
     let site = kept_site();
     let token = site.at("token");
     std::fs::write(&token, "0123456789abcdef").expect("can be written");

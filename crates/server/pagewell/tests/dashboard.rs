@@ -78,7 +78,7 @@ fn is_quiet(browser: &mut Browser) {
 }
 
 #[test]
-fn it_shows_what_happens_and_drops_what_it_is_told_to() {
+fn it_shows_figures_and_purges_pages() {
     let site = site();
     let pagewell = site.serve("");
     let mut browser = open(&pagewell);

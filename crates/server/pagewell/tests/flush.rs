@@ -185,7 +185,7 @@ fn a_flush_under_load_renders_each_page_once_at_a_time() {
 }
 
 #[test]
-fn a_marked_page_is_served_for_so_long_while_one_render_makes_it_anew() {
+fn a_marked_page_is_served_stale_while_one_render_refreshes_it() {
     let running = start("[cache]\nsoft_for = \"30s\"\n");
     let mut client = running.client();
     assert_eq!(get(&mut client, 0), 0);

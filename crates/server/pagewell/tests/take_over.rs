@@ -250,7 +250,7 @@ impl Drop for Ending<'_> {
 }
 
 #[test]
-fn nobody_is_refused_and_nothing_is_outdated_while_it_is_taken_over_again_and_again() {
+fn repeated_restarts_refuse_no_connection_and_serve_no_old_page() {
     let story = Story::new();
     let mut current = story.serve();
     let (at, admin) = (tcp(current.address()), tcp(current.admin()));
@@ -284,7 +284,7 @@ fn nobody_is_refused_and_nothing_is_outdated_while_it_is_taken_over_again_and_ag
 }
 
 #[test]
-fn the_pages_come_along_and_what_the_old_process_still_changes_is_told() {
+fn pages_are_restored_and_late_changes_of_the_old_process_are_applied() {
     let story = Story::new();
     let first = story.serve();
     let mut idle = StrictClient::new(tcp(first.address()), true);
@@ -321,7 +321,7 @@ fn the_pages_come_along_and_what_the_old_process_still_changes_is_told() {
 }
 
 #[test]
-fn where_nobody_is_it_starts_as_ever() {
+fn without_a_predecessor_it_starts_normally() {
     let site = Site::new(&[("file.txt", "a file")]);
     let pagewell = site.serve_with_args(&["--take-over"]);
     assert_eq!(client(&pagewell).get("/file.txt").expect("an answer").text(), "a file");
@@ -435,7 +435,7 @@ fn an_old_process_that_is_killed_takes_the_pages_with_it() {
 }
 
 #[test]
-fn somebody_else_gets_nothing() {
+fn a_process_without_permission_gets_no_socket() {
     if !rustix::process::geteuid().is_root() {
         println!("not run: only root can be somebody else");
         return;
@@ -457,7 +457,7 @@ fn somebody_else_gets_nothing() {
 }
 
 #[test]
-fn a_signal_starts_the_successor_and_the_manager_is_told_who_it_is() {
+fn a_signal_starts_the_successor_and_notifies_the_service_manager() {
     let story = Story::new();
     let path = story.site.at("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");

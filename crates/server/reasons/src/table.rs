@@ -260,9 +260,9 @@ reasons! {
     PhpFatalError = "php-fatal-error", [NotStored], "", "Fix the page: PHP's error is in the log (origin-stderr).";
     /// `Vary: *`.
     VaryStar = NotStored::VaryStar.as_str(), [NotStored], "", "Name the fields that the page depends on instead of Vary: *.";
-    /// `Vary` contains something other than a field name, or more than 16 names. Or `X-LiteSpeed-Vary` contains something other than `cookie=name`, or more than 16.
+    /// `Vary` contains something other than a field name, or `X-LiteSpeed-Vary` something other than `cookie=name`.
     VaryUnreadable = NotStored::VaryUnreadable.as_str(), [NotStored], "", "List field names in Vary, separated by commas.";
-    /// `Vary` contains something other than a field name, or more than 16 names. Or `X-LiteSpeed-Vary` contains something other than `cookie=name`, or more than 16.
+    /// `Vary` or `X-LiteSpeed-Vary` has more than 16 names.
     VaryTooLong = NotStored::VaryTooLong.as_str(), [NotStored], "", "Name fewer fields in Vary.";
     /// `X-LiteSpeed-Vary` has `value=`: the page is for requests that the server marks with a word, and this request was not marked.
     VaryValue = NotStored::VaryValue.as_str(), [NotStored], "", "Separate device classes with a rule, or remove value= from X-LiteSpeed-Vary.";
@@ -280,9 +280,9 @@ reasons! {
     TagsUnreadable = NotStored::TagsUnreadable.as_str(), [NotStored], "", "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\".";
     /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
     TagsTooLong = NotStored::TagsTooLong.as_str(), [NotStored], "", "Use fewer or shorter tags; a list that was cut could miss a change.";
-    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
+    /// A tag over 1,024 bytes.
     TagTooLong = StoreRefusal::TagTooLong.as_str(), [NotStored], "", "Use shorter tags: at most 1,024 bytes.";
-    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
+    /// More than 1,000 tags.
     TooManyTags = StoreRefusal::TooManyTags.as_str(), [NotStored], "", "Use fewer tags: name a whole kind.";
     /// A private page has private tags and no owner, or two owners.
     OwnerUnclear = StoreRefusal::OwnerUnclear.as_str(), [NotStored], "", "Please report it: this is a bug in Pagewell.";
@@ -290,15 +290,15 @@ reasons! {
     TooLarge = NotStored::TooLarge.as_str(), [NotStored], "", "Raise the limit on a page's content, or leave the page uncached.";
     /// The responses that are being collected for the store use half of `limits.client_backlog_bytes`.
     MemoryShort = NotStored::MemoryShort.as_str(), [NotStored], "", "Raise memory, or limits.client_backlog_bytes.";
-    /// The response is not complete and final.
+    /// The response is a part (206).
     PartialContent = NotStored::PartialContent.as_str(), [NotStored], "", "Send the whole content (200): ranges are served from the stored page.";
-    /// The response is not complete and final.
+    /// The response is a 304.
     NotModified = NotStored::NotModified.as_str(), [NotStored], "", "Send 304 only in response to If-None-Match or If-Modified-Since.";
-    /// The response is not complete and final.
+    /// The response is not final (1xx).
     Interim = NotStored::Interim.as_str(), [NotStored], "", "Only final responses are stored.";
-    /// A range of a page that is not stored came without a matching `Content-Range`, or without a strong `ETag`.
+    /// A range of a page that is not stored came without a matching `Content-Range`.
     PartUnreadable = NotStored::PartUnreadable.as_str(), [NotStored], "", "Send Content-Range with the exact byte positions and the total length.";
-    /// A range of a page that is not stored came without a matching `Content-Range`, or without a strong `ETag`.
+    /// A range of a page that is not stored came without a strong `ETag`.
     PartNotStrong = NotStored::PartNotStrong.as_str(), [NotStored], "", "Send a strong ETag with the parts of a response.";
     /// `must-understand` with a status that RFC 9110 does not define.
     StatusNotUnderstood = NotStored::StatusNotUnderstood.as_str(), [NotStored], "", "Remove must-understand, or use a status that RFC 9110 defines.";

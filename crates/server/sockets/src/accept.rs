@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_before_it_is_accepted_stops_nobody_else() {
+    fn a_connection_that_breaks_early_stops_no_other() {
         let says = |errno: Errno| is_of_one(&errno.into());
         assert!(says(Errno::CONNABORTED) && says(Errno::HOSTUNREACH));
         assert!(!says(Errno::MFILE) && !says(Errno::NFILE) && !says(Errno::NOMEM));

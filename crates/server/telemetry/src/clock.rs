@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advances_by_what_it_is_told() {
+    fn advances_by_the_given_time() {
         let clock = Clock::start();
         let before = clock.now();
         clock.advance(Duration::from_secs(11));

@@ -44,7 +44,7 @@ fn each_part_of_an_expectation_can_fail() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_errors_are_reported_at_once() {
     let failure = fails("get /a => 404  age | two ; hit");
     assert_eq!(failure.wrong.len(), 4, "{failure}");
 }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_before_a_moment_is_told_and_what_came_later_is_not() {
+    fn only_writes_before_a_moment_are_published() {
         let mut late = Late::default();
         late.written(0, &[(1, 1), (2, 1)]);
         let moment = late.moment();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_over_has_told_what_the_other_had_once_that_has_ended() {
+    fn a_successor_publishes_the_changes_of_its_predecessor() {
         let mut late = Late::default();
         late.written(0, &[(1, 1)]);
         late.next_life();

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_waits_outdated_answers_are_wanted() {
+    fn without_the_wait_outdated_answers_are_expected() {
         assert!(figures(&["--without-wait"]).verdict().is_err());
         let seen = AnswerCounts { wrong: [1, 0, 0], ..AnswerCounts::default() };
         let found = Figures { seen, ..figures(&["--without-wait"]) };

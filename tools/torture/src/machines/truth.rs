@@ -97,7 +97,7 @@ mod tests {
     use harness::PrivateDir;
 
     #[test]
-    fn commits_count_up_and_what_is_owed_or_acknowledged_is_wanted() {
+    fn commits_count_up_and_pending_versions_are_expected() {
         let dir = PrivateDir::temporary("truth").expect("a directory");
         let site = Arc::new(Site::new(1, 10, 10));
         let truth = Truth::new(site.clone(), &dir.path().join("truth")).expect("files");

@@ -64,7 +64,7 @@ mod tests {
     use harness::Valkey;
 
     #[test]
-    fn is_connected_anew_after_it_was_cut() {
+    fn reconnects_after_a_cut() {
         let mut server = Valkey::start(&[]).expect("a server");
         let mut wire = Wire::new(server.socket());
         assert_eq!(wire.ask(&["INCR", "a"]), Ok(Reply::Integer(1)));

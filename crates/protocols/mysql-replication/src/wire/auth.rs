@@ -129,7 +129,7 @@ mod tests {
 
     /// The server's check of a response: it only knows `SHA1(SHA1(password))`.
     #[test]
-    fn a_native_proof_convinces_who_knows_the_double_hash() {
+    fn a_native_proof_is_verified_by_the_double_hash() {
         let challenge = b"abcdefghijklmnopqrst";
         let stored = Sha1::digest(Sha1::digest(b"secret"));
         let mask = Sha1::new().chain_update(challenge).chain_update(stored).finalize();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sha2_proof_convinces_who_knows_the_double_hash() {
+    fn a_sha2_proof_is_verified_by_the_double_hash() {
         let challenge = b"abcdefghijklmnopqrst";
         let stored = Sha256::digest(Sha256::digest(b"secret"));
         let mask = Sha256::new().chain_update(stored).chain_update(challenge).finalize();

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn mariadb_is_told_by_variables() {
+    fn mariadb_is_prepared_by_variables() {
         let start = Start::MariaDb("0-1-5,2-3-7".parse().expect("a list"));
         let statements = prepare(Flavour::MariaDb, &start, 2);
         assert!(statements.contains(&"SET @slave_connect_state='0-1-5,2-3-7'".to_owned()));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn mysql_is_told_by_a_set() {
+    fn mysql_is_prepared_by_a_set() {
         let set: GtidSet = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5".parse().expect("a set");
         let packet = dump(9, &Start::MySql(set));
         // Header, code, flags, id, name length, position, set length; one id, one interval.

@@ -178,8 +178,8 @@ async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, StreamF
         return Ok(Vec::new());
     }
     if connection.flavour() == Flavour::MySql {
-        let why = "log_replica_updates is OFF: if this is a replica, nothing of what it replicates is \
-                   heard of";
+        let why = "log_replica_updates is OFF: if this is a replica, its replicated changes are not \
+                   followed";
         return Ok(vec![("database-format", why.to_owned())]);
     }
     let running = connection.query("SHOW GLOBAL STATUS LIKE 'Slaves_running'").await?;
@@ -187,8 +187,8 @@ async fn replicates(connection: &mut Connection) -> Result<Vec<Warning>, StreamF
     if !is_running && variables.named("gtid_slave_pos").is_none_or(|at| at.is_empty()) {
         return Ok(Vec::new());
     }
-    let text = "the server is a replica and does not log what it replicates, so none of it would be \
-                heard of: set log_slave_updates = ON and start it anew, or follow the primary (it \
+    let text = "the server is a replica and does not log replicated changes, so they would be \
+                missed: set log_slave_updates = ON and restart it, or follow the primary (if it \
                 replicates no more: RESET SLAVE ALL; SET GLOBAL gtid_slave_pos = '')";
     // Replicated changes since the last connection are in no log.
     Err(StreamFault { name: "replica-unlogged", text: text.into(), then: Recovery::Lost })

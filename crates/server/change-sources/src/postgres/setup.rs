@@ -49,7 +49,7 @@ pub async fn server(connection: &mut Connection) -> Result<String, StreamFault> 
     if text(3) != "logical" {
         let level = text(3);
         return Err(StreamFault::unusable(format!(
-            "wal_level is {level}: ALTER SYSTEM SET wal_level = logical; and start the server anew"
+            "wal_level is {level}: ALTER SYSTEM SET wal_level = logical; and restart the server"
         )));
     }
     let rows = connection.query("IDENTIFY_SYSTEM").await?;
@@ -80,7 +80,7 @@ pub fn stands_in_the_way(table: &Table) -> Option<String> {
     let is_told_apart = table.identity != Identity::Nothing && key;
     (table.kind == Kind::Ordinary && !is_told_apart).then(|| {
         format!(
-            "the rows of table {name} cannot be told apart, and PostgreSQL would refuse to \
+            "the rows of table {name} cannot be identified, and PostgreSQL would refuse to \
              update or delete them if they were published: ALTER TABLE {name} REPLICA IDENTITY FULL"
         )
     })

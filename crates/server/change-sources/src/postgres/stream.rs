@@ -383,7 +383,7 @@ impl Stream {
 
 fn publication_changed() -> StreamFault {
     let text =
-        "the publication was altered: what was changed meanwhile may not have been told".into();
+        "the publication was altered: changes since then may be missing from the stream".into();
     StreamFault { name: "publication-changed", text, then: Recovery::Gap }
 }
 

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_what_is_read() {
+    fn frames_are_read_as_they_were_written() {
         let targets = [
             ChangeTarget::Everything,
             ChangeTarget::Tag(b"news:4"),

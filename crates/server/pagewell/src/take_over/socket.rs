@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_none_and_a_name_is_somebodys() {
+    fn a_missing_socket_is_none_and_a_name_has_one_owner() {
         let name = format!("127.0.0.1:{}", 1 + std::process::id() % 65_000);
         let socket = at(&name).expect("a name");
         assert!(socket.connect().expect("nobody").is_none());

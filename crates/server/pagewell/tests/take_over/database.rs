@@ -143,7 +143,7 @@ fn again_and_again(story: &Story, database: &MariaDb, comes_along: bool) {
 }
 
 #[test]
-fn what_the_database_changes_counts_whoever_follows_it() {
+fn changes_of_the_database_count_in_either_process() {
     let database = database();
     again_and_again(&story(&database, kept), &database, true);
 }
@@ -174,7 +174,7 @@ fn nor_is_anything_missed_where_no_page_comes_along() {
 }
 
 #[test]
-fn a_write_at_the_old_process_waits_for_the_new_one_who_follows_the_database() {
+fn a_write_at_the_old_process_waits_for_the_new_process() {
     let database = database();
     let story = story(&database, kept);
     let first = story.serve();

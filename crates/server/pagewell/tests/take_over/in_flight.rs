@@ -169,7 +169,7 @@ fn told_to_stop(pagewell: &Pagewell) {
 }
 
 #[test]
-fn who_keeps_a_connection_to_the_control_port_is_told_that_another_process_is_there() {
+fn an_old_control_connection_reports_the_handover() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
     let mut kept = harness::Client::new(first.admin().clone());
@@ -219,7 +219,7 @@ fn a_write_that_is_answered_at_the_last_moment_counts() {
 }
 
 #[test]
-fn a_write_whose_visitor_has_left_is_told_to_who_has_taken_over() {
+fn a_write_of_a_disconnected_client_is_sent_to_the_successor() {
     let stage = Stage::new();
     let mut first = stage.begin(LONG);
     let write = stage.write_and_leave(&first);
@@ -299,7 +299,7 @@ fn who_took_over_stops_after_the_old_one_so_that_the_third_knows_it_all() {
 }
 
 #[test]
-fn what_the_third_is_not_told_is_not_acknowledged_by_the_first() {
+fn a_change_that_the_third_process_misses_is_not_acknowledged() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
     let (mut client, write) = stage.write(&first);
@@ -316,7 +316,7 @@ fn what_the_third_is_not_told_is_not_acknowledged_by_the_first() {
 }
 
 #[test]
-fn what_nobody_is_told_because_the_second_was_killed_is_not_acknowledged_either() {
+fn a_change_that_a_killed_successor_misses_is_not_acknowledged() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
     let (mut client, write) = stage.write(&first);

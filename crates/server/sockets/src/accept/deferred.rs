@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_is_let_in_after_who_speaks() {
+    fn a_silent_connection_is_accepted_after_one_with_data() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         assert!((0..20).any(|_| !speaker_is_first(&listener)), "in their order at first");
         defer(&listener).expect("Linux has it");

@@ -322,7 +322,7 @@ fn syslog_gets_a_message_for_each_line() {
 }
 
 #[test]
-fn lines_that_cannot_be_written_are_counted_and_block_nobody() {
+fn lines_that_cannot_be_written_are_counted_and_block_no_request() {
     let site = Site::new(&[("page.php", PAGE)]);
     let mut pagewell = site.serve(&table("/dev/full", ""));
     let mut client = client(&pagewell);
@@ -336,7 +336,7 @@ fn lines_that_cannot_be_written_are_counted_and_block_nobody() {
 }
 
 #[test]
-fn a_log_without_a_reader_blocks_nobody() {
+fn a_log_without_a_reader_blocks_no_request() {
     let site = Site::new(&[("page.php", PAGE)]);
     let fifo = site.at("fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo is there");

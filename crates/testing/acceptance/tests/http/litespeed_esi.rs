@@ -146,7 +146,7 @@ fn signed_in_visitors_share_a_page_with_their_own_fragments() {
 /// A visitor whose session is not valid, or is not of the role in the vary cookie, gets nothing that is stored
 /// for those who are signed in.
 #[test]
-fn an_invented_session_gets_no_page_of_those_who_are_signed_in() {
+fn an_invented_session_gets_no_page_of_signed_in_visitors() {
     let blog = Blog::start();
     blog.page(&ADMIN);
     let shared = blog.page(&ADMIN);
@@ -237,7 +237,7 @@ fn an_element_in_a_comment_is_text() {
 
 /// Visitors at the same time, while pages and fragments are purged.
 #[test]
-fn nobody_sees_a_fragment_of_another_while_pages_are_purged() {
+fn private_fragments_stay_private_while_pages_are_purged() {
     let blog = Blog::start();
     std::thread::scope(|scope| {
         for visitor in [&ERIN, &CARL, &ADMIN, &ERIN] {

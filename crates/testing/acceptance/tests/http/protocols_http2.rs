@@ -210,7 +210,7 @@ fn requests_beyond_the_stream_limit_get_refused_stream() {
 }
 
 #[test]
-fn a_client_without_a_window_blocks_nobody() {
+fn a_client_without_a_window_blocks_no_other() {
     const INITIAL_WINDOW_SIZE: u16 = 4;
     let site = site();
     let pagewell = site.serve("");

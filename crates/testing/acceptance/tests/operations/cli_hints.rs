@@ -47,7 +47,7 @@ fn a_text_that_is_no_address_gets_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_missing_or_wrong_token_is_told_apart() {
+fn a_missing_and_a_wrong_token_are_distinguished() {
     let site = site();
     let (token, wrong) = (site.at("token"), site.at("wrong"));
     fs::write(&token, "0123456789abcdef\n").expect("can be written");

@@ -220,7 +220,7 @@ fn traces_over_http2_are_the_same() {
 }
 
 #[test]
-fn an_unreachable_collector_blocks_nobody() {
+fn an_unreachable_collector_blocks_no_request() {
     let site = Site::new(&[("page.php", PAGE)]);
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let config = format!("[traces]\nto = \"http://{nobody}/v1/traces\"\nshare = 1.0\n");

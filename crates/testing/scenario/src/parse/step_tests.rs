@@ -31,7 +31,7 @@ fn requests_go_on_or_are_judged() {
 }
 
 #[test]
-fn the_origin_is_asked_and_told() {
+fn steps_about_the_origin_are_parsed() {
     assert!(matches!(parse("origin down"), Ok(Action::OriginDown)));
     let saw = parse("await origin saw 2 GET /a").unwrap();
     let Action::OriginSaw { wait: true, count: 2, only: Some(only) } = saw else {

@@ -30,7 +30,7 @@ fn rules_are_suggested_for_tables_that_can_be_followed() {
         "table = \"news\"\ntags = [\"news\", \"news:{id}\"]\nany_row = [\"news\"]",
         "table = \"visit\"\ntags = [\"visit\", \"visit:{id}\", \"news:{news_id}\"]",
         "table = \"shop.price\"\ntags = [\"shop.price\"]",
-        "# the rows of table \"public\".\"keyless\" cannot be told apart",
+        "# the rows of table \"public\".\"keyless\" cannot be identified",
         "# table \"public\".\"draft\" is unlogged",
     ] {
         assert!(text.contains(rule), "{rule}: {text}");

@@ -169,7 +169,7 @@ fn tables(name: &str) -> String {
 }
 
 #[test]
-fn two_states_of_the_catalogue_are_told_apart() {
+fn two_states_of_the_catalogue_are_distinguished() {
     for Redefinition { name, sql } in REDEFINITIONS {
         let paper = Paper::with(PostgresOptions::default(), &tables(name));
         if name == "a view replaced" {
