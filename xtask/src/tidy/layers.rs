@@ -189,6 +189,7 @@ const SERVER: [(&str, &[&str]); 22] = [
         "control",
         &[
             "doctor",
+            "trusted-files",
             "config",
             "telemetry",
             "sockets",

@@ -2,8 +2,11 @@
 //! descriptions for `--help` are here, those for the manual in `config::table`. Only the syntax is
 //! checked here.
 
+mod check;
 mod init;
 
+use check::CHECK_CONNECTS;
+pub use check::{CheckArgs, StatusArgs};
 pub use init::{InitArgs, SiteKind};
 
 use crate::config::raw::{File, OneOrMany};
@@ -21,20 +24,8 @@ use std::path::PathBuf;
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Serve", &["serve", "reload", "ready"]),
     ("Configure and check", &["init", "check", "config", "doctor", "changes", "nginx-config"]),
-    ("Purge and find problems", &["purge", "explain", "misses", "stats", "top"]),
+    ("Purge and find problems", &["status", "purge", "explain", "misses", "stats", "top"]),
 ];
-
-/// The servers that `check` connects to, and examples, printed below its help.
-const CHECK_CONNECTS: &str = "\
-Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP origins
-(site.origin). No code of the site runs. An unreachable database is an error, with exit
-status 1; an unreachable origin is a warning, because it may be started later. Root
-connects to origins as `user`, or as the user pagewell if there is one.
-
-Examples:
-  pagewell check --config /etc/pagewell/pagewell.toml
-  pagewell check --offline --config pagewell.toml
-  pagewell check --running --config /etc/pagewell/pagewell.toml";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -130,6 +121,9 @@ pub enum Command {
     /// Check whether a running Pagewell is ready for visitors
     #[command(after_help = "Exit status: 0 ready, 1 not ready; the reasons are printed.")]
     Ready(ControlArgs),
+    /// Show what needs attention in a running Pagewell
+    #[command(after_help = "Exit status: 0 all is well, 1 there are findings, or nothing answers.")]
+    Status(StatusArgs),
     /// Purge pages from the cache of a running Pagewell
     #[command(name = "purge", visible_alias = "invalidate", after_help = PURGE_EXAMPLES)]
     Purge(PurgeArgs),
@@ -240,22 +234,6 @@ pub struct ConfigArgs {
     /// The options of `serve`.
     #[command(flatten)]
     pub serve: ServeArgs,
-}
-
-/// The options of `pagewell check`.
-#[derive(Args, Debug)]
-pub struct CheckArgs {
-    /// The site's directory, if `serve` gets one
-    pub dir: Option<PathBuf>,
-    /// The configuration file to check
-    #[arg(long, value_name = "FILE")]
-    pub config: PathBuf,
-    /// Do not connect to databases and origins
-    #[arg(long)]
-    pub offline: bool,
-    /// Also list the tags of cached pages, in the running Pagewell, that no [[change]] rule covers
-    #[arg(long)]
-    pub running: bool,
 }
 
 /// The options of `pagewell changes`.

@@ -8,6 +8,7 @@ import { follow } from "./live.js";
 import { Tiles } from "./tiles.js";
 import * as drop from "./drop.js";
 import * as explain from "./explain.js";
+import { showAttention } from "./attention.js";
 import { showMostRequested, showRefused, showSources } from "./operations.js";
 import { showChanges, showFigures, showReasons } from "./tables.js";
 
@@ -56,6 +57,7 @@ function take(event) {
     reasonsAt = event.at_ms;
     showReasons();
     showOperations();
+    showAttention();
   }
   if (event.at_ms - sourcesAt > SOURCES_EVERY_MS || event.at_ms < sourcesAt) {
     sourcesAt = event.at_ms;

@@ -11,9 +11,12 @@ mod processes;
 mod running;
 
 pub use ask::secure;
+pub use running::{ListeningProcess, on_port};
 
+use crate::api::client::{asked_status, lasted};
+use crate::attention::NAMES;
 use crate::kernel_counts::kernel_counts;
-use config::options::{DoctorArgs, ServeArgs};
+use config::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, OriginConfig, OwnPhp};
 use doctor::{
     Cgroup, EarlierCounters, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine,
@@ -70,7 +73,37 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     (facts.before, facts.answers) = (before, answers);
     let own_php = config.as_ref().and_then(|config| site(&mut facts, config, args, &processes));
     facts.opcache = opcache(own_php);
-    Ok(examine(&facts))
+    let mut findings = examine(&facts);
+    if let (Some(config), Some(_)) = (&config, running) {
+        findings.splice(0..0, of_the_running(config, args));
+    }
+    Ok(findings)
+}
+
+/// The problems that the running Pagewell reports itself (`attention`); none if it does not answer.
+fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
+    let file = args.config.as_ref().and_then(|path| config::load(path).ok());
+    let token_file = file.and_then(|(file, _)| file.admin_token_file);
+    let control = ControlArgs { admin: config.admin.to_string(), token_file };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(Ok(status)) = runtime.map(|runtime| runtime.block_on(asked_status(&control))) else {
+        return Vec::new();
+    };
+    let finding = |one: &serde_json::Value| {
+        let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+        let name = NAMES.into_iter().find(|name| one["name"] == *name)?;
+        let lasting = lasted(one["lasting_seconds"].as_u64().unwrap_or_default());
+        Some(Finding {
+            name,
+            weight: Weight::Fails,
+            what: text("what"),
+            evidence: format!("The running Pagewell reports it, for {lasting} so far."),
+            command: text("remedy"),
+            risk: "As the command says; reading the log changes nothing.",
+        })
+    };
+    let problems = status["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    problems.iter().filter_map(finding).collect()
 }
 
 /// The configuration of Pagewell, if the command line names one.

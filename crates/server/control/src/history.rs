@@ -11,6 +11,7 @@
 //!
 //! Lock: one, around all rings; no other lock is taken under it.
 
+use crate::attention::Attention;
 use crate::metrics_table::{
     self, Kind, RECORDED, RECORDED_LIMITS_HIT, kind_of, limits_hit, recorded_place,
 };
@@ -47,7 +48,8 @@ pub struct FigureSample {
 }
 
 impl FigureSample {
-    fn new(at_ms: u64) -> FigureSample {
+    /// A sample of zeros.
+    pub(crate) fn new(at_ms: u64) -> FigureSample {
         let (figures, origin_counts) = ([0; RECORDED.len()], [0; BUCKETS]);
         FigureSample { at_ms, figures, origin_counts, origin_sum_us: 0 }
     }
@@ -81,7 +83,7 @@ impl FigureSample {
     }
 
     /// Sets the values of the metrics that are recorded.
-    fn put(&mut self, metrics: impl IntoIterator<Item = (&'static str, u64)>) {
+    pub(crate) fn put(&mut self, metrics: impl IntoIterator<Item = (&'static str, u64)>) {
         for (name, value) in metrics {
             if let Some(at) = recorded_place(name) {
                 self.figures[at] = value;
@@ -133,7 +135,11 @@ impl SampleRing {
 
 /// The samples of all sites.
 #[derive(Default)]
-pub struct MetricsHistory(Mutex<Rings>);
+pub struct MetricsHistory {
+    rings: Mutex<Rings>,
+    /// What needs attention, looked for with each sample.
+    pub attention: Attention,
+}
 
 #[derive(Default)]
 struct Rings {
@@ -174,8 +180,13 @@ impl MetricsHistory {
         samples
     }
 
+    /// Reads the metrics of all sites together.
+    pub(crate) fn now(default_site: &Arc<Site>) -> FigureSample {
+        read_all(default_site).0
+    }
+
     fn rings(&self) -> MutexGuard<'_, Rings> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -228,7 +239,11 @@ pub async fn run(history: Arc<MetricsHistory>, default_site: Arc<Site>, mut stop
             _ = stop.wait_for(Phase::is_leaving) => return,
             _ = due.tick() => {}
         }
-        history.sample(&default_site.now());
+        let (site, history) = (default_site.now(), history.clone());
+        history.sample(&site);
+        // It reads certificates, and may wait for the disk.
+        let look = move || drop(history.attention.look(&site, &history));
+        let _ = tokio::task::spawn_blocking(look).await;
     }
 }
 

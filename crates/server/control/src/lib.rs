@@ -14,6 +14,7 @@
 //! | a new configuration without a restart | `reload` |
 
 pub mod api;
+pub mod attention;
 pub mod doctor;
 pub mod explain;
 pub mod history;

@@ -7,10 +7,12 @@
 
 mod of_machine;
 mod of_origins;
+mod of_service;
+mod unit;
 
 pub use of_origins::warn_of_sockets;
 
-use crate::{once, say};
+use crate::{once, once_with, say};
 use change_sources::check as database;
 use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
@@ -18,16 +20,20 @@ use config::written::with_place;
 use config::{Config, database_servers, load};
 use control::api::client;
 use front::tls::Tls;
+use of_service::ServiceUser;
 use std::cell::Cell;
+use std::io::Write as _;
+use unit::Unit;
 
 /// Reads a configuration and prints warnings about it.
 ///
 /// # Errors
 /// The configuration is invalid: sentences for the operator.
 pub fn check(args: &CheckArgs) -> Result<(), String> {
-    let name = args.config.display();
-    let (given, dir) = (Some(args.config.clone()), args.dir.clone());
-    let (config, text) = ServeArgs { config: given, dir, ..Default::default() }.read()?;
+    let (file, dir) = args.places()?;
+    let name = file.display();
+    let (config, text) =
+        ServeArgs { config: Some(file.clone()), dir, ..Default::default() }.read()?;
     let warnings = Cell::new(0);
     let warn = |warning: &str| {
         warnings.set(warnings.get() + 1);
@@ -43,36 +49,47 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
             warn(&format!("{}{warning}", host.unwrap_or_default()))?;
         }
     }
-    if !config.listen_tls.is_empty() {
+    let unit = Unit::installed();
+    let user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
+    user.account.iter().for_each(|account| trusted_files::becomes(account.uid));
+    let tested = of_service::report(&config, &user, &unit);
+    for warning in &tested.warnings {
+        warn(&format!("warning: {warning}"))?;
+    }
+    for error in &tested.errors {
+        // Standard error may be closed; the exit status reports the errors, too.
+        let _ = writeln!(std::io::stderr(), "{name}: {error}");
+    }
+    if !config.listen_tls.is_empty() && user.can_read_keys(&config) {
         Tls::load(&config.tls).map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
     }
     if !args.offline {
-        for tested in of_origins::report(&config)? {
+        for tested in of_origins::report(&config, user.account.as_ref())? {
             match tested {
                 Ok(answers) => say(&format!("{name}: {answers}"))?,
                 Err(warning) => warn(&format!("warning: {warning}"))?,
             }
         }
+        let checked = once_with(database::all(&config));
+        let hint = "--offline checks without the databases";
+        for warning in checked.map_err(|why| format!("{name}: {why}; {hint}"))? {
+            warn(&warning)?;
+        }
     }
-    once(async {
-        if !args.offline {
-            let hint = "--offline checks without the databases";
-            let checked = database::all(&config).await;
-            for warning in checked.map_err(|why| format!("{name}: {why}; {hint}"))? {
-                warn(&warning)?;
-            }
-        }
-        if args.running {
-            let (file, _) = load(&args.config).map_err(|error| error.to_string())?;
-            print_uncovered_tags(&config, file.admin_token_file).await?;
-        }
-        let warnings = match warnings.get() {
-            0 => String::new(),
-            1 => ", 1 warning".to_owned(),
-            more => format!(", {more} warnings"),
-        };
-        say(&format!("{name}: no errors{warnings}"))
-    })
+    if args.running {
+        let (file, _) = load(&file).map_err(|error| error.to_string())?;
+        once(print_uncovered_tags(&config, file.admin_token_file))?;
+    }
+    let warnings = match warnings.get() {
+        0 => String::new(),
+        1 => ", 1 warning".to_owned(),
+        more => format!(", {more} warnings"),
+    };
+    match tested.errors.len() {
+        0 => say(&format!("{name}: no errors{warnings}")),
+        1 => Err(format!("{name}: 1 error{warnings}")),
+        more => Err(format!("{name}: {more} errors{warnings}")),
+    }
 }
 
 /// Prints the effective configuration: first the values that are set, then the defaults.

@@ -70,6 +70,14 @@ fn main() -> ExitCode {
             once(async { client::ready(&args).await.and_then(|text| say(&text)) })
         }
         Command::Doctor(args) => return doctor(&args),
+        Command::Status(args) => match once_with(client::status(&args)) {
+            Ok((text, true)) => say(&text),
+            Ok((text, false)) => {
+                let _ = say(&text);
+                return ExitCode::FAILURE;
+            }
+            Err(error) => Err(error),
+        },
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Explain(args) => {
             once(async { client::explain(&args).await.and_then(|text| say(&text)) })
@@ -150,6 +158,11 @@ fn say(line: &str) -> Result<(), String> {
 
 /// Runs a short task to completion.
 fn once(task: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    once_with(task)
+}
+
+/// Runs a short task to completion, and returns its result.
+fn once_with<T>(task: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -78,11 +78,26 @@ fn is_quiet(browser: &mut Browser) {
 }
 
 #[test]
+fn it_begins_with_what_needs_attention() {
+    let site = site();
+    let snapshots = site.at("snapshots");
+    std::fs::create_dir(&snapshots).expect("a directory");
+    let config = format!("[snapshot]\ndirectory = {snapshots:?}\nunwatched = \"serve\"\n");
+    let pagewell = site.serve(&config);
+    std::fs::remove_dir_all(&snapshots).expect("removed");
+    let mut browser = open(&pagewell);
+    let text = shows(&mut browser, "#attention", "is missing");
+    assert!(text.contains("install -d") && text.contains("(for "), "{text}");
+    is_quiet(&mut browser);
+}
+
+#[test]
 fn it_shows_figures_and_purges_pages() {
     let site = site();
     let pagewell = site.serve("");
     let mut browser = open(&pagewell);
     shows(&mut browser, "[data-tile=Requests] ul", "0 since the start");
+    shows(&mut browser, "#attention", "All is well.");
     visit(&pagewell, "/one");
     visit(&pagewell, "/two");
     shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");

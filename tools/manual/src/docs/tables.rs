@@ -178,11 +178,11 @@ fn option_row(row: &OptionRow, has_flags: bool) -> String {
 pub const EXIT_STATUSES: [(u8, &str); 5] = [
     (
         0,
-        "The command succeeded. `serve`: a signal stopped it. `ready`: visitors can be served. `doctor`: no problem.",
+        "The command succeeded. `serve`: a signal stopped it. `ready`: visitors can be served. `status`: all is well. `doctor`: no problem.",
     ),
     (
         1,
-        "The command failed; a sentence on standard error gives the reason. `check`: the file has an error, or a database cannot be reached. `ready`: not ready. `purge`: another node of the cluster is late.",
+        "The command failed; a sentence on standard error gives the reason. `check`: the file has an error, the user of the service cannot use what it names, or a database cannot be reached. `ready`: not ready. `status`: there are findings. `purge`: another node of the cluster is late.",
     ),
     (2, "The command line is wrong."),
     (3, "`doctor`: there is a problem."),
@@ -203,7 +203,7 @@ pub fn commands() -> String {
         let _ = writeln!(page, "| {status} | {meaning} |");
     }
     page.push_str(
-        "\nCommands that call a running Pagewell (`reload`, `ready`, `purge`, `explain`, `misses`, `stats`, `top`) \
+        "\nCommands that call a running Pagewell (`reload`, `ready`, `status`, `purge`, `explain`, `misses`, `stats`, `top`) \
          have two more options, which are left out below:\n\n| Option | Variable | Default |\n|---|---|---|\n\
          | `--admin ADDRESS` | `PAGEWELL_ADMIN` | 127.0.0.1:8081 |\n\
          | `--token-file FILE` | `PAGEWELL_TOKEN_FILE` | none |\n\n\

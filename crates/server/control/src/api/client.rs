@@ -12,7 +12,7 @@ use super::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use crate::explain::text;
 use crate::metrics_table;
 use bytes::Bytes;
-use config::options::{ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs};
+use config::options::{ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -194,6 +194,43 @@ pub async fn ready(args: &ControlArgs) -> Result<String, String> {
         }
         _ if status == StatusCode::OK => Err(not_control(args)),
         _ => Err(refused(args, status, &body)),
+    }
+}
+
+/// Runs `pagewell status`: returns the problems as text or JSON, and whether there are none.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
+    let value = asked_status(&args.control).await?;
+    let is_well = value["well"] == true;
+    if args.json {
+        let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
+        return Ok((text, is_well));
+    }
+    let problems = value["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let shown = |one: &serde_json::Value| {
+        let word = |key: &str| one[key].as_str().unwrap_or_default();
+        let lasting = lasted(one["lasting_seconds"].as_u64().unwrap_or_default());
+        format!("{} (for {lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
+    };
+    let text: String = problems.iter().map(shown).collect();
+    Ok((if is_well { "All is well.".into() } else { text.trim_end().to_owned() }, is_well))
+}
+
+/// Returns the answer of `GET /v1/status`.
+pub(crate) async fn asked_status(args: &ControlArgs) -> Result<serde_json::Value, String> {
+    let answer = call_control(args, Method::GET, "/v1/status", Vec::new()).await?;
+    serde_json::from_slice(&answer).map_err(|error| error.to_string())
+}
+
+/// A length of time, for people.
+pub(crate) fn lasted(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 

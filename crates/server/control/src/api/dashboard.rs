@@ -38,6 +38,7 @@ files! {
     "/dashboard/figures.js", "text/javascript; charset=utf-8", "figures.js";
     "/dashboard/tiles.js", "text/javascript; charset=utf-8", "tiles.js";
     "/dashboard/chart.js", "text/javascript; charset=utf-8", "chart.js";
+    "/dashboard/attention.js", "text/javascript; charset=utf-8", "attention.js";
     "/dashboard/explain.js", "text/javascript; charset=utf-8", "explain.js";
     "/dashboard/drop.js", "text/javascript; charset=utf-8", "drop.js";
     "/dashboard/operations.js", "text/javascript; charset=utf-8", "operations.js";

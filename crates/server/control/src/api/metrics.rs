@@ -5,6 +5,7 @@
 //! `site`, the site's canonical host if there are several sites, and `limit`, a key of `[limits]`.
 //! The number of series depends on the configuration and the code alone, not on requests.
 
+use crate::attention::Attention;
 use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, Kind};
 use delivery::site::Site;
@@ -44,7 +45,7 @@ impl Format {
 }
 
 /// Returns the metrics of all sites of the process.
-pub fn text(default_site: &Arc<Site>, format: Format) -> String {
+pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> String {
     let sites: Vec<_> = default_site.all_sites().collect();
     let labels: Vec<_> = sites.iter().map(|site| label(site, sites.len())).collect();
     let values: Vec<_> = sites.iter().map(|site| metrics_table::values(site)).collect();
@@ -72,6 +73,10 @@ pub fn text(default_site: &Arc<Site>, format: Format) -> String {
         for (limit, count) in limits_hit(site) {
             let _ = writeln!(out, "pagewell_limits_hit_total{{{and}limit=\"{limit}\"}} {count}");
         }
+    }
+    begin(&mut out, "pagewell_findings", FINDINGS, Kind::Gauge, format);
+    for (name, count) in attention.counts() {
+        let _ = writeln!(out, "pagewell_findings{{name=\"{name}\"}} {count}");
     }
     let times = sites.iter().zip(&labels).map(|(site, label)| (label, &site.counters.origin_times));
     histogram(
@@ -123,6 +128,8 @@ fn label(site: &Site, sites: usize) -> String {
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
+
+const FINDINGS: &str = "Problems that need attention now, by their names in GET /v1/status.";
 
 const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the table of limits.";
 

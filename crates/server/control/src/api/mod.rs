@@ -17,7 +17,7 @@ mod metrics;
 mod most_requested;
 mod places;
 mod query;
-mod ready;
+pub(crate) mod ready;
 mod sources;
 mod stats;
 
@@ -31,6 +31,7 @@ use metrics::Format;
 use most_requested::MostRequested;
 use places::{CONNECTIONS, Call, Place, Places};
 
+use crate::attention::status_json;
 use crate::history::MetricsHistory;
 use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
 use bytes::Bytes;
@@ -56,9 +57,10 @@ use tokio::sync::Semaphore;
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
 /// ([`FILES`]) are additional routes.
-pub const ROUTES: [(&str, &str); 14] = [
+pub const ROUTES: [(&str, &str); 15] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
+    ("GET", "/v1/status"),
     ("GET", "/v1/live"),
     ("GET", "/v1/history"),
     ("GET", "/v1/stats"),
@@ -309,7 +311,7 @@ async fn answer(
         Ok(Answer::Json(value)) => json(StatusCode::OK, value),
         Ok(Answer::NotReady(value)) => json(StatusCode::SERVICE_UNAVAILABLE, value),
         Ok(Answer::Metrics(format)) => {
-            let text = metrics::text(&control.site, format);
+            let text = metrics::text(&control.site, &control.history.attention, format);
             with_content(StatusCode::OK, format.media_type(), Content::Whole(text.into()).into())
         }
         Ok(Answer::Live(body)) => {
@@ -398,6 +400,11 @@ async fn call(
             let reasons = ready::why_not(site, *control.stop.borrow());
             let told = ready::answer(site, &reasons);
             Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
+        }
+        ("/v1/status", &Method::GET) => {
+            let (site, history) = (site.clone(), control.history.clone());
+            let look = move || Ok(status_json(&history.attention.look(&site, &history)));
+            on_blocking_thread(look).await
         }
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
         ("/v1/history", &Method::GET) => {

@@ -57,11 +57,13 @@ fn is_loading(site: &Site) -> bool {
     site.snapshots.as_ref().is_some_and(|snapshots| !snapshots.is_taken_up())
 }
 
-fn is_unfollowed(site: &Site) -> bool {
+/// Whether a database keeps pages from being stored.
+pub(crate) fn is_unfollowed(site: &Site) -> bool {
     site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
 }
 
-fn is_stuck(site: &Site) -> bool {
+/// Whether this node has had changes for longer than `lag_max` that it cannot publish.
+pub(crate) fn is_stuck(site: &Site) -> bool {
     site.sources.peers.as_ref().is_some_and(|peers| peers.is_stuck())
 }
 

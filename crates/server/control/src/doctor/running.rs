@@ -13,6 +13,30 @@ use std::path::Path;
 const TCP_LISTENS: &str = "0A";
 const UNIX_LISTENS: &str = "00010000";
 
+/// A process that listens on a port.
+#[derive(Debug)]
+pub struct ListeningProcess {
+    /// The process ID.
+    pub pid: u32,
+    /// The name of the program, as the kernel knows it.
+    pub name: String,
+}
+
+/// The process that listens on a TCP port, at whatever address.
+#[must_use]
+pub fn on_port(port: u16) -> Option<ListeningProcess> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(super::text_of).concat();
+    let wanted = format!(":{port:04X}");
+    let inode = tables.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens = fields.get(1)?.ends_with(&wanted) && *fields.get(3)? == TCP_LISTENS;
+        listens.then(|| fields.get(9).map(|inode| (*inode).to_owned()))?
+    })?;
+    let pid = holder(&inode)?;
+    let name = super::text_of(format!("/proc/{pid}/comm")).trim().to_owned();
+    Some(ListeningProcess { pid, name })
+}
+
 /// The id of the process that listens on `address`.
 pub(super) fn at(address: &Address) -> Option<u32> {
     let inode = match address {
@@ -22,6 +46,11 @@ pub(super) fn at(address: &Address) -> Option<u32> {
         }
         Address::Unix(path) => of_unix(&super::text_of("/proc/net/unix"), path),
     }?;
+    holder(&inode)
+}
+
+/// A process that has this socket open.
+fn holder(inode: &str) -> Option<u32> {
     let socket = format!("socket:[{inode}]");
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -75,6 +104,7 @@ mod tests {
             let Ok(listener) = TcpListener::bind(any) else { continue };
             let address = listener.local_addr().unwrap();
             assert_eq!(at(&Address::Tcp(address)), own, "{address}");
+            assert_eq!(on_port(address.port()).map(|by| by.pid), own, "{address}");
             drop(listener);
             assert_eq!(at(&Address::Tcp(address)), None, "{address}");
         }

@@ -2,13 +2,12 @@
 //! (`site.origin`). `serve` looks at the sockets of php-fpm when it starts, without connecting.
 //!
 //! Each address is tested once, with the sites that use it. Root may connect to any socket, but
-//! Pagewell does not serve as root. So the test runs as `user`, or without one as the user `pagewell`
-//! of the systemd unit if it exists. Failures are warnings, because an origin may be started after
+//! Pagewell does not serve as root. So the test runs as the user that will serve (`of_service`). Failures are warnings, because an origin may be started after
 //! Pagewell.
 
 use config::{Address, Config, OriginConfig};
 use origin::probe::{self, ProbeFailure};
-use pagewell::privileges::{Account, of, run_as};
+use pagewell::privileges::{Account, run_as};
 use rustix::fs::Access;
 use rustix::process::{getegid, geteuid, getgroups};
 use std::collections::BTreeMap;
@@ -32,7 +31,10 @@ const AT_ONCE: usize = 64;
 ///
 /// # Errors
 /// The test itself could not run: a sentence for the operator.
-pub fn report(config: &Config) -> Result<Vec<Result<String, String>>, String> {
+pub fn report(
+    config: &Config,
+    account: Option<&Account>,
+) -> Result<Vec<Result<String, String>>, String> {
     let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     let mut places: BTreeMap<String, TestedOrigin> = BTreeMap::new();
     for site in sites {
@@ -49,11 +51,10 @@ pub fn report(config: &Config) -> Result<Vec<Result<String, String>>, String> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let account = account(config);
-    let (results, user) = match run_as(account.as_ref(), || test(&places)) {
+    let (results, user) = match run_as(account, || test(&places)) {
         // In a container, root may not have the privilege to change the user. The lines then name root.
         Err(_) if account.is_some() => (run_as(None, || test(&places))??, User::of(None)),
-        tested => (tested??, User::of(account.as_ref())),
+        tested => (tested??, User::of(account)),
     };
     let line = |((name, tested), result): ((&String, &TestedOrigin), Result<(), ProbeFailure>)| {
         let hosts = tested.hosts.join(", ") + if tested.hosts.is_empty() { "" } else { ": " };
@@ -154,17 +155,6 @@ fn test(places: &BTreeMap<String, TestedOrigin>) -> Result<Vec<Result<(), ProbeF
     results
 }
 
-/// The account by which Pagewell will serve, if this process is root and can connect as it.
-fn account(config: &Config) -> Option<Account> {
-    if !geteuid().is_root() {
-        return None;
-    }
-    match &config.user {
-        Some(user) => of(user, config.group.as_deref()).ok(),
-        None => of(USER_OF_UNIT, None).ok(),
-    }
-}
-
 /// The user that connects.
 struct User {
     name: String,
@@ -197,7 +187,7 @@ impl User {
 }
 
 /// The name for a number in `/etc/passwd` or `/etc/group`, or the number if it has no name.
-fn name_of(file: &str, number: u32) -> String {
+pub(super) fn name_of(file: &str, number: u32) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let is_it = |line: &&str| line.split(':').nth(2) == Some(&*number.to_string());
     let line = text.lines().find(is_it).and_then(|line| line.split(':').next());

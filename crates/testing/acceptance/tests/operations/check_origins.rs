@@ -15,6 +15,10 @@ use std::process::Command;
 /// The lines that `pagewell check` prints about origins, for a configuration without errors.
 fn checked(site: &Site, toml: &str, args: &[&str]) -> Vec<String> {
     let file = site.at("checked.toml");
+    // The user of the configuration has to be able to read the site.
+    let root = site.root();
+    let above = root.parent().expect("above it");
+    fs::set_permissions(above, fs::Permissions::from_mode(0o755)).expect("can be set");
     fs::write(&file, toml).expect("can be written");
     let mut command = Command::new(binary());
     let output =

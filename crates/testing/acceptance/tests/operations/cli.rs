@@ -101,7 +101,7 @@ fn help_names_every_command_and_flag() {
                 "--take-over",
             ][..],
         ),
-        ("check", &["[DIR]", "--config", "--offline", "--running"]),
+        ("check", &["[FILE]", "--config", "--user", "--offline", "--running"]),
         (
             "purge",
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],

@@ -5,6 +5,7 @@
 //! file.
 
 mod check_origins;
+mod check_service;
 mod cli;
 mod cli_hints;
 mod containers;
@@ -19,6 +20,7 @@ mod privileges;
 mod reload;
 mod service;
 mod snapshot;
+mod status;
 mod stopping;
 mod top;
 mod traces;

@@ -46,6 +46,26 @@ fn says(pagewell: &Pagewell, reason: &str) -> bool {
     ready(pagewell)["reasons"].as_array().is_some_and(|all| all.iter().any(|one| one == reason))
 }
 
+/// The names of the findings of `pagewell status`.
+fn findings(pagewell: &Pagewell) -> Vec<String> {
+    let answer = Client::new(pagewell.admin().clone()).get("/v1/status").expect("an answer");
+    let status: Value = serde_json::from_slice(&answer.content).expect("JSON");
+    let all = status["findings"].as_array().expect("a list");
+    all.iter().filter_map(|one| one["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// A process that announced it and was killed leaves its field, which would stop each node that starts later.
+#[test]
+fn the_announcement_of_a_process_that_has_ended_is_removed() {
+    let machines = Machines::new();
+    let node = machines.machine(BOUND, "");
+    stored(&node, ONE);
+    let hash = "pagewell/unpublished";
+    machines.stream.command(&["HSET", hash, "a-process-that-was-killed", "7"]).expect("a field");
+    until("it is removed", || machines.stream.command(&["HLEN", hash]).expect("a number") == "0");
+    stored(&node, ONE);
+}
+
 #[test]
 fn the_other_nodes_stop_using_their_pages() {
     let pair = Pair::new("");
@@ -57,6 +77,7 @@ fn the_other_nodes_stop_using_their_pages() {
     assert!(!is_hit(&get(there, ONE)), "nothing is stored while more may be unknown");
     assert!(there.log().contains("database-behind"), "{}", there.log());
     until("the node says so", || says(here, "cluster-not-published"));
+    assert_eq!(findings(here), ["cluster-not-published"]);
     assert!(is_hit(&get(here, ONE)) || get(here, ONE).text() == "1=new");
     pair.rights("+xadd");
     until("all is published", || counter(here, "cluster_pending") == 0);

@@ -1,0 +1,79 @@
+//! The options of `pagewell check` and `pagewell status`.
+//!
+//! The configuration that `check` reads is an argument, by default that of the package. A directory as the
+//! argument is the site's, as for `serve`.
+
+use super::ControlArgs;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The servers that `check` connects to, and examples, printed below its help.
+pub(super) const CHECK_CONNECTS: &str = "\
+Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP origins
+(site.origin). No code of the site runs. An unreachable database is an error, with exit
+status 1; an unreachable origin is a warning, because it may be started later. Root
+tests files, directories and origins as the user that will serve.
+
+Examples:
+  sudo pagewell check
+  pagewell check --offline pagewell.toml
+  pagewell check --running";
+
+/// The options of `pagewell check`.
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The configuration file to check (default: /etc/pagewell/pagewell.toml), or the site's directory, if `serve`
+    /// gets one
+    #[arg(value_name = "FILE")]
+    pub place: Option<PathBuf>,
+    /// The configuration file to check, beside the site's directory
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The user that will serve; without it, `user` of the configuration, else that of the installed systemd unit
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Do not connect to databases and origins
+    #[arg(long)]
+    pub offline: bool,
+    /// Also list the tags of cached pages, in the running Pagewell, that no [[change]] rule covers
+    #[arg(long)]
+    pub running: bool,
+}
+
+/// The configuration of the package.
+const CONFIG_FILE: &str = "/etc/pagewell/pagewell.toml";
+
+impl CheckArgs {
+    /// Returns the configuration file and the site's directory.
+    ///
+    /// # Errors
+    /// Two configuration files are named: a sentence for the operator.
+    pub fn places(&self) -> Result<(PathBuf, Option<PathBuf>), String> {
+        let (config, place) = (self.config.clone(), self.place.clone());
+        match place {
+            Some(dir) if dir.is_dir() => {
+                Ok((config.unwrap_or_else(|| CONFIG_FILE.into()), Some(dir)))
+            }
+            Some(file) => match config {
+                None => Ok((file, None)),
+                Some(config) => Err(format!(
+                    "two configuration files are named, {} and {}: name one",
+                    config.display(),
+                    file.display()
+                )),
+            },
+            None => Ok((config.unwrap_or_else(|| CONFIG_FILE.into()), None)),
+        }
+    }
+}
+
+/// The options of `pagewell status`.
+#[derive(Args, Debug)]
+pub struct StatusArgs {
+    /// Print one JSON object: the answer of `GET /v1/status`
+    #[arg(long)]
+    pub json: bool,
+    /// The Pagewell to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}

@@ -1,0 +1,28 @@
+// What needs attention: the problems of this moment, each with its remedy and for how long it has lasted. It is the
+// list of `pagewell status`.
+
+import { at, duration, el } from "./page.js";
+import { get } from "./api.js";
+
+let shown = "";
+
+/** Shows the problems, or that there are none. What has not changed is not shown again, so that a screen reader
+ * reads each problem once. */
+export async function showAttention() {
+  const answer = await get("/v1/status").catch((error) => ({ error: error.message }));
+  const parts = answer.error ? [el("p", {}, `It is not known: ${answer.error}`)] : problems(answer);
+  const text = JSON.stringify(answer.findings?.map((one) => [one.name, one.subject, lasting(one)]) ?? answer);
+  if (text === shown) return;
+  shown = text;
+  at("attention").dataset.well = String(answer.well === true);
+  at("attention").replaceChildren(...parts);
+}
+
+function problems({ findings }) {
+  if (findings.length === 0) return [el("p", { class: "well" }, "All is well.")];
+  const item = (one) =>
+    el("li", {}, el("p", {}, el("strong", {}, one.what), ` (for ${lasting(one)})`), el("p", {}, one.remedy));
+  return [el("ul", { class: "attention" }, ...findings.map(item))];
+}
+
+const lasting = ({ lasting_seconds: seconds }) => (seconds < 60 ? "less than a minute" : duration(seconds - (seconds % 60)));

@@ -1,0 +1,101 @@
+//! Problems of files and directories that the configuration names: certificates that end soon or cannot be read,
+//! and directories to which this process cannot write.
+
+use super::Problem;
+use super::certificate::ends_at_ms;
+use config::{AccessLogTo, TlsPair};
+use delivery::site::Site;
+use rustix::fs::Access;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A certificate that ends within this time is a problem. Clients of certificate authorities renew them a month
+/// before their end, those of six days after half of it.
+const SOON_MS: u64 = 2 * DAY_MS;
+const DAY_MS: u64 = 24 * 3_600_000;
+/// The longest file of a certificate that is read, in bytes.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
+pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
+    let config = &default_site.config;
+    let now_ms = default_site.clock.now().0;
+    let pairs: &[TlsPair] = if config.listen_tls.is_empty() { &[] } else { &config.tls };
+    let mut all: Vec<Problem> = pairs.iter().filter_map(|pair| certificate(pair, now_ms)).collect();
+    let mut directories: Vec<(&str, PathBuf)> = Vec::new();
+    for site in default_site.all_sites() {
+        let snapshot = site.config.snapshot.as_ref();
+        directories.extend(snapshot.map(|on| ("snapshot.directory", on.directory.clone())));
+    }
+    directories.extend(config.uploads.clone().map(|uploads| ("uploads", uploads)));
+    if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
+        directories.extend(path.parent().map(|parent| ("access_log.to", parent.to_owned())));
+    }
+    all.extend(directories.iter().filter_map(|(key, path)| directory(key, path)));
+    all
+}
+
+fn certificate(pair: &TlsPair, now_ms: u64) -> Option<Problem> {
+    let path = pair.certificate.display();
+    let unreadable = |path: &Path, why: String| Problem {
+        name: "certificate-unreadable",
+        subject: path.display().to_string(),
+        what: format!(
+            "{} cannot be read ({why}), so a renewed certificate will not be used.",
+            path.display()
+        ),
+        remedy:
+            "Let the user of the service read the file; pagewell check names what is in the way."
+                .into(),
+    };
+    if let Err(error) = trusted_files::open(&pair.key) {
+        return Some(unreadable(&pair.key, error.to_string()));
+    }
+    let ends_ms = match trusted_files::read(&pair.certificate, PEM_BYTES_MAX) {
+        Ok(pem) => ends_at_ms(&pem)?,
+        Err(error) => return Some(unreadable(&pair.certificate, error.to_string())),
+    };
+    let left_ms = ends_ms.saturating_sub(now_ms);
+    let when = match left_ms {
+        0 => format!("has ended {} hours ago", now_ms.saturating_sub(ends_ms) / 3_600_000),
+        left if left < SOON_MS => format!("ends in {} hours", left / 3_600_000),
+        _ => return None,
+    };
+    Some(Problem {
+        name: "certificate-ends",
+        subject: path.to_string(),
+        what: format!("The certificate {path} {when}."),
+        remedy: "Renew it (certbot renew), and see that the renewal reaches this file. Pagewell reads it again by \
+                 itself."
+            .into(),
+    })
+}
+
+fn directory(key: &str, path: &Path) -> Option<Problem> {
+    let shown = path.display();
+    let why = if !path.is_dir() {
+        "is missing".to_owned()
+    } else {
+        let error = rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).err()?;
+        format!("cannot be written ({error})")
+    };
+    Some(Problem {
+        name: "directory-not-writable",
+        subject: shown.to_string(),
+        what: format!("The directory {shown} ({key}) {why}."),
+        remedy: format!(
+            "Create it, and give it to the user of the service: install -d -o pagewell -m 0750 {shown}"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_has_to_be_there() {
+        assert!(directory("uploads", &std::env::temp_dir()).is_none());
+        let missing = directory("uploads", Path::new("/no/such")).unwrap();
+        assert!(missing.what.contains("/no/such (uploads) is missing"), "{}", missing.what);
+    }
+}

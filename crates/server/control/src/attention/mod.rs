@@ -1,0 +1,192 @@
+//! What needs attention: the problems of this process at this moment, each with its remedy and since when it lasts.
+//! One list for `GET /v1/status`, `pagewell status`, `pagewell doctor`, the metric `pagewell_findings` and the
+//! dashboard; `GET /v1/ready` uses the same tests where a problem keeps Pagewell from being ready.
+//!
+//! The list is made with each sample of the history (every ten seconds) and at each call. A problem lasts since the
+//! first of these looks that has found it without interruption. It is found in the state of the process, in the
+//! figures of the last minute, and in files; nothing is connected to.
+//!
+//! Lock: one, held to compare two lists; no other lock is taken under it.
+
+mod certificate;
+mod figures;
+mod files;
+
+use crate::api::ready::{is_stuck, is_unfollowed};
+use crate::history::MetricsHistory;
+use delivery::site::Site;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The names of all problems, in the order in which they are shown: the most severe first.
+pub const NAMES: [&str; 9] = [
+    "database-not-followed",
+    "cluster-not-published",
+    "origin-failing",
+    "origin-slow",
+    "certificate-ends",
+    "certificate-unreadable",
+    "directory-not-writable",
+    "memory-full",
+    "pages-not-stored",
+];
+
+/// A problem at this moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The name: one of [`NAMES`].
+    pub name: &'static str,
+    /// The site, database, file or directory that is concerned; empty if it is the whole process.
+    pub subject: String,
+    /// The problem and its facts, in a sentence.
+    pub what: String,
+    /// What to do, in a sentence.
+    pub remedy: String,
+}
+
+/// A problem, and for how long it has lasted.
+#[derive(Clone, Debug, Serialize)]
+pub struct LastingProblem {
+    /// The problem.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// For how many seconds it has lasted, as far as this process knows.
+    pub lasting_seconds: u64,
+}
+
+/// The problems of the last look.
+#[derive(Default)]
+pub struct Attention(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    /// When each problem was first seen, by its name and subject.
+    since: HashMap<(&'static str, String), Duration>,
+    /// The number of problems of each name.
+    counts: [u64; NAMES.len()],
+}
+
+impl Attention {
+    /// Looks for problems. Reads certificates, so it may wait for the disk.
+    pub fn look(&self, default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<LastingProblem> {
+        let problems = problems(default_site, history);
+        self.compare(problems, default_site.clock.monotonic())
+    }
+
+    fn compare(&self, problems: Vec<Problem>, now: Duration) -> Vec<LastingProblem> {
+        let mut seen = self.seen();
+        let before = std::mem::take(&mut seen.since);
+        seen.counts = [0; NAMES.len()];
+        let mut lasting = Vec::new();
+        for problem in problems {
+            let key = (problem.name, problem.subject.clone());
+            let since = before.get(&key).copied().unwrap_or(now);
+            seen.since.insert(key, since);
+            if let Some(at) = NAMES.iter().position(|name| *name == problem.name) {
+                seen.counts[at] += 1;
+            }
+            let lasting_seconds = now.saturating_sub(since).as_secs();
+            lasting.push(LastingProblem { problem, lasting_seconds });
+        }
+        lasting
+    }
+
+    /// The number of problems of each name, as of the last look.
+    pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        NAMES.into_iter().zip(self.seen().counts)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer of `GET /v1/status`.
+pub fn status_json(problems: &[LastingProblem]) -> Value {
+    json!({ "well": problems.is_empty(), "findings": problems })
+}
+
+fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {
+    let mut all = Vec::new();
+    for site in default_site.all_sites() {
+        all.extend(unfollowed(site));
+        all.extend(unpublished(site));
+    }
+    all.extend(figures::problems(default_site, history));
+    all.extend(files::problems(default_site));
+    let place = |problem: &Problem| NAMES.iter().position(|name| *name == problem.name);
+    all.sort_by_key(place);
+    // Two sites may share a database or a directory.
+    all.dedup_by(|one, other| (one.name, &one.subject) == (other.name, &other.subject));
+    all
+}
+
+fn unfollowed(site: &Site) -> Vec<Problem> {
+    if !is_unfollowed(site) {
+        return Vec::new();
+    }
+    let away = site.sources.feeds.iter().filter(|feed| feed.keeps_pages_out());
+    let problem = |feed: &Arc<change_sources::Feed>| {
+        Problem {
+        name: "database-not-followed",
+        subject: feed.name().to_owned(),
+        what: match feed.proof_age() {
+            Some(age) => format!(
+                "The database {} has not shown for {} s that its changes are known, so no page is stored or served \
+                 from the cache.",
+                feed.name(),
+                age.as_secs()
+            ),
+            None => format!("The database {} is not followed yet, so no page is stored.", feed.name()),
+        },
+        remedy: "Find its event (database-broken, database-away, database-behind) in the log: journalctl -u pagewell; \
+                 pagewell check tests the connection and the permissions."
+            .into(),
+    }
+    };
+    away.map(problem).collect()
+}
+
+fn unpublished(site: &Site) -> Option<Problem> {
+    is_stuck(site).then(|| Problem {
+        name: "cluster-not-published",
+        subject: site.config.hosts.canonical.clone().unwrap_or_default(),
+        what: "The stream of the cluster accepts no invalidations of this node, so the other nodes stop using their \
+               pages."
+            .into(),
+        remedy: "Find cluster-pending in the log, which has the server's answer. A server that is full needs memory \
+                 (maxmemory); a replica is no primary; an account needs XADD; after an entry with the highest ID, \
+                 delete the stream."
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(name: &'static str, subject: &str) -> Problem {
+        let (what, remedy) = ("It is so.".to_owned(), "Do this.".to_owned());
+        Problem { name, subject: subject.into(), what, remedy }
+    }
+
+    #[test]
+    fn a_problem_lasts_while_each_look_finds_it() {
+        let attention = Attention::default();
+        let look = |all: &[&str], seconds| -> Vec<u64> {
+            let all = all.iter().map(|subject| problem("memory-full", subject)).collect();
+            let found = attention.compare(all, Duration::from_secs(seconds));
+            found.iter().map(|one| one.lasting_seconds).collect()
+        };
+        assert_eq!(look(&["a"], 10), [0]);
+        assert_eq!(look(&["a", "b"], 40), [30, 0]);
+        assert_eq!(attention.counts().find(|(name, _)| *name == "memory-full").unwrap().1, 2);
+        assert_eq!(look(&["b"], 50), [10]);
+        assert_eq!(look(&["a", "b"], 60), [0, 20]);
+        assert!(look(&[], 70).is_empty());
+        assert_eq!(attention.counts().map(|(_, count)| count).sum::<u64>(), 0);
+    }
+}

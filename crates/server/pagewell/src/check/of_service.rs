@@ -1,0 +1,360 @@
+//! The part of `pagewell check` that tests files, directories and ports as the user that will serve: `--user`, else
+//! `user` of the configuration, else `User=` of the installed systemd unit (`unit`), else the current user.
+//!
+//! Root tests in a thread that becomes this user (groups, group, user), because root could read everything. Any
+//! other user can test only as itself; what could not be tested is named. Nothing is created or changed: a port
+//! is bound for a moment and never listened on.
+
+use super::of_origins::name_of;
+use super::unit::Unit;
+use config::accounts::{Account, of};
+use config::{AccessLogTo, Address, Config};
+use control::doctor::on_port;
+use pagewell::privileges::run_as;
+use rustix::fs::Access;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
+use rustix::process::geteuid;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use trusted_files::Writers;
+
+/// The result of the tests.
+#[derive(Debug, Default)]
+pub struct ServiceReport {
+    /// What keeps Pagewell from serving as this configuration says.
+    pub errors: Vec<String>,
+    /// What may.
+    pub warnings: Vec<String>,
+}
+
+/// The most links that are followed to find the file that cannot be read.
+const LINKS_MAX: usize = 8;
+
+/// How a path is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// A file is read.
+    Read,
+    /// A directory is listed, and its files are read.
+    List,
+    /// Files are created in the directory.
+    Create,
+    /// The same, and no other user may create files there.
+    Own,
+}
+
+/// A path of the configuration, and what to do if it cannot be used.
+struct Wanted {
+    path: PathBuf,
+    is_for: Use,
+    remedy: &'static str,
+    /// Whether the service starts nevertheless.
+    is_warning: bool,
+}
+
+const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/tls.md";
+const DOCUMENT_ROOT: &str =
+    "let this user enter the directories and read the files (a group, or chmod o+rx)";
+const DIRECTORIES: &str = "create it as root, and give it to this user (install -d -o USER)";
+
+/// The user that will serve.
+pub struct ServiceUser {
+    /// The account to become; `None`: the current user serves.
+    pub account: Option<Account>,
+    /// The name for messages.
+    name: String,
+    /// Whether the tests have to be left out, because only root can become that user.
+    is_other: bool,
+    /// Whether the service is started as root, which opens everything but the document roots first.
+    begins_as_root: bool,
+}
+
+impl ServiceUser {
+    /// Determines the user.
+    ///
+    /// # Errors
+    /// `given` is no user of this machine: a sentence for the operator.
+    pub fn of(config: &Config, given: Option<&str>, unit: &Unit) -> Result<ServiceUser, String> {
+        let own = geteuid();
+        let (name, group) = match (given, &config.user, &unit.user) {
+            (Some(given), ..) => (Some(given), None),
+            (None, Some(user), _) => (Some(user.as_str()), config.group.as_deref()),
+            (None, None, Some(user)) => (Some(user.as_str()), unit.group.as_deref()),
+            (None, None, None) => (None, None),
+        };
+        let current = |is_other| ServiceUser {
+            account: None,
+            name: name_of("/etc/passwd", own.as_raw()),
+            is_other,
+            begins_as_root: false,
+        };
+        let is_own = |name: &str| name_of("/etc/passwd", own.as_raw()) == name;
+        let Some(name) = name.filter(|name| !is_own(name)) else { return Ok(current(false)) };
+        let account = match of(name, group) {
+            Ok(account) => account,
+            Err(why) if given.is_some() => return Err(why),
+            // `of_machine` says so, and a unit may be that of another machine.
+            Err(_) => return Ok(current(false)),
+        };
+        if account.uid == own.as_raw() {
+            return Ok(current(false));
+        }
+        let begins_as_root = given.is_none() && config.user.is_some() && config.user != unit.user;
+        let name = account.name.clone();
+        Ok(if own.is_root() {
+            ServiceUser { account: Some(account), name, is_other: false, begins_as_root }
+        } else {
+            ServiceUser { name, ..current(true) }
+        })
+    }
+
+    /// Whether this process can read the certificates and keys, to test what is in them. Only root and the user that
+    /// will serve have to.
+    pub fn can_read_keys(&self, config: &Config) -> bool {
+        let mut files = config.tls.iter().flat_map(|pair| [&pair.certificate, &pair.key]);
+        !self.is_other || files.all(|path| fs::File::open(path).is_ok())
+    }
+}
+
+/// Tests everything. `unit` is the installed unit, whose restrictions apply to `config` too.
+pub fn report(config: &Config, user: &ServiceUser, unit: &Unit) -> ServiceReport {
+    let mut report = ServiceReport::default();
+    report.warnings.extend(ports(config));
+    let wanted = wanted(config, user, unit);
+    report.errors.extend(wanted.iter().filter_map(|one| unit.hides(&one.path)));
+    if user.is_other {
+        let mut paths: Vec<_> = wanted.iter().map(|one| one.path.display().to_string()).collect();
+        paths.dedup();
+        if !paths.is_empty() {
+            report.warnings.push(format!(
+                "not tested as the user {}, which only root can: {}: run this as root",
+                user.name,
+                paths.join(", ")
+            ));
+        }
+        return report;
+    }
+    let test = || -> Vec<_> { wanted.iter().map(|one| one.test(&user.name)).collect() };
+    // In a container, root may not have the privilege to become another user.
+    let results = match run_as(user.account.as_ref(), test) {
+        Ok(results) => results,
+        Err(why) => {
+            report.warnings.push(format!("not tested as the user {}: {why}", user.name));
+            return report;
+        }
+    };
+    for (one, problem) in wanted.iter().zip(results) {
+        let list = if one.is_warning { &mut report.warnings } else { &mut report.errors };
+        list.extend(problem);
+    }
+    report
+}
+
+/// The paths of the configuration that the user has to be able to use.
+fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<Wanted> {
+    let mut all = Vec::new();
+    let mut add = |path: &Path, is_for, remedy, is_warning| {
+        all.push(Wanted { path: path.to_owned(), is_for, remedy, is_warning });
+    };
+    if !config.listen_tls.is_empty() {
+        for pair in &config.tls {
+            // Root reads them at the start; a renewed one is read by the user.
+            add(&pair.certificate, Use::Read, CERTIFICATES, user.begins_as_root);
+            add(&pair.key, Use::Read, CERTIFICATES, user.begins_as_root);
+        }
+    }
+    for site in std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site)) {
+        if let Some(files) = &site.site.files {
+            add(&files.root, Use::List, DOCUMENT_ROOT, false);
+        }
+        if user.begins_as_root {
+            continue;
+        }
+        if let Some(snapshot) = &site.snapshot {
+            add(&snapshot.directory, Use::Own, DIRECTORIES, false);
+        }
+        let automatic = site.automatic.as_ref();
+        if let Some(directory) = automatic.and_then(|on| on.capture_directory.as_ref()) {
+            add(directory, Use::Create, DIRECTORIES, false);
+        }
+    }
+    if let Some(uploads) = &config.uploads {
+        add(uploads, Use::Create, DIRECTORIES, false);
+    }
+    if !user.begins_as_root {
+        let log = config.access_log.as_ref().and_then(|log| match &log.to {
+            AccessLogTo::File(path) => Some(path.clone()),
+            _ => None,
+        });
+        let sockets = addresses(config).into_iter().filter_map(|(_, address)| match address {
+            Address::Unix(path) => Some(path.clone()),
+            Address::Tcp(_) => None,
+        });
+        for path in sockets.chain(log) {
+            // A missing directory is a warning of `of_machine`.
+            let parent = path.parent().filter(|parent| parent.is_dir());
+            parent.into_iter().for_each(|parent| add(parent, Use::Create, DIRECTORIES, false));
+        }
+    }
+    // The unit creates these when it starts.
+    all.retain(|one| !unit.creates(&one.path) || one.path.exists());
+    all
+}
+
+impl Wanted {
+    /// The reason why the current user cannot use the path, with the remedy.
+    fn test(&self, user: &str) -> Option<String> {
+        let path = &self.path;
+        let tried = match self.is_for {
+            Use::Read => trusted_files::open(path).map(drop),
+            Use::List => fs::read_dir(path).map(drop),
+            Use::Create | Use::Own => can_create(path, self.is_for),
+        };
+        let error = tried.err()?;
+        let creates = matches!(self.is_for, Use::Create | Use::Own);
+        let verb = if creates { "write to" } else { "read" };
+        let culprit = culprit(path, self.is_for).unwrap_or_else(|| error.to_string());
+        Some(format!(
+            "{}: user {user} cannot {verb} it ({culprit}) – {}",
+            path.display(),
+            self.remedy.replace("USER", user)
+        ))
+    }
+}
+
+/// Whether files can be created in the directory, or the directory itself if it is missing.
+fn can_create(path: &Path, is_for: Use) -> std::io::Result<()> {
+    let is_there = |path: &&Path| fs::symlink_metadata(path).is_ok();
+    let existing = path.ancestors().find(is_there).unwrap_or(path);
+    if existing == path && is_for == Use::Own {
+        trusted_files::directory(path, Writers::Owner)?;
+    }
+    rustix::fs::access(existing, Access::WRITE_OK | Access::EXEC_OK)?;
+    Ok(())
+}
+
+/// The first directory on the way that the current user cannot enter, or the file itself: with mode and owner.
+/// `None` if permission is not the reason.
+fn culprit(path: &Path, is_for: Use) -> Option<String> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+        above.reverse();
+        let closed = above.iter().find(|one| {
+            fs::metadata(one).is_ok() && rustix::fs::access(**one, Access::EXEC_OK).is_err()
+        });
+        if let Some(directory) = closed {
+            return Some(format!("directory {}", owner_and_mode(directory)?));
+        }
+        let Ok(target) = fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    let needed = match is_for {
+        Use::Read => Access::READ_OK,
+        Use::List => Access::READ_OK | Access::EXEC_OK,
+        Use::Create | Use::Own => Access::WRITE_OK | Access::EXEC_OK,
+    };
+    let may_miss = matches!(is_for, Use::Create | Use::Own);
+    let there = path.ancestors().find(|one| fs::symlink_metadata(one).is_ok())?;
+    if there != path && !may_miss || rustix::fs::access(there, needed).is_ok() {
+        return None;
+    }
+    let kind = if there.is_dir() { "directory " } else { "" };
+    Some(format!("{kind}{}", owner_and_mode(there)?))
+}
+
+fn owner_and_mode(path: &Path) -> Option<String> {
+    let found = fs::metadata(path).ok()?;
+    let owner = name_of("/etc/passwd", found.uid());
+    Some(format!("{} is {:04o} {owner}", path.display(), found.mode() & 0o7777))
+}
+
+/// All addresses on which Pagewell listens, each with its key.
+fn addresses(config: &Config) -> Vec<(&'static str, &Address)> {
+    let listen = config.listen.iter().map(|one| ("listen", one));
+    let tls = config.listen_tls.iter().map(|one| ("listen_tls", one));
+    let items = config.memcached.iter().flat_map(|port| &port.listen);
+    let items = items.map(|one| ("memcached.listen", one));
+    listen.chain(tls).chain(items).chain([("admin", &config.admin)]).collect()
+}
+
+/// Warnings about ports that another program has.
+fn ports(config: &Config) -> Vec<String> {
+    let warning = |(key, address): (&str, &Address)| {
+        let Address::Tcp(address) = address else { return None };
+        let why = port(*address)?;
+        Some(format!("{key}: {address}: {why}"))
+    };
+    addresses(config).into_iter().filter_map(warning).collect()
+}
+
+/// Why this address cannot be bound; `None` if it can, or Pagewell or the service manager has it.
+fn port(address: SocketAddr) -> Option<String> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, None).ok()?;
+    // As Pagewell does: connections that have ended do not count. The socket never listens.
+    set_socket_reuseaddr(&socket, true).ok()?;
+    if address.is_ipv6() {
+        set_ipv6_v6only(&socket, !address.ip().is_unspecified()).ok()?;
+    }
+    let error = bind(&socket, &address).err()?;
+    match error {
+        Errno::ADDRINUSE => {
+            let by = on_port(address.port());
+            if by.as_ref().is_some_and(|by| matches!(&*by.name, "pagewell" | "systemd")) {
+                return None;
+            }
+            let by = match by {
+                Some(by) => format!("{} (process {})", by.name, by.pid),
+                None if geteuid().is_root() => "another process".into(),
+                None => "a process of another user, perhaps Pagewell itself".into(),
+            };
+            Some(format!("in use by {by}: stop that, or choose another port"))
+        }
+        Errno::ACCESS | Errno::PERM if geteuid().is_root() => Some(error.to_string()),
+        // A service gets this right from its manager.
+        Errno::ACCESS | Errno::PERM => None,
+        _ => Some(format!("{error}: correct the address")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_root_can_test_is_named() {
+        let toml = "[site]\norigin = \"http://127.0.0.1:1\"\n[snapshot]\ndirectory = \"/no/such\"\n\
+                    unwatched = \"serve\"\n";
+        let file = toml::from_str(toml).expect("a configuration");
+        let config = config::resolve(&file).expect("it can be used");
+        let user = ServiceUser {
+            account: None,
+            name: "pagewell".into(),
+            is_other: true,
+            begins_as_root: false,
+        };
+        let report = report(&config, &user, &Unit::default());
+        assert!(report.errors.is_empty(), "{:?}", report.errors);
+        let told =
+            "not tested as the user pagewell, which only root can: /no/such: run this as root";
+        assert!(report.warnings.iter().any(|one| one == told), "{:?}", report.warnings);
+    }
+
+    #[test]
+    fn a_file_that_is_missing_is_named_with_the_reason() {
+        let wanted = Wanted {
+            path: "/no/such/file".into(),
+            is_for: Use::Read,
+            remedy: "create it for USER",
+            is_warning: false,
+        };
+        let read = wanted.test("me").expect("it is not there");
+        assert!(read.starts_with("/no/such/file: user me cannot read it (No such file"), "{read}");
+        assert!(read.ends_with(" – create it for me"), "{read}");
+    }
+}

@@ -1,0 +1,150 @@
+//! `pagewell check` as the user of the service: keys, directories and ports, tested by root as that user, and what
+//! an ordinary user is told.
+
+use acceptance::{Site, binary};
+use harness::am_root;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// A user that exists on every Debian system.
+const USER: &str = "www-data";
+
+/// The output of `pagewell check` with these arguments, and whether it found no errors.
+fn check(args: &[&str]) -> (String, bool) {
+    let output = Command::new(binary()).arg("check").arg("--offline").args(args).output();
+    let output = output.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("can be set");
+}
+
+/// A site that every user can read, and a configuration with these lines.
+fn site(config: &str) -> (Site, String) {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    mode(site.root().parent().expect("above it"), 0o755);
+    let file = site.at("checked.toml");
+    let root = site.root().display().to_string();
+    fs::write(&file, format!("{config}\n[site]\nroot = {root:?}\n")).expect("can be written");
+    (site, file.display().to_string())
+}
+
+#[test]
+fn root_tests_certificates_as_the_user_of_the_service() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let live = site.at("live");
+    fs::create_dir(&live).expect("a directory");
+    let (key, certificate) = (live.join("privkey.pem"), live.join("fullchain.pem"));
+    let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    fs::write(&certificate, made.cert.pem()).expect("written");
+    let (root, socket) = (site.root().display().to_string(), site.at("tls.sock"));
+    let socket = format!("unix:{}", socket.display());
+    let toml = format!(
+        "listen_tls = {socket:?}\n[[tls]]\ncertificate = {certificate:?}\nkey = {key:?}\n\
+         [site]\nroot = {root:?}\n"
+    );
+    fs::write(&file, toml).expect("written");
+    mode(site.root().parent().expect("above it"), 0o777);
+    mode(&live, 0o700);
+    mode(&key, 0o600);
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(!good, "{text}");
+    for path in [&key, &certificate] {
+        let line = format!(
+            "{}: user {USER} cannot read it (directory {} is 0700 root) – copy it by a deploy hook: docs/guide/tls.md",
+            path.display(),
+            live.display()
+        );
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    mode(&live, 0o755);
+    let (text, good) = check(&[&file, "--user", USER]);
+    let line = format!("cannot read it ({} is 0600 root)", key.display());
+    assert!(!good && text.contains(&line) && text.contains("1 error"), "{text}");
+    mode(&key, 0o644);
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(good && text.contains("no errors"), "{text}");
+    // Without a user, root serves, which can read everything.
+    mode(&key, 0o600);
+    let (text, good) = check(&[&file, "--user", "root"]);
+    assert!(good, "{text}");
+}
+
+#[test]
+fn root_tests_directories_as_the_user_of_the_service() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let (snapshots, root) = (site.at("snapshots"), site.root().display().to_string());
+    let toml = format!(
+        "[site]\nroot = {root:?}\n[snapshot]\ndirectory = {:?}\nunwatched = \"serve\"\n",
+        snapshots.join("below")
+    );
+    fs::write(&file, toml).expect("written");
+    fs::create_dir(&snapshots).expect("a directory");
+    mode(&snapshots, 0o755);
+    let (text, good) = check(&[&file, "--user", USER]);
+    let line = format!("cannot write to it (directory {} is 0755 root)", snapshots.display());
+    assert!(!good && text.contains(&line), "{line}\n{text}");
+    mode(&snapshots, 0o777);
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(good, "{text}");
+    mode(&site.root(), 0o700);
+    let (text, good) = check(&[&file, "--user", USER]);
+    let line = format!("{root}: user {USER} cannot read it (directory {root} is 0700 root)");
+    assert!(!good && text.contains(&line), "{line}\n{text}");
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_was_not_tested() {
+    if am_root() {
+        println!("not run: root can become the user (see `of_service` for the report)");
+        return;
+    }
+    let (site, file) = site("");
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(
+        good && text.contains("not tested as the user www-data, which only root can"),
+        "{text}"
+    );
+    assert!(text.contains(&site.root().display().to_string()), "{text}");
+}
+
+#[test]
+fn a_port_that_another_program_has_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound");
+    let (_site, file) = site(&format!("listen = \"{address}\"\nadmin = \"127.0.0.1:0\""));
+    let (text, good) = check(&[&file]);
+    assert!(good && text.contains(&format!("listen: {address}: in use by ")), "{text}");
+    assert!(text.contains(&format!("(process {})", std::process::id())), "{text}");
+    drop(taken);
+    let (text, _) = check(&[&file]);
+    assert!(!text.contains("in use by"), "{text}");
+}
+
+#[test]
+fn the_file_is_an_argument() {
+    let (site, file) = site("");
+    let dir = site.root().display().to_string();
+    for args in [&[&*file][..], &["--config", &file], &[&dir, "--config", &file]] {
+        let (text, good) = check(args);
+        assert!(good && text.contains("checked.toml: no errors"), "{args:?}: {text}");
+    }
+    let (text, good) = check(&[&file, "--config", &file]);
+    assert!(!good && text.contains("two configuration files"), "{text}");
+    let (text, good) = check(&[&file, "--user", "nobodyatall"]);
+    assert!(!good && text.contains("nobodyatall"), "{text}");
+}
