@@ -47,13 +47,14 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 22] = [
+const SERVER: [(&str, &[&str]); 23] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
-    ("config", &["doctor", "trusted-files", "reasons"]),
+    ("access-log-format", &["reasons"]),
+    ("config", &["access-log-format", "doctor", "trusted-files", "reasons"]),
     ("init", &["config"]),
-    ("telemetry", &["trusted-files", "config", "reasons"]),
+    ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
     ("stored-pages", &["config", "statements"]),

@@ -1,11 +1,10 @@
 //! The configuration: command line options, the file as written and as used, and the parsers for
-//! their values (networks, target URIs, percent-encoding, the access log format). It includes
+//! their values (networks, target URIs, percent-encoding). It includes
 //! `pagewell nginx-config` and the set-up of the log, because they need only options.
 //!
 //! It depends only on libraries, and on no other part of the server: it opens no socket and starts
 //! no process. Files are read once, when a configuration is loaded.
 
-pub mod access_log_format;
 pub mod accounts;
 mod config;
 pub mod log;

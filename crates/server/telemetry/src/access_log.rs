@@ -13,14 +13,14 @@
 
 mod writer;
 
-pub use config::access_log_format::{
+pub use access_log_format::{
     BUFFER_BYTES_MIN, ClientText, FILE, Format, HIT, LINE_BYTES_MAX, Line, Masks, Outcome,
     Unreadable, outcome,
 };
 pub use writer::{Sink, Writing, start};
 
+use access_log_format::{SHARD_BYTES_MIN, Stamp};
 use config::AccessLog as Chosen;
-use config::access_log_format::{SHARD_BYTES_MIN, Stamp};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

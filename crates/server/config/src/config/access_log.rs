@@ -6,7 +6,7 @@
 use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_bytes;
-use crate::access_log_format::{BUFFER_BYTES_MIN, Format, Masks};
+use access_log_format::{BUFFER_BYTES_MIN, Format, Masks};
 use std::path::PathBuf;
 
 /// The default size of all buffers together.

@@ -351,7 +351,7 @@ fn pieces(format: &str) -> Result<Vec<Piece>, Unreadable> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log_format::LINE_BYTES_MAX;
+    use crate::LINE_BYTES_MAX;
 
     fn written(format: &Format, line: &Line<'_>) -> String {
         let mut stamp = Stamp::default();

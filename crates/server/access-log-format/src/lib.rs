@@ -1,7 +1,7 @@
 //! Formats the lines of the access log: the format that `[access_log]` selects, the omitted data,
 //! the word for the cache result, and the time. A line is written into the caller's buffer.
 //!
-//! Buffers, files and threads are in `access_log`.
+//! Buffers, files and threads are in `telemetry`, `access_log`.
 
 mod escape;
 mod format;
