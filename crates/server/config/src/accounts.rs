@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_his_group_and_those_that_name_him() {
+    fn a_user_has_the_primary_and_supplementary_groups() {
         let name = "www-data".to_owned();
         let right = Account { name, uid: 33, gid: 33, groups: vec![33, 101, 200] };
         assert_eq!(found("www-data", None), Ok(right.clone()));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_and_who_is_root_are_refused() {
+    fn missing_users_and_root_are_refused() {
         assert!(found("nobody", None).is_err_and(|error| error.contains("no such user")));
         assert!(found("", None).is_err());
         assert!(found("news", Some("nogroup")).is_err_and(|error| error.contains("no such group")));

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 mod config;
+mod help;
 pub mod log;
 pub mod networks;
 pub mod nginx_config;

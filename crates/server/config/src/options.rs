@@ -13,46 +13,15 @@ use crate::config::raw::{File, OneOrMany};
 use crate::config::shown::Flags;
 use crate::config::written::with_place;
 use crate::config::{Config, load, resolve};
+use crate::help::{
+    DOCTOR_EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, PURGE_EXAMPLES, SERVE_EXAMPLES, grouped,
+};
 use crate::log::LogLevel;
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::convert::Infallible;
 use std::path::PathBuf;
-
-/// The commands in groups, as `--help` lists them. A command without a group is listed last.
-const GROUPS: [(&str, &[&str]); 3] = [
-    ("Serve", &["serve", "reload", "ready"]),
-    ("Configure and check", &["init", "check", "config", "doctor", "changes", "nginx-config"]),
-    ("Purge and find problems", &["status", "purge", "explain", "misses", "stats", "top"]),
-];
-
-const SERVE_EXAMPLES: &str = "\
-Examples:
-  pagewell serve /var/www/site
-  pagewell serve --listen :80 --php unix:/run/php/php-fpm.sock /var/www/site
-  pagewell serve --config /etc/pagewell/pagewell.toml";
-const INIT_EXAMPLES: &str = "\
-Examples:
-  sudo pagewell init /var/www/blog
-  pagewell init /var/www/blog --dry-run
-  pagewell init --verify";
-const PURGE_EXAMPLES: &str = "\
-Examples:
-  pagewell purge --url /news/4
-  pagewell purge --tag news:4 --tag news
-  pagewell purge --prefix /news/ --soft";
-const EXPLAIN_EXAMPLES: &str = "\
-Examples:
-  pagewell explain /news/4
-  pagewell explain --cookie PHPSESSID=1 'https://example.org/news?page=2'
-  pagewell explain --tag news:4";
-const DOCTOR_EXAMPLES: &str = "\
-Exit status: 0 no problem, 1 the check could not run, 3 a problem.
-
-Examples:
-  pagewell doctor /var/www/site
-  pagewell doctor --config /etc/pagewell/pagewell.toml --url https://example.org/news/";
 
 /// A full-page cache for PHP sites, invalidated by changes of the data.
 ///
@@ -75,29 +44,6 @@ impl CommandLine {
             "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}"
         ))
     }
-}
-
-/// The commands with their descriptions, group by group.
-fn grouped(program: &clap::Command) -> String {
-    let known: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
-    let others = program.get_subcommands().map(clap::Command::get_name);
-    let others: Vec<&str> = others.filter(|name| !known.contains(name)).collect();
-    let groups = GROUPS.iter().copied().chain([("Other commands", others.as_slice())]);
-    let mut list = String::new();
-    for (group, names) in groups {
-        list.push_str(&format!("{group}:\n"));
-        for command in names.iter().filter_map(|name| program.find_subcommand(name)) {
-            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-            let aliases: Vec<&str> = command.get_visible_aliases().collect();
-            let alias = match aliases.as_slice() {
-                [] => String::new(),
-                names => format!(" [alias: {}]", names.join(", ")),
-            };
-            list.push_str(&format!("  {:<13} {about}{alias}\n", command.get_name()));
-        }
-        list.push('\n');
-    }
-    list
 }
 
 /// The commands of the program.

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_told_where_it_belongs_or_which_is_meant() {
+    fn an_unknown_key_gets_its_table_or_a_suggestion() {
         for (text, right) in [
             (
                 "[site]\nlisten = \":80\"",

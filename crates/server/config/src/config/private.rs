@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_off_unless_somebody_asks() {
+    fn it_is_off_by_default() {
         assert!(read("", FieldUse::Ignore).unwrap().is_none());
         assert!(read("enabled = false", FieldUse::Obey).unwrap().is_none());
         assert!(read("enabled = false\ncookies = [\"a\"]", FieldUse::Obey).unwrap().is_none());

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_unless_told_otherwise() {
+    fn loopback_is_the_default() {
         let found = read("").unwrap();
         for (address, right) in
             [("127.0.0.1", true), ("127.9.9.9", true), ("::1", true), ("10.0.0.1", false)]
