@@ -47,7 +47,9 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
         // The causes behind a reason stand in the page about the log.
         let text = read(&root.join(page.path))? + &log;
         let files = page.sources.iter().map(|file| (*file).to_owned());
-        let server = server(root)?.into_iter().filter(|source| source != page.without);
+        // Names of files and programs that `init` writes are no reasons.
+        let is_read = |source: &String| source != page.without && !source.ends_with("/init/src");
+        let server = server(root)?.into_iter().filter(is_read);
         for source in server.chain(files) {
             for name in (page.find)(&read_all(&root.join(&source))?) {
                 if !text.contains(&format!("`{name}`")) {
