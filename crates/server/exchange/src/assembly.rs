@@ -13,7 +13,7 @@
 
 mod plugin_fragments;
 
-use crate::dispatch::dispatch;
+use crate::dispatch::fragment;
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::log::Seldom;
@@ -404,12 +404,12 @@ impl Page {
         let response = match dialect {
             EsiDialect::Standard => {
                 request.headers_mut().clone_from(&self.headers);
-                Box::pin(dispatch(&self.site, request, target, &self.client)).await
+                Box::pin(fragment(&self.site, request, target, &self.client)).await
             }
             EsiDialect::LiteSpeed => {
                 *request.headers_mut() = shared_fields(&self.site, &self.headers);
                 let client = self.client_for(include);
-                Box::pin(dispatch(&self.site, request, target, &client)).await
+                Box::pin(fragment(&self.site, request, target, &client)).await
             }
         };
         match response.status() {

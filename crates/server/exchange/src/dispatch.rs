@@ -1,75 +1,89 @@
-//! Decides by which way a request for a known target is answered: from the store, by a render, forwarded, as an
-//! upgrade, or by Pagewell itself. The pure function `http_cache::decide`, called by `lookup`, gives the verdict;
+//! Executes the step of a request for a known target: it is answered from the store, by a render, forwarded, as an
+//! upgrade, or by Pagewell itself. Which step that is stands in [`steps`](crate::steps). The pure function `http_cache::decide`, called by `lookup`, gives the verdict;
 //! this module contains the one match on it. Renders are in the crate `render`, forwarded requests in `forward`.
 //! Plain hits over HTTP/1.1 do not come here: `front` answers them before hyper, by the same verdict.
 
 use crate::private;
+use crate::steps::{AskedRequest, Planned, RequestStep};
 use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
 use delivery::codings::encode_response;
 use delivery::lookup::decide_on;
-use delivery::plan::{may_refresh, plan, tell_bypassed};
+use delivery::plan::{may_refresh, tell_bypassed};
 use delivery::serve;
 use delivery::site::Site;
 use delivery::stored_answer::{hit, stale_hit};
 use forward::ForwardCause;
 use forward::client_gone::OnClientGone;
 use forward::upgrade;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body::Body;
-use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_cache::{ForwardReason, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
-use site_rules::{BypassBecause, Handling, Plan};
+use site_rules::{BypassBecause, Plan};
 use std::sync::Arc;
 use telemetry::client::{Client, RequestContent};
 use telemetry::request_fields::read_facts;
 
-/// Answers a request for this target of the site.
-pub async fn dispatch(
+/// Answers a request for a fragment of a page. Host and scheme of the page have been checked.
+pub async fn fragment(
     site: &Arc<Site>,
     request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
 ) -> Response<ResponseBody> {
-    if let Some(origin) = upgrade::upgrade_origin(site, &request) {
-        return Box::pin(upgrade::pass(site, origin, request, target, client)).await;
-    }
-    let has_content = request.body().as_ref().is_some_and(|body| !body.is_end_stream());
-    match (Kind::of(request.method()), request.method()) {
-        (Kind::Get | Kind::Head, _) if target.path_and_query == "*" => {
-            serve::error(StatusCode::BAD_REQUEST, Reason::TargetInvalid, None)
-        }
-        // The content of a GET is not part of the key.
-        (Kind::Get | Kind::Head, _) if has_content => {
+    let asked = AskedRequest::of(site, &request, Ok(&target), client);
+    let step = AskedRequest { is_fragment: true, ..asked }.step();
+    dispatch(site, request, target, client, step).await
+}
+
+/// Executes the step of a request for this target of the site.
+pub async fn dispatch(
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    target: TargetUri,
+    client: &Client,
+    (step, planned): (RequestStep, Option<Planned>),
+) -> Response<ResponseBody> {
+    let reason = step.reason();
+    match step {
+        RequestStep::Upgrade => match upgrade::upgrade_origin(site, &request) {
+            Some(origin) => Box::pin(upgrade::pass(site, origin, request, target, client)).await,
+            None => pass(site, request, target, client, ForwardReason::Bypass).await,
+        },
+        RequestStep::WithContent => {
             pass(site, request, target, client, ForwardReason::Bypass).await
         }
-        // After a handover the successor has the cache and receives the invalidations. During
-        // shutdown no process has it, and the other nodes do not wait for this one. This cache may
-        // be outdated, so the request bypasses it.
-        (Kind::Get | Kind::Head, _) if !site.answers_from_cache() => {
-            let reason = site.successor().map_or(Reason::Stopping, |_| Reason::HandedOver);
-            let (forward, reason) = (ForwardReason::Bypass, Some(reason));
-            let why = ForwardCause { forward, reason, on_client_gone: OnClientGone::Abort };
+        RequestStep::Write => pass(site, request, target, client, ForwardReason::Method).await,
+        RequestStep::Leaving(_) => {
+            let (forward, on_client_gone) = (ForwardReason::Bypass, OnClientGone::Abort);
+            let why = ForwardCause { forward, reason, on_client_gone };
             Box::pin(forward::pass_bypassed(site, request, target, client, why)).await
         }
-        (Kind::Get | Kind::Head, _) => get(site, request, target, client).await,
-        (_, &Method::TRACE) => {
+        RequestStep::Trace => {
             let mut response =
                 serve::error(StatusCode::METHOD_NOT_ALLOWED, Reason::MethodTrace, None);
             // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
             response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
             response
         }
-        (_, &Method::OPTIONS) if target.path_and_query == "*" => {
+        RequestStep::Options => {
             let mut response = Response::new(ResponseBody::from(Content::Empty));
             *response.status_mut() = StatusCode::NO_CONTENT;
             response
         }
-        _ if site.cluster.as_ref().is_some_and(|cluster| cluster.refuses_writes()) => {
-            serve::unpublished()
+        RequestStep::Unpublished => serve::unpublished(),
+        RequestStep::Private | RequestStep::Bypass(_) | RequestStep::Lookup => {
+            get(site, request, target, client, (step, planned)).await
         }
-        _ => pass(site, request, target, client, ForwardReason::Method).await,
+        // The caller has executed the others.
+        RequestStep::Invalid(_)
+        | RequestStep::Purge
+        | RequestStep::Misdirected
+        | RequestStep::ToHttps => {
+            let reason = reason.unwrap_or(Reason::TargetInvalid);
+            serve::error(StatusCode::BAD_REQUEST, reason, None)
+        }
     }
 }
 
@@ -91,17 +105,21 @@ async fn get(
     request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
+    (step, planned): (RequestStep, Option<Planned>),
 ) -> Response<ResponseBody> {
-    let shared = site.shared(&target);
-    let (method, headers) = (request.method(), request.headers());
-    let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(&target), client);
-    if let (Handling::Bypass(BypassBecause::SessionCookie), Some(copies)) =
-        (plan.handling, &site.config.private)
-    {
-        return Box::pin(private::answer(site, copies, request, target, client, (plan, key))).await;
-    }
-    if let Handling::Bypass(because) = plan.handling {
-        return bypass(site, request, target, client, (&plan, because)).await;
+    // These steps have a plan.
+    let Some(Planned { shared, plan, key }) = planned else {
+        return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
+    };
+    match (step, &site.config.private) {
+        (RequestStep::Private, Some(copies)) => {
+            let planned = (plan, key);
+            return Box::pin(private::answer(site, copies, request, target, client, planned)).await;
+        }
+        (RequestStep::Bypass(because), _) => {
+            return bypass(site, request, target, client, (&plan, because)).await;
+        }
+        _ => {}
     }
     let target = shared.unwrap_or(target);
     let head = request.into_parts().0;

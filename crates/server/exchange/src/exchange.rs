@@ -1,11 +1,12 @@
-//! Answers one request: a purge, or a request for the site of its host. [`dispatch`](crate::dispatch) decides by
-//! which way. A template is assembled for its client afterwards (`assembly`).
+//! Answers one request: a purge, or a request for the site of its host. [`steps`](crate::steps) says what happens
+//! to it, and [`dispatch`](crate::dispatch) executes that. A template is assembled for its client afterwards (`assembly`).
 //!
-//! Also here: the address and the scheme of a client behind a trusted proxy, and the redirection to HTTPS.
+//! Also here: the address and the scheme of a client behind a trusted proxy.
 
 use crate::assembly::{PageRequest, assembled};
 use crate::dispatch::dispatch;
 use crate::purge;
+use crate::steps::{AskedRequest, RequestStep};
 use config::networks::forwarded_scheme;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
@@ -35,11 +36,7 @@ pub async fn answer(
     panics::may_happen(Place::Store);
     // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let response = if purge::is_purge_request(default_site, &request) {
-        purge::answer(default_site, &request, client).await
-    } else {
-        by_site(default_site, request.map(Some), client).await
-    };
+    let response = by_site(default_site, request.map(Some), client).await;
     closing(last, response)
 }
 
@@ -58,41 +55,48 @@ async fn by_site(
     client: &Client,
 ) -> Response<ResponseBody> {
     let fallback = default_site.unnamed_host();
-    let target = TargetUri::read(request.uri(), request.headers(), fallback, client.scheme);
-    match target {
-        Ok(target) => {
-            let (client, target) = proxy_trust(default_site, request.headers(), client, target);
-            let site = default_site.for_host(&target.host);
-            site.counters.requests.add();
-            if !site.config.hosts.have(&target.host) {
-                serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None)
-            } else if is_redirected(site, target.scheme) && !is_challenge(&target) {
-                serve::to_https(site, &target)
-            } else {
-                let told = litespeed::is_told(&site.config.dialects, request.headers());
-                let is_timed = is_told_timing(site, &request, &target, &client);
-                let asked =
-                    esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
-                let mut response = dispatch(site, request, target, &client).await;
-                if let Some(asked) = asked
-                    && let Some(dialect) = template_mark::template_dialect(&response)
-                {
-                    response = Box::pin(assembled(site, asked, dialect, response)).await;
-                }
-                if is_timed {
-                    serve::tell_timing(&mut response, client.extras.spent.as_ref());
-                }
-                if told {
-                    litespeed::tell_crawler(&mut response);
-                }
-                response
-            }
-        }
-        Err(error) => {
-            default_site.counters.requests.add();
-            serve::error(StatusCode::BAD_REQUEST, error.reason(), None)
-        }
+    let read = TargetUri::read(request.uri(), request.headers(), fallback, client.scheme);
+    let read = read.map(|target| proxy_trust(default_site, request.headers(), client, target));
+    let (site, of_request) = match &read {
+        Ok((of_request, target)) => (default_site.for_host(&target.host), of_request),
+        Err(_) => (default_site, client),
+    };
+    let asked = AskedRequest {
+        is_purge: purge::is_purge_request(default_site, &request),
+        ..AskedRequest::of(site, &request, read.as_ref().map(|read| &read.1), of_request)
+    };
+    let (step, planned) = asked.step();
+    if step == RequestStep::Purge {
+        return purge::answer(default_site, &request, client).await;
     }
+    site.counters.requests.add();
+    let (client, target) = match read {
+        Ok(read) => read,
+        Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),
+    };
+    match step {
+        RequestStep::Misdirected => {
+            return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
+        }
+        RequestStep::ToHttps => return serve::to_https(site, &target),
+        _ => {}
+    }
+    let told = litespeed::is_told(&site.config.dialects, request.headers());
+    let is_timed = is_told_timing(site, &request, &target, &client);
+    let asked = esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
+    let mut response = dispatch(site, request, target, &client, (step, planned)).await;
+    if let Some(asked) = asked
+        && let Some(dialect) = template_mark::template_dialect(&response)
+    {
+        response = Box::pin(assembled(site, asked, dialect, response)).await;
+    }
+    if is_timed {
+        serve::tell_timing(&mut response, client.extras.spent.as_ref());
+    }
+    if told {
+        litespeed::tell_crawler(&mut response);
+    }
+    response
 }
 
 /// Whether the origin's response time is needed for requests to this default site.
@@ -137,15 +141,4 @@ fn proxy_trust(
         Some(scheme) => (client, target.by_scheme(scheme)),
         None => (client, target),
     }
-}
-
-/// Whether a request with this scheme is redirected to HTTPS.
-pub fn is_redirected(site: &Site, scheme: &str) -> bool {
-    site.config.https_redirect.is_some() && scheme == "http"
-}
-
-/// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
-/// 8.3).
-fn is_challenge(target: &TargetUri) -> bool {
-    target.path_and_query.starts_with("/.well-known/acme-challenge/")
 }

@@ -1,14 +1,14 @@
 //! One request and its response: a purge, a page, a copy for one client, a template with its fragments, or a
 //! request that is forwarded.
 //!
-//! Start reading at [`dispatch`] (the match on the verdict). Whether a stored page answers a request is decided in
+//! Start reading at [`steps`] (the table of what happens to a request) and [`dispatch`] (the match on the verdict). Whether a stored page answers a request is decided in
 //! `delivery::lookup`; a page that is not stored is rendered by the crate `render`, and other requests are sent by
 //! `forward`. This crate accepts no connection and parses no header section. The crate above passes the request
 //! with its [client](telemetry::client::Client); a plain cache hit never comes here.
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a request from its arrival to its response | `exchange`, `dispatch` |
+//! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
 //! | templates and fragments | `assembly` |
 //! | purges | `purge`, `purger` (authorisation), `constant_time` |
@@ -21,5 +21,7 @@ pub mod private;
 pub mod purge;
 pub mod purger;
 pub mod signed_in;
+pub mod steps;
 
-pub use exchange::{answer, is_redirected, is_timed};
+pub use exchange::{answer, is_timed};
+pub use steps::is_redirected;

@@ -18,7 +18,6 @@ use forward::litespeed;
 use history::ChangeSource;
 use history::shown::cut;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use reasons::Reason;
@@ -27,7 +26,7 @@ use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, StoredPage};
-use telemetry::client::Client;
+use telemetry::client::{Client, RequestContent};
 
 /// The result of a purge, over all sites: the number of the change, and how many pages were removed and
 /// marked stale.
@@ -57,7 +56,7 @@ fn lies_below(below: &str, path: &str) -> bool {
 /// Answers a purge request that arrived at the default site.
 pub async fn answer(
     default_site: &Arc<Site>,
-    request: &Request<Incoming>,
+    request: &Request<RequestContent>,
     client: &Client,
 ) -> Response<ResponseBody> {
     let (method, headers) = (request.method(), request.headers());

@@ -222,6 +222,8 @@ reasons! {
     Range = "range", [Answered], "416", "";
     /// A bug in Pagewell ended the render. The log has its source location. Please report it.
     Bug = "bug", [Answered], "500", "";
+    /// A purge request was executed.
+    Purged = "purged", [Text], "", "";
     /// The response is a file of the site.
     File = "file", [Text], "", "";
 

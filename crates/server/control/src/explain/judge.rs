@@ -1,4 +1,4 @@
-//! Determines how a request would be answered: the steps of `exchange`, without executing them. The
+//! Determines how a request would be answered: its step in the table of `exchange::steps`, which is not executed. The
 //! result is a [`Judgement`] with an [`ExplainVerdict`]; `sentence.rs` puts both into words. Nothing
 //! is counted, stored or sent to the origin.
 
@@ -7,17 +7,17 @@ use super::{ExplainRequest, client};
 use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use delivery::lookup::decide_by;
-use delivery::plan::plan;
 use delivery::site::Site;
-use exchange::is_redirected;
 use exchange::private::owner;
+use exchange::steps::{AskedRequest, Planned, RequestStep};
 use forward::route_of;
 use history::memory::Entry;
 use history::{Outcome, refusals, shown};
 use http::{HeaderMap, HeaderName, header};
-use http_cache::{ForwardReason, Method as Kind, PrivateWord, Reuse, Verdict};
+use http_cache::{ForwardReason, PrivateWord, Reuse, Verdict};
 use origin::routes::Route;
 use page_store::Candidates;
+use purge_requests::is_purge_method;
 use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
@@ -122,8 +122,22 @@ type VerdictWithPage = (ExplainVerdict, Option<Reason>, Option<SharedPage>);
 /// Determines how a request would be answered.
 pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let ExplainRequest { site, method, headers, target, .. } = asked;
-    let shared = site.shared(target).unwrap_or_else(|| target.clone());
-    let (plan, key) = plan(site, method, headers, &shared, &client(target.scheme));
+    let client = client(target.scheme);
+    let request = AskedRequest {
+        site,
+        method,
+        headers,
+        target: Ok(target),
+        client: &client,
+        is_purge: is_purge_method(method.as_str()),
+        offers_upgrade: false,
+        has_content: false,
+        is_fragment: false,
+    };
+    let (step, planned) = request.step();
+    let planned = planned.unwrap_or_else(|| Planned::of(&request, target));
+    let Planned { shared, plan, key } = planned;
+    let shared = shared.unwrap_or_else(|| target.clone());
     let facts = read_facts(method, headers);
     let peek = |site: &Site, key: &[u8]| site.store.peek(site.store.key(key));
     let (candidates, decided) = decide_by(site, &facts, headers, (&plan, &key), peek);
@@ -131,20 +145,19 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let key = role.state().map_or(key, |state| state.key.clone());
     let plain = || key_without_vary(&key);
     let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
-    let (verdict, reason, page) = match facts.method {
-        _ if is_redirected(site, target.scheme) => {
-            (ExplainVerdict::Answered, Some(Reason::ToHttps), None)
+    let (verdict, reason, page) = match role.state().map(|state| (state.is_confirmed, &state.page))
+    {
+        _ if step.is_answered_here() => (ExplainVerdict::Answered, step.reason(), None),
+        Some((true, Some(page))) if step == RequestStep::Private => {
+            (ExplainVerdict::Hit, None, Some(page.clone()))
         }
-        Kind::Get | Kind::Head => match role.state().map(|state| (state.is_confirmed, &state.page))
-        {
-            Some((true, Some(page))) => (ExplainVerdict::Hit, None, Some(page.clone())),
-            of_role => {
-                let (verdict, reason, page) =
-                    verdict_with_page(asked, &shared, &plan, &candidates, decided);
-                (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
-            }
-        },
-        _ => (ExplainVerdict::Bypass, Some(Reason::Method), None),
+        of_role => {
+            let (verdict, reason, page) = match step {
+                RequestStep::Lookup => looked_up(asked, &shared, &candidates, decided),
+                step => (ExplainVerdict::Bypass, step.reason(), None),
+            };
+            (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
+        }
     };
     let fields = telemetry::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
@@ -223,16 +236,13 @@ fn varies_by(candidates: &Candidates<StoredPage>) -> BTreeSet<String> {
     names.map(|name| name.as_str().to_owned()).collect()
 }
 
-fn verdict_with_page(
+/// The verdict on a request that is looked up.
+fn looked_up(
     asked: &ExplainRequest,
     shared: &TargetUri,
-    plan: &Plan,
     candidates: &Candidates<StoredPage>,
     decided: Verdict,
 ) -> VerdictWithPage {
-    if let Handling::Bypass(because) = plan.handling {
-        return (ExplainVerdict::Bypass, Some(because.into()), None);
-    }
     let page = |at: usize| candidates.as_slice().get(at).cloned();
     let (why, old) = match decided {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {

@@ -7,7 +7,7 @@
 //! invalidates nothing, unless its response says so.
 
 use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole};
-use crate::dispatch::dispatch;
+use crate::dispatch::fragment;
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::target::TargetUri;
@@ -79,7 +79,7 @@ impl Page {
         let only = HeaderValue::from_static("only-if-cached");
         request.headers_mut().insert(header::CACHE_CONTROL, only);
         let client = self.client_for(include);
-        let response = Box::pin(dispatch(&self.site, request, target, &client)).await;
+        let response = Box::pin(fragment(&self.site, request, target, &client)).await;
         let is_plain = template_dialect(&response).is_none() && response.status() == StatusCode::OK;
         if is_plain { self.gather(response.into_body()).await.ok() } else { None }
     }

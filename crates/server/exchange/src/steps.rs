@@ -1,0 +1,348 @@
+//! What happens to a request: the table of the steps in their order. `exchange` and `dispatch` execute the step,
+//! `pagewell explain` prints it; neither has rules of its own.
+//!
+//! Invariants: finding the step has no effect: nothing is counted, logged, stored or sent. Purges come first, so that
+//! no other step can prevent an invalidation. HTTPS on the same host comes before all that may show or store a page.
+//! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
+//! `delivery::lookup`; a plain hit does not come here.
+//!
+//! Places for steps that are not built yet: the canonical host in `to-https`; `denied`, `limited` (all requests),
+//! a password and the redirects of rules after `to-https`, in this order; `trial` before `private`; `limited`
+//! (requests to the origin) belongs to a lookup that needs the origin.
+
+use config::target::{TargetError, TargetUri};
+use delivery::plan::plan;
+use delivery::site::Site;
+use forward::upgrade;
+use http::{HeaderMap, Method, Request};
+use http_body::Body;
+use http_cache::Method as Kind;
+use reasons::Reason;
+use site_rules::{BypassBecause, Handling, Plan};
+use telemetry::client::{Client, RequestContent};
+use std::cell::OnceCell;
+
+/// What happens to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStep {
+    /// It purges pages, if it is authorised.
+    Purge,
+    /// Its target is invalid.
+    Invalid(Reason),
+    /// Its host is none of the site's.
+    Misdirected,
+    /// It is redirected to the same target over HTTPS.
+    ToHttps,
+    /// It offers another protocol, and the origin may accept it.
+    Upgrade,
+    /// A GET or HEAD with content is forwarded: the content is not part of the key.
+    WithContent,
+    /// This process has no current cache any more, so the request bypasses it.
+    Leaving(Reason),
+    /// TRACE is refused.
+    Trace,
+    /// OPTIONS for the server as a whole.
+    Options,
+    /// Its changes could not be published to the cluster, so it is refused.
+    Unpublished,
+    /// A write, or another method that only the origin can answer.
+    Write,
+    /// It has a session cookie: it gets a private copy, or a page that signed-in visitors share.
+    Private,
+    /// It is forwarded unchanged.
+    Bypass(BypassBecause),
+    /// It is answered from the store, or by a render.
+    Lookup,
+}
+
+impl RequestStep {
+    /// The reason for the response of Pagewell, or for not using the cache, as `Cache-Status` shows it.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            RequestStep::Purge => Some(Reason::Purged),
+            RequestStep::Invalid(reason) | RequestStep::Leaving(reason) => Some(reason),
+            RequestStep::Misdirected => Some(Reason::HostUnknown),
+            RequestStep::ToHttps => Some(Reason::ToHttps),
+            RequestStep::Upgrade | RequestStep::WithContent => Some(Reason::Bypass),
+            RequestStep::Trace => Some(Reason::MethodTrace),
+            RequestStep::Unpublished => Some(Reason::ClusterUnpublished),
+            RequestStep::Write => Some(Reason::Method),
+            RequestStep::Private => Some(Reason::SessionCookie),
+            RequestStep::Bypass(because) => Some(because.into()),
+            RequestStep::Options | RequestStep::Lookup => None,
+        }
+    }
+
+    /// Whether Pagewell answers without the store and without the origin.
+    pub fn is_answered_here(self) -> bool {
+        match self {
+            RequestStep::Purge
+            | RequestStep::Invalid(_)
+            | RequestStep::Misdirected
+            | RequestStep::ToHttps
+            | RequestStep::Trace
+            | RequestStep::Options
+            | RequestStep::Unpublished => true,
+            RequestStep::Upgrade
+            | RequestStep::WithContent
+            | RequestStep::Leaving(_)
+            | RequestStep::Write
+            | RequestStep::Private
+            | RequestStep::Bypass(_)
+            | RequestStep::Lookup => false,
+        }
+    }
+}
+
+/// The facts by which the step of a request is found.
+pub struct StepFacts<'a> {
+    is_purge: bool,
+    target: Result<&'a TargetUri, TargetError>,
+    is_host_known: bool,
+    is_redirected: bool,
+    offers_upgrade: bool,
+    method: &'a Method,
+    has_content: bool,
+    /// Why this process may not answer from its cache, if so.
+    leaving: Option<Reason>,
+    refuses_writes: bool,
+    has_private_copies: bool,
+    /// Makes the plan, if it is needed.
+    handling: &'a dyn Fn() -> Handling,
+}
+
+impl StepFacts<'_> {
+    fn is_read(&self) -> bool {
+        matches!(Kind::of(self.method), Kind::Get | Kind::Head)
+    }
+
+    fn is_for_server(&self) -> bool {
+        self.target.is_ok_and(|target| target.path_and_query == "*")
+    }
+}
+
+/// A row of the table: the step, if it applies.
+type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
+
+/// The steps in their order: the first that applies is executed. If none does, the request is looked up.
+const STEPS: [(&str, Row); 13] = [
+    ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
+    ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
+    ("misdirected", |facts| (!facts.is_host_known).then_some(RequestStep::Misdirected)),
+    ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
+    ("upgrade", |facts| facts.offers_upgrade.then_some(RequestStep::Upgrade)),
+    ("target-of-read", |facts| {
+        let is_invalid = facts.is_read() && facts.is_for_server();
+        is_invalid.then_some(RequestStep::Invalid(Reason::TargetInvalid))
+    }),
+    ("content", |facts| (facts.is_read() && facts.has_content).then_some(RequestStep::WithContent)),
+    ("leaving", |facts| facts.leaving.filter(|_| facts.is_read()).map(RequestStep::Leaving)),
+    ("trace", |facts| (facts.method == Method::TRACE).then_some(RequestStep::Trace)),
+    ("options", |facts| {
+        let is_options = facts.method == Method::OPTIONS && facts.is_for_server();
+        is_options.then_some(RequestStep::Options)
+    }),
+    ("write", |facts| match facts.refuses_writes {
+        _ if facts.is_read() => None,
+        true => Some(RequestStep::Unpublished),
+        false => Some(RequestStep::Write),
+    }),
+    ("private", |facts| {
+        let is_session = || (facts.handling)() == Handling::Bypass(BypassBecause::SessionCookie);
+        (facts.has_private_copies && is_session()).then_some(RequestStep::Private)
+    }),
+    ("bypass", |facts| match (facts.handling)() {
+        Handling::Bypass(because) => Some(RequestStep::Bypass(because)),
+        Handling::Store => None,
+    }),
+];
+
+/// What happens to a request with these facts.
+pub fn step(facts: &StepFacts<'_>) -> RequestStep {
+    STEPS.iter().find_map(|(_, row)| row(facts)).unwrap_or(RequestStep::Lookup)
+}
+
+/// A request whose step is to be found.
+pub struct AskedRequest<'a> {
+    /// The site of its host; the default site if the target is invalid.
+    pub site: &'a Site,
+    /// The method of the request.
+    pub method: &'a Method,
+    /// The header lines of the request.
+    pub headers: &'a HeaderMap,
+    /// Its target, or why that is invalid.
+    pub target: Result<&'a TargetUri, TargetError>,
+    /// The client that sent it.
+    pub client: &'a Client,
+    /// Whether it is a purge request.
+    pub is_purge: bool,
+    /// Whether it offers an upgrade that the origin may accept.
+    pub offers_upgrade: bool,
+    /// Whether it has content.
+    pub has_content: bool,
+    /// Whether it is a fragment's, for a page whose host and scheme are checked already.
+    pub is_fragment: bool,
+}
+
+/// The result of the site's rules for a request.
+pub struct Planned {
+    /// The target as pages are stored, if it differs from that of the request.
+    pub shared: Option<TargetUri>,
+    /// The plan.
+    pub plan: Plan,
+    /// The key of the page that would answer the request.
+    pub key: Vec<u8>,
+}
+
+impl Planned {
+    /// Applies the rules of the site.
+    pub fn of(asked: &AskedRequest<'_>, target: &TargetUri) -> Planned {
+        let AskedRequest { site, method, headers, client, .. } = *asked;
+        let shared = site.shared(target);
+        let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(target), client);
+        Planned { shared, plan, key }
+    }
+}
+
+impl<'a> AskedRequest<'a> {
+    /// A request of a client; no purge, and for no fragment.
+    pub fn of(
+        site: &'a Site,
+        request: &'a Request<RequestContent>,
+        target: Result<&'a TargetUri, &TargetError>,
+        client: &'a Client,
+    ) -> AskedRequest<'a> {
+        AskedRequest {
+            site,
+            method: request.method(),
+            headers: request.headers(),
+            target: target.map_err(|error| *error),
+            client,
+            is_purge: false,
+            offers_upgrade: upgrade::upgrade_origin(site, request).is_some(),
+            has_content: request.body().as_ref().is_some_and(|body| !body.is_end_stream()),
+            is_fragment: false,
+        }
+    }
+
+    /// What happens to the request; with its plan, if that was needed to say it.
+    pub fn step(&self) -> (RequestStep, Option<Planned>) {
+        let (site, planned) = (self.site, OnceCell::new());
+        let handling = || match self.target {
+            Ok(target) => planned.get_or_init(|| Planned::of(self, target)).plan.handling,
+            Err(_) => Handling::Store,
+        };
+        let is_host_known = self.is_fragment
+            || self.target.is_ok_and(|target| site.config.hosts.have(&target.host));
+        let is_redirected = !self.is_fragment
+            && self
+                .target
+                .is_ok_and(|target| is_redirected(site, target.scheme) && !is_challenge(target));
+        let found = step(&StepFacts {
+            is_purge: self.is_purge,
+            target: self.target,
+            is_host_known,
+            is_redirected,
+            offers_upgrade: self.offers_upgrade,
+            method: self.method,
+            has_content: self.has_content,
+            leaving: leaving(site),
+            refuses_writes: site.cluster.as_ref().is_some_and(|cluster| cluster.refuses_writes()),
+            has_private_copies: site.config.private.is_some(),
+            handling: &handling,
+        });
+        (found, planned.into_inner())
+    }
+}
+
+/// Why this process may not answer from its cache, if so. After a handover the successor has the cache and receives
+/// the invalidations. During shutdown no process has it, and the other nodes do not wait for this one. This cache may
+/// be outdated.
+fn leaving(site: &Site) -> Option<Reason> {
+    let reason = || site.successor().map_or(Reason::Stopping, |_| Reason::HandedOver);
+    (!site.answers_from_cache()).then(reason)
+}
+
+/// Whether a request with this scheme is redirected to HTTPS.
+pub fn is_redirected(site: &Site, scheme: &str) -> bool {
+    site.config.https_redirect.is_some() && scheme == "http"
+}
+
+/// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
+/// 8.3).
+fn is_challenge(target: &TargetUri) -> bool {
+    target.path_and_query.starts_with("/.well-known/acme-challenge/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path_and_query: &str) -> TargetUri {
+        let key = format!("http://a{path_and_query}");
+        TargetUri::of_key(key.as_bytes()).expect("a key")
+    }
+
+    /// The step of a request, of which `edit` changes the facts of a GET that is looked up.
+    fn step_of(handling: Handling, edit: impl FnOnce(&mut StepFacts<'_>)) -> RequestStep {
+        let (target, handling) = (target("/"), move || handling);
+        let mut facts = StepFacts {
+            is_purge: false,
+            target: Ok(&target),
+            is_host_known: true,
+            is_redirected: false,
+            offers_upgrade: false,
+            method: &Method::GET,
+            has_content: false,
+            leaving: None,
+            refuses_writes: false,
+            has_private_copies: true,
+            handling: &handling,
+        };
+        edit(&mut facts);
+        step(&facts)
+    }
+
+    #[test]
+    fn an_earlier_step_comes_before_all_later_ones() {
+        let session = Handling::Bypass(BypassBecause::SessionCookie);
+        assert_eq!(step_of(Handling::Store, |_| {}), RequestStep::Lookup);
+        assert_eq!(step_of(session, |_| {}), RequestStep::Private);
+        let rule = Handling::Bypass(BypassBecause::Rule);
+        assert_eq!(step_of(rule, |_| {}), RequestStep::Bypass(BypassBecause::Rule));
+        let leaving = |facts: &mut StepFacts<'_>| facts.leaving = Some(Reason::Stopping);
+        assert_eq!(step_of(session, leaving), RequestStep::Leaving(Reason::Stopping));
+        let steps = [
+            RequestStep::WithContent,
+            RequestStep::Upgrade,
+            RequestStep::ToHttps,
+            RequestStep::Misdirected,
+            RequestStep::Purge,
+        ];
+        for (at, right) in steps.into_iter().enumerate() {
+            let found = step_of(session, |facts| {
+                leaving(facts);
+                facts.has_content = true;
+                facts.offers_upgrade = at >= 1;
+                facts.is_redirected = at >= 2;
+                facts.is_host_known = at < 3;
+                facts.is_purge = at >= 4;
+            });
+            assert_eq!(found, right);
+        }
+    }
+
+    #[test]
+    fn other_methods_are_never_looked_up() {
+        let of = |method: &'static Method, refuses: bool| {
+            step_of(Handling::Store, |facts| {
+                (facts.method, facts.refuses_writes) = (method, refuses);
+                facts.leaving = Some(Reason::HandedOver);
+            })
+        };
+        assert_eq!(of(&Method::POST, false), RequestStep::Write);
+        assert_eq!(of(&Method::POST, true), RequestStep::Unpublished);
+        assert_eq!(of(&Method::OPTIONS, false), RequestStep::Write);
+        assert_eq!(of(&Method::TRACE, true), RequestStep::Trace);
+    }
+}
