@@ -55,4 +55,4 @@ pub use revise::{Refusal, Revision};
 pub use role::{NoRole, RoleCookies};
 pub use rule::Load;
 pub use rules::SiteRules;
-pub use view::{Peer, RequestView};
+pub use view::{Peer, RequestClient, RequestView};

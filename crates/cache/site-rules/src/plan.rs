@@ -155,7 +155,7 @@ impl SiteRules {
         }
         let Some(rule) = rule else { return plain };
         Plan {
-            device: rule.device_classes.then(|| Agent::of(view.fields).device()),
+            device: rule.device_classes.then(|| view.class().device()),
             language: (!rule.languages.is_empty())
                 .then(|| language::preferred(&rule.languages, view.fields)),
             country: rule.country_header.as_ref().map(|header| country(view, header)),
@@ -442,7 +442,7 @@ pub(crate) const NOWHERE: [u8; 2] = *b"--";
 /// The two letters that a trusted proxy has sent; any other value is [`NOWHERE`].
 fn country(view: &RequestView<'_>, header: &str) -> [u8; 2] {
     let mut country = NOWHERE;
-    if view.peer == Peer::Trusted {
+    if view.client.peer() == Peer::Trusted {
         view.fields.values(header, &mut |value| {
             if let [one, two] = value.trim_ascii()
                 && one.is_ascii_alphanumeric()

@@ -111,7 +111,7 @@ impl Conditions {
         (self.methods.is_empty() || self.methods.contains(view.method))
             && (self.host.is_empty() || host())
             && (self.path.is_empty() || path())
-            && (self.agents.is_empty() || self.agents.contains(&Agent::of(view.fields)))
+            && (self.agents.is_empty() || self.agents.contains(&view.class()))
             && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
             && NamedCondition::fit(&self.cookie, |named| named.fits_cookie(view.fields))
             && NamedCondition::fit(&self.header, |named| named.fits_header(view.fields))

@@ -3,9 +3,11 @@
 //! Invariant: a path is read as an application reads it, so that an unusual spelling evades no rule. Not
 //! here: the request under its plan (`planned`).
 
+use crate::agent::Agent;
 use http::Method;
 use http_cache::Fields;
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 /// The properties of a request that the rules read.
 #[derive(Clone, Copy)]
@@ -20,8 +22,28 @@ pub struct RequestView<'a> {
     pub path_and_query: &'a str,
     /// The header lines that may be forwarded to the origin.
     pub fields: &'a dyn Fields,
+    /// The client that sent it.
+    pub client: &'a dyn RequestClient,
+}
+
+/// The client of a request. Nothing is computed before it is used.
+pub trait RequestClient {
+    /// The address of the client: behind a trusted proxy, the one that the proxy names. `None` if it is not known.
+    fn address(&self) -> Option<IpAddr>;
+
     /// Whether the connection comes from a trusted proxy.
-    pub peer: Peer,
+    fn peer(&self) -> Peer;
+}
+
+/// A client without a known address.
+impl RequestClient for Peer {
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn peer(&self) -> Peer {
+        *self
+    }
 }
 
 /// The peer of the connection.
@@ -34,6 +56,11 @@ pub enum Peer {
 }
 
 impl<'a> RequestView<'a> {
+    /// The class of the client.
+    pub fn class(&self) -> Agent {
+        Agent::of(self.fields)
+    }
+
     /// The host without its port.
     pub(crate) fn host_name(&self) -> &'a str {
         match self.host.rfind(':') {
@@ -112,7 +139,7 @@ mod tests {
                 host: "a:80",
                 path_and_query: path,
                 fields: &none,
-                peer: Peer::Anybody,
+                client: &Peer::Anybody,
             };
             assert_eq!(view.plain_path(), plain.as_bytes(), "{path}");
             assert_eq!(view.host_name(), "a");

@@ -33,7 +33,7 @@ fn a_plan_without_rules_allocates_nothing() {
         host: "example.org",
         path_and_query: &normal.page,
         fields: &browser,
-        peer: Peer::Anybody,
+        client: &Peer::Anybody,
     };
     let plan = rules.plan(&view, Load::Normal, 1_000);
     rules.write_key(&plan, view.fields, &mut key);

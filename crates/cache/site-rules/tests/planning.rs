@@ -48,7 +48,7 @@ fn view<'a>(url: &'a str, fields: &'a HeaderMap) -> RequestView<'a> {
         host: "a.test",
         path_and_query: url,
         fields,
-        peer: Peer::Trusted,
+        client: &Peer::Trusted,
     }
 }
 
@@ -302,7 +302,7 @@ fn variants_differ_in_the_key() {
 fn a_country_is_accepted_from_trusted_proxies_only() {
     let rules = rules("[[rule]]\ncountry_header = \"x-country\"");
     let lines = headers(&[("x-country", "DE")]);
-    let view = RequestView { peer: Peer::Anybody, ..view("/", &lines) };
+    let view = RequestView { client: &Peer::Anybody, ..view("/", &lines) };
     let mut key = Vec::new();
     rules.write_key(&rules.plan(&view, Load::Normal, 0), &lines, &mut key);
     assert_eq!(key, b"\ncountry --");

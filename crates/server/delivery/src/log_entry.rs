@@ -7,7 +7,6 @@ use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
 use site_rules::Peer;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use telemetry::access_log::{ClientText, Line, LogOutcome, outcome};
@@ -52,7 +51,7 @@ impl Entry {
         Some(Box::new(Entry {
             begun,
             time: default_site.clock.at(begun),
-            client: log.format().client(client_address(default_site, headers, client)),
+            client: log.format().client(client.peer.map(|peer| peer.ip())),
             scheme: scheme(headers, client),
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -93,15 +92,6 @@ impl Entry {
     pub fn broke_off(&mut self) {
         self.whole = false;
     }
-}
-
-/// The client's address: from the headers of a trusted proxy, else the peer's address.
-fn client_address(default_site: &Site, headers: &HeaderMap, client: &Client) -> Option<IpAddr> {
-    let named = match client.proxy_trust {
-        Peer::Trusted => default_site.config.trusted_proxies.client(headers),
-        Peer::Anybody => None,
-    };
-    named.or(client.peer.map(|peer| peer.ip()))
 }
 
 /// The request's scheme (`http` or `https`): from the headers of a trusted proxy, else the

@@ -1,7 +1,7 @@
 //! Answers one request: a purge, or a request for the site of its host. [`steps`](crate::steps) says what happens
 //! to it, and [`dispatch`](crate::dispatch) executes that. A template is assembled for its client afterwards (`assembly`).
 //!
-//! Also here: the address and the scheme of a client behind a trusted proxy.
+//! Also here: the scheme of a request behind a trusted proxy.
 
 use crate::assembly::{PageRequest, assembled};
 use crate::dispatch::dispatch;
@@ -19,7 +19,6 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use reasons::Reason;
 use site_rules::Peer;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use telemetry::client::{Client, RequestContent};
 use telemetry::panics::{self, Place};
@@ -56,22 +55,22 @@ async fn by_site(
 ) -> Response<ResponseBody> {
     let fallback = default_site.unnamed_host();
     let read = TargetUri::read(request.uri(), request.headers(), fallback, client.scheme);
-    let read = read.map(|target| proxy_trust(default_site, request.headers(), client, target));
-    let (site, of_request) = match &read {
-        Ok((of_request, target)) => (default_site.for_host(&target.host), of_request),
-        Err(_) => (default_site, client),
+    let read = read.map(|target| with_scheme(request.headers(), client, target));
+    let site = match &read {
+        Ok(target) => default_site.for_host(&target.host),
+        Err(_) => default_site,
     };
     let asked = AskedRequest {
         is_purge: purge::is_purge_request(default_site, &request),
-        ..AskedRequest::of(site, &request, read.as_ref().map(|read| &read.1), of_request)
+        ..AskedRequest::of(site, &request, read.as_ref(), client)
     };
     let (step, planned) = asked.step();
     if step == RequestStep::Purge {
-        return purge::answer(default_site, &request, client).await;
+        return Box::pin(purge::answer(default_site, &request, client)).await;
     }
     site.counters.requests.add();
-    let (client, target) = match read {
-        Ok(read) => read,
+    let target = match read {
+        Ok(target) => target,
         Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),
     };
     match step {
@@ -82,9 +81,9 @@ async fn by_site(
         _ => {}
     }
     let told = litespeed::is_told(&site.config.dialects, request.headers());
-    let is_timed = is_told_timing(site, &request, &target, &client);
-    let asked = esi::may_come(site).then(|| PageRequest::of(&request, &target, &client));
-    let mut response = dispatch(site, request, target, &client, (step, planned)).await;
+    let is_timed = is_told_timing(site, &request, &target, client);
+    let asked = esi::may_come(site).then(|| PageRequest::of(&request, &target, client));
+    let mut response = dispatch(site, request, target, client, (step, planned)).await;
     if let Some(asked) = asked
         && let Some(dialect) = template_mark::template_dialect(&response)
     {
@@ -122,23 +121,14 @@ fn is_told_timing(
     rules.have_timing().then(of_rule).flatten().unwrap_or(site.config.server_timing)
 }
 
-/// Applies the client address and the scheme that a trusted proxy sends. For any other peer,
-/// visitor and target stay unchanged.
-fn proxy_trust(
-    site: &Arc<Site>,
-    headers: &HeaderMap,
-    client: &Client,
-    target: TargetUri,
-) -> (Client, TargetUri) {
-    let trusted = &site.config.trusted_proxies;
-    if client.proxy_trust != Peer::Trusted {
-        return (client.clone(), target);
-    }
-    let address = trusted.client(headers).map(|address| SocketAddr::new(address, 0));
-    let peer = address.or(client.peer);
-    let client = Client { peer, ..client.clone() };
-    match forwarded_scheme(headers) {
-        Some(scheme) => (client, target.by_scheme(scheme)),
-        None => (client, target),
+/// Applies the scheme that a trusted proxy sends. For any other peer, the target stays unchanged.
+fn with_scheme(headers: &HeaderMap, client: &Client, target: TargetUri) -> TargetUri {
+    let named = match client.proxy_trust {
+        Peer::Trusted => forwarded_scheme(headers),
+        Peer::Anybody => None,
+    };
+    match named {
+        Some(scheme) => target.by_scheme(scheme),
+        None => target,
     }
 }

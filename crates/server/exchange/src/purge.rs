@@ -102,7 +102,7 @@ pub async fn answer(
         Scope::Site => Pages::All,
     };
     let sites = sites(default_site, site, &purge);
-    let peer = client.peer.map(|peer| cut(&peer.ip().to_string()));
+    let peer = client.connection_peer.map(|peer| cut(&peer.ip().to_string()));
     let by = ChangeSource::Purge { method: cut(method.as_str()), peer };
     // In a task of its own, so that it is executed even if its sender disconnects.
     let carried_out = async move {

@@ -76,7 +76,7 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
     {
         return if same(given, right.as_bytes()) { Ok(()) } else { Err(MayNot::TokenWrong) };
     }
-    if !purging.from.have_peer(client.peer) {
+    if !purging.from.have_peer(client.connection_peer) {
         return Err(MayNot::NotListed);
     }
     let for_somebody = match client.address_source {
@@ -84,7 +84,7 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
         // The proxy's loopback address: it belongs to another machine, or to a proxy in front of that
         // one.
         AddressSource::Proxy => {
-            client.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+            client.connection_peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         }
         AddressSource::Nobody => true,
     };
@@ -147,8 +147,15 @@ mod tests {
         }
         let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
         let (proxy_trust, extras) = (Peer::Trusted, telemetry::client::ClientExtras::default());
-        let client =
-            Client { peer, local: peer, proxy_trust, address_source, scheme: "http", extras };
+        let client = Client {
+            peer,
+            connection_peer: peer,
+            local: peer,
+            proxy_trust,
+            address_source,
+            scheme: "http",
+            extras,
+        };
         check_with(&purging, &headers, &client)
     }
 

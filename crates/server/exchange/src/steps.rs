@@ -19,8 +19,8 @@ use http_body::Body;
 use http_cache::Method as Kind;
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Plan};
-use telemetry::client::{Client, RequestContent};
 use std::cell::OnceCell;
+use telemetry::client::{Client, RequestContent};
 
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

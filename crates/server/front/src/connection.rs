@@ -143,7 +143,7 @@ async fn serve_http1<IO>(
     let _ending = in_flight.ending();
     let redirected = exchange::is_redirected(&site, client.scheme);
     let hits = (site.config.hits_in_front && !redirected && site.answers_from_cache())
-        .then(|| HitFinder::new(site.clone(), client.proxy_trust, client.scheme));
+        .then(|| HitFinder::new(site.clone(), &client));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
     let mut front = front.logged(&client);
     loop {
@@ -187,7 +187,8 @@ where
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut guard = in_flight.enter();
-        let (site, mut client) = (site.now(), client.clone());
+        let site = site.now();
+        let mut client = client.of_request(&site.config.trusted_proxies, request.headers());
         if has_http_origin {
             if request.headers().contains_key(header::CONNECTION)
                 && let Some(offer) = slot.offered()

@@ -254,7 +254,8 @@ pub async fn serve<IO>(
         let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
-        let (site, mut client) = (site.now(), client.clone());
+        let site = site.now();
+        let mut client = client.of_request(&site.config.trusted_proxies, request.headers());
         client.extras.spent = is_timed.then(Spent::default);
         client.extras.trace = Trace::of(site.state().exporter.as_ref(), &request, &client);
         let mut entry = Entry::of(&site, &request, &client);

@@ -95,6 +95,7 @@ async fn welcome(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let client = Client {
         peer,
+        connection_peer: peer,
         local,
         scheme,
         proxy_trust,

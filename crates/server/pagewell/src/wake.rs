@@ -61,6 +61,7 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     request.headers_mut().insert(header::USER_AGENT, USER_AGENT);
     let client = Client {
         peer: None,
+        connection_peer: None,
         local: None,
         proxy_trust: Peer::Anybody,
         address_source: AddressSource::Socket,

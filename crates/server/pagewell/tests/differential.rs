@@ -305,6 +305,7 @@ impl Side {
         let peer = Some("127.0.0.1:9".parse().unwrap());
         let from = Client {
             peer,
+            connection_peer: peer,
             local: peer,
             proxy_trust: Peer::Anybody,
             address_source: AddressSource::Socket,

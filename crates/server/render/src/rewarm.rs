@@ -169,7 +169,16 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<RenderRequest> {
     let scheme = target.scheme;
     let extras = ClientExtras::default();
     let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
-    let client = Client { peer: None, local: None, proxy_trust, address_source, scheme, extras };
+    let peer = None;
+    let client = Client {
+        peer,
+        connection_peer: peer,
+        local: peer,
+        proxy_trust,
+        address_source,
+        scheme,
+        extras,
+    };
     let fields = AsSent(&headers);
     let view = view_of(&target, &Method::GET, &fields, &client);
     let rules = &site.config.rules;

@@ -1,16 +1,17 @@
 //! The client of a request: its address, the source of that address, and the scheme of its
 //! requests.
 //!
-//! It is created when the connection is accepted, and each request refers to it. Nothing here is
-//! read from a request: `request_fields` does that.
+//! It is created when the connection is accepted. `front` derives the client of each request from it, over HTTP/1.1
+//! and HTTP/2 alike, before anything else asks for it.
 
 use crate::traces::Trace;
 use crate::trailers::Trailers;
+use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::Incoming;
-use site_rules::Peer;
+use site_rules::{Peer, RequestClient};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,8 +22,11 @@ pub type RequestContent = Option<Incoming>;
 /// The client, and the way by which its requests arrive.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// The client's address; `None` over a Unix socket.
+    /// The client's address; `None` over a Unix socket. For a request behind a trusted proxy, it is the one that the
+    /// proxy names ([`Client::of_request`]).
     pub peer: Option<SocketAddr>,
+    /// The address of the connection, whatever its requests name; `None` over a Unix socket.
+    pub connection_peer: Option<SocketAddr>,
     /// The local address of the connection; `None` over a Unix socket.
     pub local: Option<SocketAddr>,
     /// Whether the connection comes from a trusted proxy, whose forwarding fields are used.
@@ -36,9 +40,29 @@ pub struct Client {
 }
 
 impl Client {
+    /// Returns the client of a request with these header lines over this connection.
+    pub fn of_request(&self, proxies: &Networks, headers: &HeaderMap) -> Client {
+        let named = match self.proxy_trust {
+            Peer::Trusted => proxies.client(headers),
+            Peer::Anybody => None,
+        };
+        let named = named.map(|address| SocketAddr::new(address, 0));
+        Client { peer: named.or(self.connection_peer), ..self.clone() }
+    }
+
     /// Whether the connection uses TLS.
     pub fn is_secure(&self) -> bool {
         self.scheme == "https"
+    }
+}
+
+impl RequestClient for Client {
+    fn address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip())
+    }
+
+    fn peer(&self) -> Peer {
+        self.proxy_trust
     }
 }
 
@@ -140,5 +164,35 @@ impl Interims {
     /// Sends an interim response; see [`InterimResponses::pass`].
     pub fn pass(&self, status: StatusCode, headers: &HeaderMap, internal: &[HeaderName]) {
         self.connection.pass(self.request, status, headers, internal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_trusted_proxy_names_the_client_of_a_request() {
+        let connection_peer = Some(SocketAddr::from(([10, 0, 0, 2], 4711)));
+        let client = |proxy_trust| Client {
+            peer: connection_peer,
+            connection_peer,
+            local: None,
+            proxy_trust,
+            address_source: AddressSource::Socket,
+            scheme: "http",
+            extras: ClientExtras::default(),
+        };
+        let proxies = Networks::read(&["10.0.0.0/8".to_owned()]).expect("a network");
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-for", HeaderValue::from_static("198.51.100.9, 192.0.2.1"));
+        let trusted = client(Peer::Trusted).of_request(&proxies, &headers);
+        assert_eq!(trusted.address(), Some(IpAddr::from([192, 0, 2, 1])));
+        assert_eq!(trusted.connection_peer, connection_peer);
+        let other = client(Peer::Anybody).of_request(&proxies, &headers);
+        assert_eq!(other.peer, connection_peer);
+        // The client of one request is not that of the next one.
+        let next = trusted.of_request(&proxies, &HeaderMap::new());
+        assert_eq!(next.peer, connection_peer);
     }
 }

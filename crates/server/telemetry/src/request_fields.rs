@@ -59,7 +59,7 @@ pub fn view_of<'a>(
     target: &'a TargetUri,
     method: &'a Method,
     fields: &'a AsSent<&'a HeaderMap>,
-    client: &Client,
+    client: &'a Client,
 ) -> RequestView<'a> {
     RequestView {
         method,
@@ -67,6 +67,6 @@ pub fn view_of<'a>(
         host: &target.host,
         path_and_query: target.page(),
         fields,
-        peer: client.proxy_trust,
+        client,
     }
 }

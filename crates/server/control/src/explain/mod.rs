@@ -217,6 +217,7 @@ fn client(scheme: &'static str) -> Client {
     let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
     Client {
         peer: None,
+        connection_peer: None,
         local: None,
         proxy_trust,
         address_source,

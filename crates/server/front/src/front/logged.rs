@@ -177,8 +177,7 @@ impl Lines {
         let named = |name: &'static str| {
             lines.iter().rev().filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
         };
-        let said = named("x-forwarded-for").map(|(_, value)| value);
-        let address = site.config.trusted_proxies.client_of(said).or(self.peer);
+        let address = lines.client_address(&site.config.trusted_proxies).or(self.peer);
         self.log.format().set_client(&mut self.client, address);
         // A plain hit has at most one such line, with one word.
         match named("x-forwarded-proto").next() {

@@ -11,15 +11,18 @@
 
 use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
+use config::networks::Networks;
 use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::site::Site;
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
-use site_rules::{Handling, Peer, Plan, RequestView};
+use site_rules::{Handling, Peer, Plan, RequestClient, RequestView};
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use stored_pages::page::{ReadPage, Section, SharedPage, select};
+use telemetry::client::Client;
 
 /// Looks up plain hits for one connection.
 pub struct HitFinder {
@@ -29,10 +32,36 @@ pub struct HitFinder {
     key: Key,
     /// Reusable buffer for the positions of the header lines.
     places: Vec<LineAt>,
-    /// Whether the client is a trusted proxy, whose forwarding fields are used.
-    proxy_trust: Peer,
+    connection: ConnectionPeer,
     /// Maximum content length of a plain hit, in bytes. Larger hits are sent by hyper.
     content_max: usize,
+}
+
+/// The other end of a connection.
+struct ConnectionPeer {
+    /// Whether it is a trusted proxy, whose forwarding fields are used.
+    proxy_trust: Peer,
+    address: Option<IpAddr>,
+}
+
+/// The client of a plain request. Its address is computed when it is used.
+struct PlainClient<'a> {
+    peer: &'a ConnectionPeer,
+    proxies: &'a Networks,
+    lines: Lines<'a>,
+}
+
+impl RequestClient for PlainClient<'_> {
+    fn address(&self) -> Option<IpAddr> {
+        match self.peer.proxy_trust {
+            Peer::Trusted => self.lines.client_address(self.proxies).or(self.peer.address),
+            Peer::Anybody => self.peer.address,
+        }
+    }
+
+    fn peer(&self) -> Peer {
+        self.peer.proxy_trust
+    }
 }
 
 /// A buffer for cache keys. Scheme and host are reused for the next request.
@@ -47,11 +76,12 @@ struct Key {
 }
 
 impl HitFinder {
-    /// Creates a finder for one connection to `site` with this scheme. `believed` tells whether the
-    /// client is a trusted proxy.
-    pub fn new(site: Arc<Site>, proxy_trust: Peer, scheme: &'static str) -> HitFinder {
-        let (key, places) = (Key::default(), Vec::new());
-        HitFinder { site, scheme, key, places, proxy_trust, content_max: usize::MAX }
+    /// Creates a finder for the connection of this client to `site`.
+    pub fn new(site: Arc<Site>, client: &Client) -> HitFinder {
+        let (key, places, scheme) = (Key::default(), Vec::new(), client.scheme);
+        let address = client.connection_peer.map(|peer| peer.ip());
+        let connection = ConnectionPeer { proxy_trust: client.proxy_trust, address };
+        HitFinder { site, scheme, key, places, connection, content_max: usize::MAX }
     }
 
     /// Limits plain hits to `content_max` bytes of content. Larger ones are sent by hyper.
@@ -94,7 +124,7 @@ impl HitFinder {
     }
 
     fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(HitSource, HitParts)> {
-        let asked = request.read_lines(&self.site, self.proxy_trust, self.scheme)?;
+        let asked = request.read_lines(&self.site, self.connection.proxy_trust, self.scheme)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
         self.key.write(schemes, asked.host, request.target)?;
         let site = if self.site.other_sites.is_empty() {
@@ -108,14 +138,14 @@ impl HitFinder {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
-        let page = HitFinder::page(site, self.proxy_trust, &asked, &mut self.key, when, most);
+        let page = HitFinder::page(site, &self.connection, &asked, &mut self.key, when, most);
         page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
     }
 
     /// Returns the page that answers the request, if it is a plain hit.
     fn page(
         site: &Site,
-        peer: Peer,
+        peer: &ConnectionPeer,
         asked: &PlainRequest<'_>,
         key: &mut Key,
         (now, instant): (Timestamp, Instant),
@@ -209,7 +239,13 @@ impl PlainRequest<'_> {
 
     /// Applies the rules to the request and completes its key, which has been written. `None` if
     /// the request cannot be answered from the store here.
-    fn plan(&self, site: &Site, peer: Peer, now: Timestamp, key: &mut Key) -> Option<Plan> {
+    fn plan(
+        &self,
+        site: &Site,
+        peer: &ConnectionPeer,
+        now: Timestamp,
+        key: &mut Key,
+    ) -> Option<Plan> {
         let rules = &site.config.rules;
         if !self.has_cookies && !rules.has_rules() {
             return Some(rules.plain_plan());
@@ -221,7 +257,11 @@ impl PlainRequest<'_> {
             host: key.host()?,
             path_and_query: self.target,
             fields: &self.fields,
-            peer,
+            client: &PlainClient {
+                peer,
+                proxies: &site.config.trusted_proxies,
+                lines: self.fields.0,
+            },
         };
         let plan = rules.plan(&view, site.load(), now.0);
         rules.write_key(&plan, &self.fields, &mut key.bytes);

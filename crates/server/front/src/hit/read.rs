@@ -9,9 +9,11 @@
 
 use super::send::After;
 use config::Limits;
+use config::networks::Networks;
 use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
 use site_rules::Peer;
+use std::net::IpAddr;
 use telemetry::request_fields::AllAsSent;
 
 /// Maximum number of header lines of a plain request.
@@ -48,6 +50,15 @@ impl<'a> Lines<'a> {
             let name = &head[usize::from(at.name)..usize::from(at.name_end)];
             (name, &head[usize::from(at.value)..usize::from(at.value_end)])
         })
+    }
+}
+
+impl Lines<'_> {
+    /// The address of the client that a trusted proxy names, if it does.
+    pub fn client_address(&self, proxies: &Networks) -> Option<IpAddr> {
+        let is_named = |name: &[u8]| name.eq_ignore_ascii_case(b"x-forwarded-for");
+        let lines = self.iter().rev().filter(|(name, _)| is_named(name));
+        proxies.client_of(lines.map(|(_, value)| value))
     }
 }
 
@@ -324,6 +335,28 @@ mod tests {
         assert_eq!(lines, [line("Host", "x"), line("A", "b c"), line("Empty", "")]);
         assert_eq!(reading(b"HEAD / HTTP/1.1\r\n\r\n").map(|r| r.1), Some(PlainMethod::Head));
         assert_eq!(reading(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n").map(|r| r.2), Some(0));
+    }
+
+    /// Over HTTP/2 the fields are converted to such lines first.
+    #[test]
+    fn a_client_behind_a_proxy_is_the_same_for_hits_and_all_other_requests() {
+        let proxies = Networks::read(&["10.0.0.0/8".to_owned()]).expect("a network");
+        for (said, right) in [
+            ("192.0.2.1", Some("192.0.2.1")),
+            ("198.51.100.9, 192.0.2.1, 10.0.0.2", Some("192.0.2.1")),
+            ("10.0.0.3, 10.0.0.2", Some("10.0.0.3")),
+            ("[2001:db8::1]:4711", Some("2001:db8::1")),
+            ("unknown", None),
+        ] {
+            let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {said}\r\n\r\n");
+            let mut places = Vec::new();
+            let plain = read(head.as_bytes(), &Limits::default(), &mut places).expect("plain");
+            let right = right.map(|address| address.parse::<IpAddr>().expect("an address"));
+            assert_eq!(plain.lines.client_address(&proxies), right, "{said}");
+            let mut headers = http::HeaderMap::new();
+            headers.insert("x-forwarded-for", said.parse().expect("a value"));
+            assert_eq!(proxies.client(&headers), right, "{said}");
+        }
     }
 
     #[test]

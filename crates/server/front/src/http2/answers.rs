@@ -37,7 +37,7 @@ impl Answers {
         let redirected = exchange::is_redirected(site, client.scheme);
         (site.config.hits_in_front && !redirected && site.answers_from_cache()).then(|| Answers {
             site: site.clone(),
-            hits: HitFinder::new(site.clone(), client.proxy_trust, client.scheme),
+            hits: HitFinder::new(site.clone(), client),
             scheme: client.scheme,
             text: Vec::new(),
             tail: Vec::new(),
