@@ -122,7 +122,7 @@ pub(crate) fn lifetime(
         return Some((lifetime, LifetimeSource::Rule));
     }
     if let Some(reads) =
-        policy.reads_lifetime_ms.filter(|_| may_default(status) && !directives.no_cache)
+        policy.reads_lifetime_ms.filter(|_| may_read(status) && !directives.no_cache)
     {
         let lifetime = reads.saturating_add(initial_age_ms).min(milliseconds(SECONDS_MAX));
         return Some((lifetime, LifetimeSource::Reads));
@@ -180,8 +180,13 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
 /// The statuses that get a site's default lifetime: these without server errors, and the temporary
 /// redirects.
 fn may_default(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 302 | 307)
-        || (is_heuristically_cacheable(status) && !status.is_server_error())
+    matches!(status.as_u16(), 302 | 307) || may_read(status)
+}
+
+/// The statuses that get the lifetime of automatic dependencies. Not the temporary redirects: applications answer so
+/// what is decided for one request, such as a basket that was just made.
+fn may_read(status: StatusCode) -> bool {
+    is_heuristically_cacheable(status) && !status.is_server_error()
 }
 
 #[cfg(test)]

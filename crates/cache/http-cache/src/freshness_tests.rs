@@ -125,6 +125,17 @@ fn a_rule_gives_a_lifetime_to_undeclared_responses() {
 }
 
 #[test]
+fn reads_give_a_lifetime_to_undeclared_responses_that_are_no_temporary_redirects() {
+    let policy = Policy { reads_lifetime_ms: Some(500), ..Policy::default() };
+    for status in [200, 301, 308, 404, 410] {
+        assert_eq!(of(status, &[], &policy), Some((500, LifetimeSource::Reads)), "{status}");
+    }
+    for status in [302, 303, 307, 500, 501] {
+        assert_eq!(of(status, &[], &policy), None, "{status}");
+    }
+}
+
+#[test]
 fn age_is_the_first_member_of_the_first_line() {
     // §5.1.
     let cases: [(&[&str], u32); 12] = [

@@ -18,6 +18,7 @@
 //! Names are in lower case, except for [`reason_to_bypass`], which every hit calls and which accepts any
 //! case.
 
+use crate::personal::CREDENTIALS;
 use crate::plan::{BypassBecause, Plan};
 use crate::rules::SiteRules;
 use http_cache::Fields;
@@ -182,26 +183,6 @@ const OF_DEVICE_BEGIN: &[&str] = &[
 
 /// Media types in Accept by which Mobile_Detect and other libraries recognise a phone.
 const OF_PHONE: &[&[u8]] = &[b"vnd.wap", b"vnd.rim.html", b"x-obml2d"];
-
-/// The last words in the names of fields that identify the client.
-const CREDENTIALS: &[&str] = &[
-    "apikey",
-    "auth",
-    "authentication",
-    "authorization",
-    "credential",
-    "credentials",
-    "jwt",
-    "key",
-    "nonce",
-    "password",
-    "secret",
-    "session",
-    "sessionid",
-    "sid",
-    "signature",
-    "token",
-];
 
 /// Fields by which scripts request a part of a page, or another form of it.
 const PARTIAL: &[&str] = &["hx-request", "turbo-frame", "x-inertia", "x-pjax", "x-up-target"];

@@ -49,6 +49,7 @@ pub use owner::{
     NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART, OWNER_VALUE_BYTES_MIN, Owner,
     OwnerCookies,
 };
+pub use personal::{is_personal_field, is_personal_value};
 pub use plan::{BypassBecause, Handling, Plan, Ruling, key_without_vary};
 pub use planned::PlannedFields;
 pub use revise::{Refusal, Revision};

@@ -107,3 +107,38 @@ fn a_page_that_declares_nothing_shows_nothing_of_its_first_visitor() {
     let own = visit(&paper, "/private.php", PHONE).text();
     assert_eq!(own, format!("{PHONE}|de|127.0.0.1|"));
 }
+
+/// Gives each visitor a secret, and declares nothing.
+const BASKET: &str = "<?php require 'db.php'; $secret = bin2hex(random_bytes(16));
+    $db->exec(\"UPDATE wp_posts SET title = '$secret' WHERE ID = 2\"); ";
+
+#[test]
+fn a_response_that_hands_out_a_secret_is_never_stored() {
+    let script = |more: &str| format!("{BASKET}{more}");
+    let scripts = [
+        ("start.php", script("header(\"Location: /basket.php?token=$secret\");")),
+        ("path.php", script("header(\"Location: /basket/$secret\");")),
+        ("moved.php", script("header(\"Location: /basket.php?token=$secret\", true, 301);")),
+        ("refresh.php", script("header(\"Refresh: 0; url=/thanks?order_key=$secret\"); echo 1;")),
+        ("link.php", script("header(\"Link: </next?sig=$secret>; rel=next\"); echo 1;")),
+        ("csrf.php", script("header(\"X-CSRFToken: $secret\"); echo 1;")),
+        (
+            "nonce.php",
+            script("header(\"Content-Security-Policy: script-src 'nonce-$secret'\"); echo 1;"),
+        ),
+    ];
+    let scripts: Vec<_> = scripts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let plain = [("plain.php", "<?php require 'db.php'; echo $title('ID = 1');")];
+    let paper = Paper::start("", &[&scripts[..], &plain].concat());
+    paper.stored("/plain.php");
+    for (name, _) in scripts {
+        let [one, other] = [0, 1].map(|_| {
+            let answer = paper.get(&format!("/{name}"));
+            let status = cache_status(&answer).to_owned();
+            assert!(!is_hit(&answer) && !status.contains("; stored"), "{name}: {status}");
+            let secrets = ["location", "refresh", "link", "x-csrftoken", "content-security-policy"];
+            secrets.into_iter().find_map(|name| answer.header(name)).unwrap_or_default().to_owned()
+        });
+        assert!(one != other && !one.is_empty(), "{name}: {one}");
+    }
+}
