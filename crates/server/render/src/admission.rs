@@ -110,12 +110,6 @@ impl CollapseGroup {
     }
 }
 
-/// Whether the response may be for this client alone, because the request has `Authorization`, an
-/// unknown cookie or a custom field.
-pub(super) fn is_personal(site: &Site, ask: &RenderRequest) -> bool {
-    ask.headers.contains_key(AUTHORIZATION) || ask.is_own(site)
-}
-
 fn now_ms(site: &Site) -> u64 {
     site.clock.now().0
 }

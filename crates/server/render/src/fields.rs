@@ -92,10 +92,16 @@ impl RenderRequest {
             || self.headers.keys().any(is_own_field)
     }
 
-    /// Removes the custom fields from the lines of a request for everybody.
-    pub(super) fn remove_own_fields(site: &Site, headers: &mut HeaderMap) {
+    /// Removes the custom fields from the lines of a request for everybody, but for those that the page nominates.
+    pub(super) fn remove_own_fields(
+        site: &Site,
+        headers: &mut HeaderMap,
+        nominated: &NominatedFields,
+    ) {
         let rules = &site.config.rules;
-        let is_own = |name: &&HeaderName| rules.is_custom_field(name.as_str());
+        let is_nominated = |name: &HeaderName| nominated.names().any(|other| other == name);
+        let is_own =
+            |name: &&HeaderName| rules.is_custom_field(name.as_str()) && !is_nominated(name);
         let own: Vec<HeaderName> = headers.keys().filter(is_own).cloned().collect();
         own.iter().for_each(|name| drop(headers.remove(name)));
     }

@@ -1,13 +1,15 @@
 //! Renders in the background, for which no client waits: the refresh of a stale page, cache warming, and the render
 //! for everybody that follows an own request (`superseded`).
 //!
-//! Invariant: such a render is sent without what only one client has sent, and the page is looked up again after
-//! its turn, because another render may have stored it.
+//! Invariants: such a render is sent without what only one client has sent, but for what selects the stored page. If
+//! it would be another page then, there is none. The page is looked up again after its turn, because another render
+//! may have stored it.
 
 use super::{Render, RenderPermit, RenderRequest, admission, superseded};
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use forward::{Answerer, answerer};
+use http::header::AUTHORIZATION;
 use http_cache::{Reuse, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,9 +26,11 @@ pub enum RefreshOutcome {
 
 /// Refreshes a page in the background, unless a render of it is in progress already.
 pub async fn refresh(site: Arc<Site>, mut ask: RenderRequest) -> RefreshOutcome {
-    if admission::is_personal(&site, &ask)
-        && let Some(all) = superseded::for_everybody(&site, &ask)
+    let nominated = ask.fallback.as_ref().map(|page| page.payload().stored.nominated());
+    if ask.headers.contains_key(AUTHORIZATION)
+        || ask.is_own_beside(&site, &nominated.cloned().unwrap_or_default())
     {
+        let Some(all) = superseded::for_everybody(&site, &ask) else { return RefreshOutcome::Done };
         ask = all;
     }
     let Some(right) = admission::to_refresh(&site, &ask) else { return RefreshOutcome::Overtaken };

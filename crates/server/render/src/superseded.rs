@@ -17,7 +17,7 @@
 //! answer refuses renders that are still in flight (`page_store`, `supersede.rs`). Responses to
 //! bypassing requests do not come here.
 
-use super::admission::{is_personal, to_fill, to_refresh};
+use super::admission::{to_fill, to_refresh};
 use super::refresh::refresh_by;
 use super::{Ranges, Render, RenderPermit, RenderRequest};
 use delivery::plan::{may_refresh, plan};
@@ -278,11 +278,13 @@ fn later(
     })
 }
 
-/// Returns the request without the client's own fields. `None` if that is a request for another
-/// page, or selects another variant.
+/// Returns the request without the client's own fields, but for those that the stored page nominates: they select it.
+/// `None` if that is a request for another page, or selects another variant.
 pub(super) fn for_everybody(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
+    let stored = ask.fallback.as_ref().map(|page| page.payload().stored.nominated());
+    let nominated = stored.cloned().unwrap_or_default();
     let mut headers = (*ask.headers).clone();
-    RenderRequest::remove_own_fields(site, &mut headers);
+    RenderRequest::remove_own_fields(site, &mut headers, &nominated);
     for name in [header::AUTHORIZATION, header::COOKIE, header::CACHE_CONTROL, header::PRAGMA] {
         headers.remove(name);
     }
@@ -305,7 +307,7 @@ pub(super) fn for_everybody(site: &Arc<Site>, ask: &RenderRequest) -> Option<Ren
     let (method, why, ranges) = (Method::GET, ForwardReason::Stale, Ranges::Cut);
     let headers = Arc::new(headers);
     let all = RenderRequest { method, why, ranges, headers, client, plan, ..ask.clone() };
-    (!is_personal(site, &all)).then_some(all)
+    (!all.is_own_beside(site, &nominated)).then_some(all)
 }
 
 /// Ends the private copies stored under `key`, because a response for their owner is not stored.
