@@ -42,7 +42,7 @@ const TIME_MIN: Duration = Duration::from_secs(1);
 
 /// Bytes in memory that are for a single client each.
 static SINGLE_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// Bytes in memory of responses that are being collected.
+/// Bytes in memory of responses that are being collected, of all sites.
 static COLLECTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// A connection as a receiver of responses.
@@ -168,27 +168,43 @@ pub fn hold(site: &SiteState, backlog: Option<&ClientBacklog>, bytes: usize) {
 }
 
 /// Content that is collected until it is known whether it is stored. All of it together has half of the limit; clients
-/// that do not read take none of that. Counted until this is dropped.
-#[derive(Default)]
-pub struct CollectedBytes(usize);
+/// that do not read take none of that. Each site has its own account, as it has its own share of `memory`, so no
+/// visitor of one site ends the storing of another. Counted until this is dropped.
+pub struct CollectedBytes {
+    site: Arc<SiteState>,
+    bytes: usize,
+}
 
 impl CollectedBytes {
+    /// Begins to count for a site, with none.
+    pub fn of(site: &Arc<SiteState>) -> CollectedBytes {
+        CollectedBytes { site: site.clone(), bytes: 0 }
+    }
+
     /// Counts `bytes` more; `false` if there is no room for them, so that the content cannot be collected.
-    pub fn grow(&mut self, site: &SiteState, bytes: usize) -> bool {
-        let all = COLLECTED_BYTES.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let has_room = all <= bytes_max(site) / 2;
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        let all = self.site.collected_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let has_room = all <= bytes_max(&self.site) / 2;
         if has_room {
-            self.0 += bytes;
+            self.bytes += bytes;
+            COLLECTED_BYTES.fetch_add(bytes, Ordering::Relaxed);
         } else {
-            COLLECTED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
+            self.site.collected_bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
         has_room
+    }
+
+    /// Ends the counting.
+    pub fn release(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.site.collected_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        COLLECTED_BYTES.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
 impl Drop for CollectedBytes {
     fn drop(&mut self) {
-        COLLECTED_BYTES.fetch_sub(self.0, Ordering::Relaxed);
+        self.release();
     }
 }
 
@@ -355,4 +371,28 @@ fn is_of(page: &SharedPage, content: &[u8]) -> bool {
     let mut forms = forms.codings().iter().filter_map(|coding| forms.get(*coding));
     page.plain().content().is_some_and(has)
         || forms.any(|form| form.form().content().is_some_and(has))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::clock::Clock;
+
+    #[test]
+    fn a_site_that_collects_takes_no_room_from_another() {
+        let site = || {
+            let file = toml::from_str("site.origin = \"http://127.0.0.1:1\"\nmemory = \"64M\"\n");
+            let config = config::resolve(&file.expect("a configuration"));
+            let config = Arc::new(config.expect("it can be used"));
+            SiteState::new(config, Clock::start(), None, true)
+        };
+        let (one, other) = (site(), site());
+        let half = bytes_max(&one) / 2;
+        let mut collected = CollectedBytes::of(&one);
+        assert!(collected.grow(half) && !collected.grow(1));
+        assert!(!CollectedBytes::of(&one).grow(1));
+        assert!(CollectedBytes::of(&other).grow(half));
+        collected.release();
+        assert!(CollectedBytes::of(&one).grow(half));
+    }
 }

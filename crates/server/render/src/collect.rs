@@ -74,7 +74,8 @@ impl Render {
         status: CacheStatus<'static>,
     ) {
         let mut body = response.body;
-        let (mut content, mut collected) = (ContentBuffer::default(), CollectedBytes::default());
+        let (mut content, mut collected) =
+            (ContentBuffer::default(), CollectedBytes::of(self.site.state()));
         match self.hold(&mut body, &mut content, &mut collected).await {
             HoldOutcome::Complete => {
                 let content = content.into_bytes();
@@ -132,7 +133,7 @@ impl Render {
                 None => return HoldOutcome::Complete,
                 Some(Err(failure)) => return HoldOutcome::Failed(failure),
                 Some(Ok(bytes)) => {
-                    let has_room = collected.grow(&self.site, bytes.len());
+                    let has_room = collected.grow(bytes.len());
                     content.push(bytes);
                     if !has_room {
                         return HoldOutcome::Short;
@@ -537,7 +538,7 @@ impl Streaming {
         if self.is_kept {
             let against = if self.content.len() + bytes.len() > self.site.limits.page_bytes {
                 Some(Reason::TooLarge)
-            } else if !self.collected.grow(&self.site, bytes.len()) {
+            } else if !self.collected.grow(bytes.len()) {
                 Some(Reason::MemoryShort)
             } else {
                 None
@@ -556,7 +557,7 @@ impl Streaming {
         let unsent = content.slice(std::mem::take(&mut self.sent)..);
         drop(content);
         self.hand(unsent).await;
-        self.collected = CollectedBytes::default();
+        self.collected.release();
     }
 
     async fn hand(&mut self, bytes: Bytes) {

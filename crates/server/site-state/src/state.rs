@@ -22,7 +22,7 @@ use statements::footprints::{Footprints, PageReads, ReadsRefused, RenderStatemen
 use statements::terms::Terms;
 use std::borrow::Cow;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use stored_pages::page::{self, StoredPage};
 use telemetry::clock::Clock;
@@ -70,6 +70,8 @@ pub struct Lasting {
     pub footprints: Footprints,
     /// Tags of pages that no rule for the databases covers.
     pub uncovered_tags: UncoveredTags,
+    /// Bytes of responses that are being collected for the store.
+    pub collected_bytes: AtomicUsize,
     /// The history for `explain`, `misses` and `changes`.
     pub history: Arc<History>,
     /// The snapshots and their journal, if pages survive the process.
@@ -316,6 +318,7 @@ impl Lasting {
             terms: Terms::new(kinds.map(str::to_owned)),
             footprints: Footprints::new(config.automatic.clone(), config.memory_bytes),
             uncovered_tags: UncoveredTags::default(),
+            collected_bytes: AtomicUsize::new(0),
             history: Arc::new(History::new(config.memory_bytes, clock.now().0)),
             snapshots: config.snapshot.clone().map(|config| Arc::new(Snapshots::new(config))),
             cluster,
