@@ -10,7 +10,7 @@
 //! reverse, because a leader takes its lease while it holds the stripe. The caller implements the waiting:
 //! the type `F`.
 
-use crate::alone::AloneKeys;
+use crate::expiring::ExpiringKeys;
 use crate::lease::{Lease, Number};
 use crate::names::Dependencies;
 use crate::page::{Key, KeyBuf, Payload};
@@ -58,7 +58,7 @@ struct Stripe<F> {
     /// By key hash. A key with the same hash replaces the entry; the followers of the old entry keep their
     /// render.
     newest: HashMap<u64, Arc<Fill<F>>>,
-    alone: AloneKeys,
+    alone: ExpiringKeys,
     stats: FillStats,
 }
 
@@ -138,7 +138,7 @@ impl<F> Fills<F> {
     pub fn new(limits: FillLimits) -> Self {
         let stripe = || Stripe {
             newest: HashMap::new(),
-            alone: AloneKeys::new(limits.alone_max / STRIPES),
+            alone: ExpiringKeys::new(limits.alone_max / STRIPES),
             stats: FillStats::default(),
         };
         let stripes = (0..STRIPES).map(|_| Mutex::new(stripe())).collect();
@@ -241,17 +241,6 @@ impl<F> Fills<F> {
     /// Removes the hit-for-miss mark of the page, because a render of it was stored.
     pub fn shareable(&self, key: Key<'_>) {
         lock(self.table.stripe(key.hash)).alone.remove(key.hash);
-    }
-
-    /// Remembers a property of `key` until `until_ms` on the caller's clock, in the table of hit-for-miss marks. The
-    /// caller chooses a key that no page has. The entry may be lost at any time.
-    pub fn mark(&self, key: Key<'_>, until_ms: u64) {
-        lock(self.table.stripe(key.hash)).alone.add(key.hash, until_ms);
-    }
-
-    /// Whether [`mark`](Fills::mark) was called for `key`, and its time has not come.
-    pub fn is_marked(&self, key: Key<'_>, now_ms: u64) -> bool {
-        lock(self.table.stripe(key.hash)).alone.contains(key.hash, now_ms)
     }
 
     /// Counts of the roles of requests, and the number of renders in progress.

@@ -13,10 +13,10 @@
 #![forbid(unsafe_code)]
 
 mod address;
-mod alone;
 mod budget;
 mod change;
 mod evict;
+mod expiring;
 mod fill;
 mod hash;
 mod inactive;
@@ -53,6 +53,7 @@ pub use budget::{
     EDGE_BYTES_TYPICAL, Limits, NAME_BYTES_TYPICAL, PAGE_BYTES_TYPICAL, heap as allocated,
 };
 pub use change::{AppliedChange, Aside, Keys, OpenChange};
+pub use expiring::ExpiringKeys;
 pub use fill::{
     Arrival, FillLimits, FillStats, Fills, Follower, Leader, SoloReason, SoloRender, Turn,
 };

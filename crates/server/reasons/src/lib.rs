@@ -51,11 +51,6 @@ impl Section {
 }
 
 impl Reason {
-    /// Whether the only cause is a change during the render, so that a render that begins now may be stored.
-    pub fn is_outdated(self) -> bool {
-        matches!(self, Reason::ChangedSince | Reason::Unsettled | Reason::LeaseTooOld)
-    }
-
     /// Whether the response forbids storing anything of the page for everybody, its parts included.
     pub fn forbids_storing(self) -> bool {
         matches!(self, Reason::NoStore | Reason::Private | Reason::SetCookie | Reason::NotOffered)
@@ -78,9 +73,18 @@ impl Reason {
         self == Reason::PhpFatalError
     }
 
-    /// Whether the page may be stored by the next render, so that its requests still wait for each other.
+    /// Whether the cause is not the response: a change during the render, too little memory, a request with its
+    /// client's own values. So the page may be stored by the next render, and its requests still wait for each other.
     pub fn is_of_this_render(self) -> bool {
-        matches!(self, Reason::ReadsChanged | Reason::MemoryShort)
+        matches!(
+            self,
+            Reason::ChangedSince
+                | Reason::Unsettled
+                | Reason::LeaseTooOld
+                | Reason::ReadsChanged
+                | Reason::MemoryShort
+                | Reason::AsSent
+        )
     }
 }
 

@@ -110,6 +110,11 @@ impl CollapseGroup {
     }
 }
 
+/// Whether the request has nothing because of which its response may be for this client only.
+pub(super) fn is_everybodys(site: &Site, ask: &RenderRequest) -> bool {
+    CollapseGroup::of(site, ask) == CollapseGroup::Everybody
+}
+
 fn now_ms(site: &Site) -> u64 {
     site.clock.now().0
 }

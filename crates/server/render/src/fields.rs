@@ -18,6 +18,7 @@
 
 use super::{OriginTimes, RenderRequest};
 use delivery::site::Site;
+use http::header::ACCEPT_LANGUAGE;
 use http::{HeaderMap, HeaderName};
 use http_cache::variants::NominatedFields;
 use http_cache::{Fields, StoredResponse};
@@ -26,9 +27,6 @@ use reasons::Reason;
 use site_rules::PlannedFields;
 use stored_pages::page::StoredPage;
 use telemetry::request_fields::{AsSent, METHOD_OVERRIDES};
-
-/// Left out of renders with fixed values, until `Vary` names it.
-const ACCEPT_LANGUAGE: &str = "accept-language";
 
 /// Fields that Pagewell writes itself, or that do not choose a variant here.
 const WRITTEN_HERE: [&str; 8] = [
@@ -53,7 +51,7 @@ impl RenderRequest {
     /// Whether the field of this name (in lower case) goes to the origin. `is_fixed`: with fixed values in place of
     /// the client's own.
     pub(super) fn sends(&self, site: &Site, name: &str, is_fixed: bool) -> bool {
-        if is_fixed && name == ACCEPT_LANGUAGE {
+        if is_fixed && name == ACCEPT_LANGUAGE.as_str() {
             return self.is_named(name);
         }
         !METHOD_OVERRIDES.contains(&name)
@@ -66,6 +64,25 @@ impl RenderRequest {
             && rules.may_send_field(&self.plan, name)
             && !METHOD_OVERRIDES.contains(&name)
             && (self.is_named(name) || rules.is_custom_field(name))
+    }
+
+    /// Sends `Accept-Language`, which renders with fixed values leave out.
+    pub(super) fn send_language(&mut self) {
+        if !self.is_named(ACCEPT_LANGUAGE.as_str()) {
+            self.extra_fields.named.push(ACCEPT_LANGUAGE);
+        }
+    }
+
+    /// The response with `Accept-Language` in its variant, if a request with fixed values has sent it: other responses
+    /// of the script vary by it, so this one may depend on it.
+    pub(super) fn with_language(&self, stored: &mut StoredResponse, sent: &OriginTimes) {
+        if sent.is_fixed
+            && self.is_named(ACCEPT_LANGUAGE.as_str())
+            && sent.headers.contains_key(ACCEPT_LANGUAGE)
+        {
+            let nominated = stored.nominated().with(ACCEPT_LANGUAGE, &sent.headers);
+            stored.set_nominated(nominated);
+        }
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -110,6 +127,10 @@ impl RenderRequest {
     pub(super) fn send_nominated(&mut self, stored: &Candidates<StoredPage>) {
         for page in stored.as_slice() {
             for name in page.payload().stored.nominated().names() {
+                if *name == ACCEPT_LANGUAGE {
+                    // Sent already, but for renders with fixed values, which decide themselves (`undeclared`).
+                    continue;
+                }
                 if self.headers.contains_key(name) && !self.extra_fields.named.contains(name) {
                     self.extra_fields.named.push(name.clone());
                 }
@@ -183,7 +204,7 @@ pub(super) fn may_store(
     let fields = AsSent(&*ask.headers);
     let is_extra = |name: &HeaderName| {
         let is_of_fixed =
-            sent.is_fixed && *name == ACCEPT_LANGUAGE && ask.is_named(ACCEPT_LANGUAGE);
+            sent.is_fixed && *name == ACCEPT_LANGUAGE && ask.is_named(ACCEPT_LANGUAGE.as_str());
         // Pagewell has added others itself.
         let is_clients = || is_there(&fields, name.as_str());
         is_of_fixed || (ask.sends_extra(site, name.as_str()) && is_clients())

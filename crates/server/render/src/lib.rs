@@ -61,7 +61,7 @@ use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Leader, Lease, Number};
 use site_rules::{Owner, Plan, PlannedFields};
-use statements::footprints::{PageReads, ScriptHash};
+use statements::footprints::{PageNames, PageReads, ScriptHash};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -258,6 +258,8 @@ struct Render {
     answered: Option<Number>,
     /// Whether the last origin request had fixed values in place of the client's own (`undeclared`).
     is_fixed: bool,
+    /// The names under which its properties are remembered; `None` if it is not for everybody.
+    names: Option<PageNames>,
     /// The capture of the statements of the last origin request, until it is complete.
     capture: Option<(Capture, ScriptHash)>,
     /// The statements that the render has run, once all of them are known.
@@ -312,7 +314,7 @@ impl Render {
         script: Option<Script>,
         validate: Option<SharedPage>,
     ) -> Attempt {
-        self.is_fixed = self.fixes_request();
+        self.fix(script.as_ref());
         let sends = |name: &str| self.ask.sends(&self.site, name, self.is_fixed);
         let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
         self.ask.plan_headers(&self.site, &mut headers, self.is_fixed);
@@ -477,10 +479,11 @@ impl Render {
         match self.kept(&response, sent) {
             // The followers keep waiting, because the response will be a page.
             Ok(stored) if self.ask.send_missing(&self.site, &stored, sent) => {
+                self.note_language(&response.headers);
                 return Attempt::WithFields(self);
             }
             Ok(mut stored) => {
-                self.note_storable(true);
+                self.note_language(&response.headers);
                 self.understand(&mut response, Some(&mut stored));
                 self.collect(stored, response, status).await;
             }

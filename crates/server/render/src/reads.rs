@@ -73,9 +73,9 @@ impl Render {
         if is_undeclared {
             undeclared::check(automatic, response.status, &response.headers)?;
         }
-        // Other requests select it by the class of their device.
+        // Other requests select it by the class of their device. Of an undeclared one, the reads are known first.
         let is_by_device = stored.nominated().names().any(|name| *name == USER_AGENT);
-        if !sent.is_fixed && (is_by_device || is_undeclared) {
+        if !sent.is_fixed && is_by_device && !is_undeclared {
             return Err(Reason::AsSent.into());
         }
         Ok(stored)
@@ -91,6 +91,16 @@ impl Render {
         if against.is_some() {
             return against;
         }
+        let against = self.learn_reads(stored).await;
+        match against {
+            None | Some(Reason::AsSent) => self.note_storable(true),
+            Some(Reason::ReadsChanged) => {}
+            Some(_) => self.note_storable(false),
+        }
+        against
+    }
+
+    async fn learn_reads(&mut self, stored: &mut StoredResponse) -> Option<Reason> {
         let Some((capture, script)) = self.capture.take() else {
             let is_shared = self.ask.owner.is_none() && self.site.footprints.settings().is_some();
             return if is_shared {
@@ -112,6 +122,9 @@ impl Render {
             }
             Ok(Ok(reads)) => {
                 self.site.counters.reads_known.add();
+                if !self.is_fixed && stored.lifetime_source == LifetimeSource::Reads {
+                    return Some(Reason::AsSent);
+                }
                 if stored.lifetime_source == LifetimeSource::Reads {
                     lasts_ms(&reads).into_iter().for_each(|most_ms| shorten(stored, most_ms));
                 }
@@ -183,11 +196,13 @@ impl Render {
         }
     }
 
-    /// The outcome of a complete response that is not stored. A page whose rows changed meanwhile may
-    /// be stored by the next render.
+    /// The outcome of a complete response that is not stored. If that is no matter of the page, it may be stored by
+    /// the next render.
     pub(super) fn not_stored_outcome(&self, reason: Reason) -> RenderOutcome {
         let is_changed = reason == Reason::ReadsChanged;
-        if !reason.is_of_this_render() {
+        // The next request of this client's own kind gets no fixed values either.
+        let is_own = reason == Reason::AsSent && self.names.is_none();
+        if is_own || !reason.is_of_this_render() {
             self.not_shareable();
             return RenderOutcome::NotShareable;
         }

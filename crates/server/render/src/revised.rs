@@ -117,6 +117,7 @@ pub(super) fn keep(
         let nominated = stored.nominated().with(header::USER_AGENT, &sent.headers);
         stored.set_nominated(nominated);
     }
+    ask.with_language(&mut stored, sent);
     let is_for_all = is_marked_as_shared(&stored);
     let of_visitor = |reason| NotKept { reason, is_for_all };
     fields::may_store(site, ask, &stored, sent).map_err(of_visitor)?;

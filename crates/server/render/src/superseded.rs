@@ -7,7 +7,7 @@
 //! | 304 to a condition | freshened |
 //! | 5xx that stale-if-error covers, or to a refresh that no client waits for | stay: the origin has failed |
 //! | none, or one that cannot be read | stay |
-//! | refused by the store because of a change | removed, but for those that a soft change has marked |
+//! | refused because of a change, or for another cause that is not the response (`Reason::is_of_this_render`) | removed, but for those that a soft change has marked |
 //! | 206 and 416 to a range | stay; parts are removed where the answer forbids storing |
 //! | any other | removed |
 //! | any, to a request with `Authorization`; with an unknown cookie or custom fields that its `Vary` does not name | stay; a render without them follows |
@@ -118,7 +118,7 @@ impl Render {
         let answer = self.final_answer(status, reason);
         let is_of_range = self.ask.ranges == Ranges::Forwarded
             && [StatusCode::PARTIAL_CONTENT, StatusCode::RANGE_NOT_SATISFIABLE].contains(&status);
-        let is_outdated = reason.is_outdated();
+        let is_outdated = reason.is_of_this_render();
         self.with_fields(&mut |fields| {
             let selects = |page: &SharedPage| is_selected(page, fields);
             if !is_of_range {

@@ -94,6 +94,7 @@ impl Render {
             reads: None,
             untracked: None,
             is_fixed: false,
+            names: None,
         })
     }
 

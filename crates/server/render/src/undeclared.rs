@@ -8,28 +8,24 @@
 //! | the client's address | [`FIXED_ADDRESS`]; the access log keeps the true one |
 //!
 //! Before a render it is not known whether its page declares anything, so this holds for every render of a site with
-//! automatic dependencies. A response that only its client gets is rendered as the client has sent the request: for
-//! own requests (`fields`), and for pages that could recently not be stored ([`AS_SENT_MS`]). Such a response is never
-//! stored as a page that declares nothing.
+//! automatic dependencies that may be for everybody (`admission`), unless the page could not be stored when it, its
+//! path or its script was last rendered (`statements::footprints::PageProperties`). Any other request goes to the
+//! origin as its client has sent it. The response is never stored as a page that declares nothing.
 
-use super::{Render, RenderRequest};
+use super::{Render, admission};
 use config::Automatic;
-use delivery::site::Site;
-use http::header::CONTENT_TYPE;
+use http::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use origin::routes::Script;
 use reasons::Reason;
 use site_rules::{is_personal_field, is_personal_value};
+use statements::footprints::PageProperty;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::ffi::OsStrExt;
 
 /// The address that a script gets for a page that may be stored: one for documentation (RFC 5737), which no client
 /// has, and which no application trusts.
 const FIXED_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
-/// How long the renders of a page that cannot be stored get the request as it was sent, in milliseconds. It ends
-/// with the first response that could be stored.
-const AS_SENT_MS: u64 = 3_600_000;
-/// The end of the key under which this is remembered. Key parts added by rules contain a space.
-const AS_SENT: &[u8] = b"\nas-sent";
-
 
 /// The media types of pages, style sheets and scripts. Types that end with `+xml` are feeds and the like.
 const PAGES: &[&str] = &[
@@ -79,23 +75,25 @@ fn fits(named: &str, media_type: &str) -> bool {
     }
 }
 
-impl RenderRequest {
-    /// Whether the client alone gets the response, so that its request goes to the origin as it was sent.
-    fn is_as_sent(&self, site: &Site) -> bool {
-        self.is_own(site)
-            || site.fills.is_marked(site.store.key(&self.as_sent_key()), site.clock.now().0)
-    }
-
-    fn as_sent_key(&self) -> Vec<u8> {
-        [&self.key, AS_SENT].concat()
-    }
-}
-
 impl Render {
-    /// Whether the next origin request has fixed values in place of the client's own.
-    pub(super) fn fixes_request(&self) -> bool {
-        let is_for_client = self.answer.is_some() && self.ask.is_as_sent(&self.site);
-        self.ask.owner.is_none() && self.site.footprints.settings().is_some() && !is_for_client
+    /// Decides whether the next origin request has fixed values in place of the client's own. Renders without a
+    /// client always have.
+    pub(super) fn fix(&mut self, script: Option<&Script>) {
+        let (site, ask) = (&self.site, &self.ask);
+        let is_everybodys = ask.owner.is_none()
+            && (self.answer.is_none() || admission::is_everybodys(site, ask))
+            && site.footprints.settings().is_some();
+        self.names = is_everybodys.then(|| {
+            let path = ask.target.page().split('?').next().unwrap_or_default();
+            let path = [ask.target.host.as_bytes(), path.as_bytes()].concat();
+            let script = script.map(|script| script.filename.as_os_str().as_bytes());
+            site.footprints.pages.names(&ask.key, &path, script.unwrap_or_default())
+        });
+        self.is_fixed = is_everybodys
+            && (self.answer.is_none() || self.has(PageProperty::Storable).unwrap_or(true));
+        if self.is_fixed && self.has(PageProperty::ByLanguage) == Some(true) {
+            self.ask.send_language();
+        }
     }
 
     /// The address of the client, for the script.
@@ -103,19 +101,30 @@ impl Render {
         if self.is_fixed { Some(FIXED_ADDRESS) } else { self.ask.client.peer }
     }
 
-    /// Remembers whether the page can be stored: renders of one that cannot get the request as it was sent.
+    /// Remembers whether the page can be stored: if not, its renders get the request as it was sent.
     pub(super) fn note_storable(&self, is_storable: bool) {
-        let site = &self.site;
-        if self.ask.owner.is_some() || site.footprints.settings().is_none() {
-            return;
+        self.note(PageProperty::Storable, is_storable);
+    }
+
+    /// Remembers whether the page varies by `Accept-Language`: if so, its renders get the field at once.
+    pub(super) fn note_language(&self, headers: &HeaderMap) {
+        let is_named = |value: &HeaderValue| {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            text.split(',').any(|name| name.trim().eq_ignore_ascii_case(ACCEPT_LANGUAGE.as_str()))
+        };
+        self.note(PageProperty::ByLanguage, headers.get_all(VARY).iter().any(is_named));
+    }
+
+    fn note(&self, property: PageProperty, has_it: bool) {
+        if let Some(names) = self.names {
+            let now_ms = self.site.clock.now().0;
+            self.site.footprints.pages.note(property, names, has_it, now_ms);
         }
-        let key = self.ask.as_sent_key();
-        let key = site.store.key(&key);
-        match is_storable {
-            true if !self.is_fixed => site.fills.shareable(key),
-            false if self.is_fixed => site.fills.mark(key, site.clock.now().0 + AS_SENT_MS),
-            true | false => {}
-        }
+    }
+
+    fn has(&self, property: PageProperty) -> Option<bool> {
+        let now_ms = self.site.clock.now().0;
+        self.names.and_then(|names| self.site.footprints.pages.has(property, names, now_ms))
     }
 }
 

@@ -20,6 +20,7 @@ mod capture_health;
 mod earlier;
 mod look;
 mod own_writes;
+mod page_properties;
 mod page_reads;
 mod recent_changes;
 mod refused_pages;
@@ -32,6 +33,7 @@ pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{
     FindPartners, NearestRows, NeighbourCounts, Release, StatementLook, TransactionRows,
 };
+pub use page_properties::{PageNames, PageProperties, PageProperty};
 pub use page_reads::{PageReads, is_statement};
 pub use refused_pages::RefusedPages;
 
@@ -116,6 +118,8 @@ pub struct Footprints {
     released: Arc<ReleaseQueue>,
     /// Whether renders are captured.
     pub health: CaptureHealth,
+    /// What the last renders of pages have shown of them.
+    pub pages: PageProperties,
     /// The pages that were refused last, for `explain`.
     pub refused_pages: RefusedPages,
 }
@@ -233,6 +237,7 @@ impl Footprints {
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
             released: Arc::default(),
             health: CaptureHealth::default(),
+            pages: PageProperties::default(),
             refused_pages: RefusedPages::default(),
         }
     }

@@ -2,7 +2,7 @@
 //! nothing. Nothing waits for a time: a change during a render is held by a request that waits for it.
 
 use super::bad_input::Paper;
-use acceptance::{cache_status, client, is_hit, until};
+use acceptance::{cache_status, client, counter, is_hit, until};
 use harness::{Request, Response};
 
 /// Shows a row that another connection changes meanwhile. The page goes on when the change is applied.
@@ -64,8 +64,13 @@ const VISITOR: &str = "<?php require 'db.php'; $title('ID = 1');
     foreach (['HTTP_USER_AGENT', 'HTTP_ACCEPT_LANGUAGE', 'REMOTE_ADDR'] as $name) echo $_SERVER[$name] ?? '-', '|';";
 
 fn visit(paper: &Paper, path: &str, agent: &str) -> Response {
-    let request = Request::get(path).header("Host", "paper.test").header("User-Agent", agent);
-    client(&paper.pagewell).send(&request.header("Accept-Language", "de")).expect("an answer")
+    visit_with(paper, path, [("User-Agent", agent), ("Accept-Language", "de")])
+}
+
+fn visit_with<const N: usize>(paper: &Paper, path: &str, fields: [(&str, &str); N]) -> Response {
+    let request = Request::get(path).header("Host", "paper.test");
+    let add = |request: Request, (name, value): (&str, &str)| request.header(name, value);
+    client(&paper.pagewell).send(&fields.into_iter().fold(request, add)).expect("an answer")
 }
 
 const DESKTOP: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
@@ -128,8 +133,7 @@ fn a_response_that_hands_out_a_secret_is_never_stored() {
         ),
     ];
     let scripts: Vec<_> = scripts.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let plain = [("plain.php", "<?php require 'db.php'; echo $title('ID = 1');")];
-    let paper = Paper::start("", &[&scripts[..], &plain].concat());
+    let paper = Paper::start("", &[&scripts[..], &[PLAIN]].concat());
     paper.stored("/plain.php");
     for (name, _) in scripts {
         let [one, other] = [0, 1].map(|_| {
@@ -141,4 +145,114 @@ fn a_response_that_hands_out_a_secret_is_never_stored() {
         });
         assert!(one != other && !one.is_empty(), "{name}: {one}");
     }
+}
+
+/// A page that is stored, so that the tables are known.
+const PLAIN: (&str, &str) = ("plain.php", "<?php require 'db.php'; echo $title('ID = 1');");
+
+#[test]
+fn a_response_for_one_client_gets_its_own_values_and_decides_nothing_for_others() {
+    let paper = Paper::start("", &[("visitor.php", VISITOR), PLAIN]);
+    paper.stored("/plain.php");
+    for own in [("Authorization", "Basic eDp5"), ("X-Company", "1"), ("Cookie", "cart_id=1")] {
+        let shown = visit_with(&paper, "/visitor.php", [own, ("Accept-Language", "de")]);
+        assert!(shown.text().ends_with("|de|127.0.0.1|"), "{own:?}: {}", shown.text());
+        assert!(!cache_status(&shown).contains("; stored"), "{own:?}: {}", cache_status(&shown));
+    }
+    let first = visit(&paper, "/visitor.php", DESKTOP);
+    assert!(cache_status(&first).contains("; stored"), "{}", cache_status(&first));
+    assert!(first.text().ends_with("|-|192.0.2.1|"), "{}", first.text());
+}
+
+#[test]
+fn another_form_of_a_page_delays_its_storing_once() {
+    let script = format!(
+        "{VISITOR} if (str_contains($_SERVER['HTTP_ACCEPT'] ?? '', 'json')) header('Content-Type: application/json');"
+    );
+    let paper = Paper::start("", &[("forms.php", &script), PLAIN]);
+    paper.stored("/plain.php");
+    let as_json = || {
+        let status = visit_with(&paper, "/forms.php", [("Accept", "application/json")]);
+        assert!(cache_status(&status).contains("content-type"), "{}", cache_status(&status));
+    };
+    as_json();
+    // The page has not been stored so far, so that its visitor gets the own values.
+    let own = visit(&paper, "/forms.php", DESKTOP);
+    assert!(cache_status(&own).contains("as-sent"), "{}", cache_status(&own));
+    assert!(own.text().ends_with("|de|127.0.0.1|"), "{}", own.text());
+    as_json();
+    let stored = visit(&paper, "/forms.php", DESKTOP);
+    assert!(cache_status(&stored).contains("; stored"), "{}", cache_status(&stored));
+}
+
+#[test]
+fn a_page_that_is_not_stored_is_known_by_its_path() {
+    let login = format!("{VISITOR} header('Cache-Control: no-store');");
+    let unseen =
+        UNSEEN.replace("header('Cache-Control: s-maxage=86400');", "echo $_SERVER['REMOTE_ADDR'];");
+    let paper = Paper::start("", &[("login.php", &login), ("unseen.php", &unseen), PLAIN]);
+    paper.stored("/plain.php");
+    assert!(visit(&paper, "/login.php?n=1", DESKTOP).text().ends_with("|192.0.2.1|"));
+    assert!(visit(&paper, "/login.php?n=2", PHONE).text().ends_with("|de|127.0.0.1|"));
+    // The same if it is known at the end only.
+    assert!(visit(&paper, "/unseen.php?n=1", DESKTOP).text().starts_with("192.0.2.1"));
+    for n in 2..5 {
+        let shown = visit(&paper, &format!("/unseen.php?n={n}"), PHONE);
+        assert!(shown.text().starts_with("127.0.0.1"), "{}", shown.text());
+        assert!(cache_status(&shown).contains("reads-unseen"), "{}", cache_status(&shown));
+    }
+}
+
+#[test]
+fn pages_of_a_script_that_varies_by_language_are_rendered_once() {
+    let page = format!("{VISITOR} header('Vary: Accept-Language');");
+    let plain = "<?php if (empty($_GET['plain'])) header('Vary: Accept-Language');
+        require 'db.php'; echo $title('ID = 1'), $_SERVER['HTTP_ACCEPT_LANGUAGE'] ?? '-';";
+    let paper = Paper::start("", &[("page.php", &page), ("mixed.php", plain), PLAIN]);
+    paper.stored("/plain.php");
+    let renders = || counter(&paper.pagewell, "renders");
+    let get = |path: &str, language: &str| {
+        let page = visit_with(&paper, path, [("Accept-Language", language)]);
+        (page.text(), cache_status(&page).to_owned())
+    };
+    get("/page.php?n=1", "de");
+    for n in 2..5 {
+        let (before, path) = (renders(), format!("/page.php?n={n}"));
+        let (text, status) = get(&path, "de");
+        assert!(text.contains("|de|") && status.contains("; stored"), "{text} {status}");
+        assert_eq!(renders(), before + 1);
+        assert!(get(&path, "de").1.contains("hit"));
+        let (text, status) = get(&path, "en");
+        assert!(text.contains("|en|") && status.contains("; stored"), "{text} {status}");
+    }
+    // A page of such a script that does not vary is nevertheless never shown in another language.
+    get("/mixed.php?n=1", "de");
+    assert_eq!(get("/mixed.php?plain=1", "de").0, "onede");
+    let (text, status) = get("/mixed.php?plain=1", "en");
+    assert!(!text.contains("de") && !status.contains("hit"), "{text} {status}");
+}
+
+/// Shows the first row; later, while the other changes, that one.
+const OTHER_ROW: &str = "<?php require 'db.php'; header('Cache-Control: s-maxage=86400');
+    if (!file_exists('again.txt')) { echo $title('ID = 1'); exit; }
+    echo $title('ID = 2');
+    $direct = new PDO('mysql:unix_socket=' . trim(file_get_contents('socket.txt')) . ';dbname=paper', 'writer', 'secret');
+    $direct->exec(\"UPDATE wp_posts SET title = 'new' WHERE ID = 2\");
+    $idle = ['http' => ['method' => 'POST', 'header' => 'Host: paper.test', 'content' => '']];
+    file_get_contents('http://' . trim(file_get_contents('address.txt')) . '/idle.php', false, stream_context_create($idle));";
+
+#[test]
+fn a_row_that_changes_during_a_refresh_does_not_end_the_page_that_is_served_meanwhile() {
+    let paper = Paper::start("[cache]\nsoft_for = \"10m\"", &[("other.php", OTHER_ROW), PLAIN]);
+    paper.site.file("address.txt", paper.pagewell.address().to_string());
+    paper.site.file("socket.txt", paper.socket());
+    paper.stored("/other.php");
+    paper.site.file("again.txt", "");
+    paper.pagewell.invalidate(r#"{"all":true,"soft":true}"#).expect("it answers");
+    let before = counter(&paper.pagewell, "not_stored");
+    let stale = paper.get("/other.php");
+    assert_eq!((stale.text().as_str(), is_hit(&stale)), ("one", true));
+    until("the refresh has ended", || counter(&paper.pagewell, "not_stored") > before);
+    let stale = paper.get("/other.php");
+    assert_eq!((stale.text().as_str(), is_hit(&stale)), ("one", true), "{}", cache_status(&stale));
 }

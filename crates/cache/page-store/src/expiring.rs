@@ -1,9 +1,9 @@
-//! Hit-for-miss: keys whose last render could not be shared. Requests for them must not wait for each
-//! other.
+//! Keys of which something is known for a while, such as that their last render could not be shared
+//! (hit-for-miss).
 //!
 //! A table of fixed size: sets of four key hashes, each with an expiry time in the caller's milliseconds.
-//! In a full set, a new entry replaces the one that expires first. A lost entry or a hash collision costs a
-//! wait or a render, never a wrong response. The lock of the stripe guards its table.
+//! In a full set, a new entry replaces the one that expires first. An entry may be lost, and two keys may have
+//! the same hash, so nothing but the cost of an answer may depend on it.
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
@@ -11,22 +11,26 @@ struct Entry {
     until_ms: u64,
 }
 
+/// Hashes of keys, each until its time.
 #[derive(Debug)]
-pub(crate) struct AloneKeys {
+pub struct ExpiringKeys {
     sets: Box<[[Entry; 4]]>,
 }
 
-impl AloneKeys {
-    pub(crate) fn new(keys_max: usize) -> Self {
+impl ExpiringKeys {
+    /// Creates a table for this many keys.
+    pub fn new(keys_max: usize) -> Self {
         Self { sets: vec![[Entry::default(); 4]; (keys_max / 4).max(1)].into() }
     }
 
-    pub(crate) fn contains(&self, hash: u64, now_ms: u64) -> bool {
+    /// Whether the key was added, and its time has not come.
+    pub fn contains(&self, hash: u64, now_ms: u64) -> bool {
         let set = &self.sets[self.set_of(hash)];
         set.iter().any(|entry| entry.hash == hash && entry.until_ms > now_ms)
     }
 
-    pub(crate) fn add(&mut self, hash: u64, until_ms: u64) {
+    /// Adds a key until `until_ms`, or changes its time.
+    pub fn add(&mut self, hash: u64, until_ms: u64) {
         let set = self.set_of(hash);
         let set = &mut self.sets[set];
         let same = set.iter().position(|entry| entry.hash == hash);
@@ -36,7 +40,8 @@ impl AloneKeys {
         }
     }
 
-    pub(crate) fn remove(&mut self, hash: u64) {
+    /// Removes a key.
+    pub fn remove(&mut self, hash: u64) {
         let set = self.set_of(hash);
         for entry in &mut self.sets[set] {
             if entry.hash == hash {
@@ -56,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_key_counts_until_its_time() {
-        let mut keys = AloneKeys::new(64);
+        let mut keys = ExpiringKeys::new(64);
         keys.add(7, 100);
         assert!(keys.contains(7, 99));
         assert!(!keys.contains(7, 100));
@@ -69,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_full_set_forgets_the_first_to_end() {
-        let mut keys = AloneKeys::new(4);
+        let mut keys = ExpiringKeys::new(4);
         for hash in 1..=5 {
             keys.add(hash, 100 * hash);
         }
