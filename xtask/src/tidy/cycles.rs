@@ -286,7 +286,7 @@ fn dependencies(modules: &BTreeMap<ModulePath, Vec<String>>) -> BTreeMap<String,
     found
 }
 
-/// The most modules of which each reaches each other.
+/// The largest set of modules that all reach each other.
 fn largest_circle(dependencies: &BTreeMap<String, BTreeSet<String>>) -> Vec<&str> {
     let reached: BTreeMap<&str, BTreeSet<&str>> =
         dependencies.keys().map(|from| (from.as_str(), reach(dependencies, from))).collect();

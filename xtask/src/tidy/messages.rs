@@ -10,7 +10,7 @@ use super::lexer::literals_only;
 use super::prose::{Fault, look_at, numbers};
 use super::ratchet::RatchetNumber;
 
-/// Directories of which each line is read.
+/// Directories whose lines are all read.
 const READ_WHOLE: [&str; 2] = ["contrib/", "scripts/"];
 /// The rules have the words that they look for.
 const RULES: &str = "xtask/src/tidy/";

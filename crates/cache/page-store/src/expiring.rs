@@ -1,4 +1,4 @@
-//! Keys of which something is known for a while, such as that their last render could not be shared
+//! Keys with a note for a while, such as that their last render could not be shared
 //! (hit-for-miss).
 //!
 //! A table of fixed size: sets of four key hashes, each with an expiry time in the caller's milliseconds.
@@ -40,7 +40,7 @@ impl ExpiringKeys {
         }
     }
 
-    /// Removes a key.
+    /// Removes a key before its time is up.
     pub fn remove(&mut self, hash: u64) {
         let set = self.set_of(hash);
         for entry in &mut self.sets[set] {

@@ -1,4 +1,4 @@
-//! What an application declares about a stored response: whether it is the same for everybody, and whether
+//! The declarations of an application about a stored response: whether it is the same for everybody, and whether
 //! it has a lifetime of its own.
 //!
 //! Not here: the lifetime itself (`http_cache`), and what a site does without a declaration (`plan`,

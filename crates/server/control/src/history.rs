@@ -137,7 +137,7 @@ impl SampleRing {
 #[derive(Default)]
 pub struct MetricsHistory {
     rings: Mutex<Rings>,
-    /// What needs attention, looked for with each sample.
+    /// The problems, looked for with each sample.
     pub attention: Attention,
 }
 

@@ -194,7 +194,7 @@ impl CollectedBytes {
         has_room
     }
 
-    /// Ends the counting.
+    /// Gives back the bytes that were counted.
     pub fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         self.site.collected_bytes.fetch_sub(bytes, Ordering::Relaxed);

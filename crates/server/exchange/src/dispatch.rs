@@ -4,7 +4,7 @@
 //! Plain hits over HTTP/1.1 do not come here: `front` answers them before hyper, by the same verdict.
 
 use crate::private;
-use crate::steps::{AskedRequest, Planned, RequestStep};
+use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
 use delivery::codings::encode_response;
@@ -43,7 +43,7 @@ pub async fn dispatch(
     request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
-    (step, planned): (RequestStep, Option<Planned>),
+    (step, planned): (RequestStep, Option<RequestPlan>),
 ) -> Response<ResponseBody> {
     let reason = step.reason();
     match step {
@@ -105,10 +105,10 @@ async fn get(
     request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
-    (step, planned): (RequestStep, Option<Planned>),
+    (step, planned): (RequestStep, Option<RequestPlan>),
 ) -> Response<ResponseBody> {
     // These steps have a plan.
-    let Some(Planned { shared, plan, key }) = planned else {
+    let Some(RequestPlan { shared, plan, key }) = planned else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
     match (step, &site.config.private) {

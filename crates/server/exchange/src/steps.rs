@@ -1,4 +1,4 @@
-//! What happens to a request: the table of the steps in their order. `exchange` and `dispatch` execute the step,
+//! The steps of a request: one table, in their order. `exchange` and `dispatch` execute the step,
 //! `pagewell explain` prints it; neither has rules of its own.
 //!
 //! Invariants: finding the step has no effect: nothing is counted, logged, stored or sent. Purges come first, so that
@@ -22,7 +22,7 @@ use site_rules::{BypassBecause, Handling, Plan};
 use std::cell::OnceCell;
 use telemetry::client::{Client, RequestContent};
 
-/// What happens to a request.
+/// A way to answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep {
     /// It purges pages, if it is authorised.
@@ -142,10 +142,9 @@ const STEPS: [(&str, Row); 13] = [
         let is_options = facts.method == Method::OPTIONS && facts.is_for_server();
         is_options.then_some(RequestStep::Options)
     }),
-    ("write", |facts| match facts.refuses_writes {
-        _ if facts.is_read() => None,
-        true => Some(RequestStep::Unpublished),
-        false => Some(RequestStep::Write),
+    ("write", |facts| {
+        let step = if facts.refuses_writes { RequestStep::Unpublished } else { RequestStep::Write };
+        (!facts.is_read()).then_some(step)
     }),
     ("private", |facts| {
         let is_session = || (facts.handling)() == Handling::Bypass(BypassBecause::SessionCookie);
@@ -157,7 +156,7 @@ const STEPS: [(&str, Row); 13] = [
     }),
 ];
 
-/// What happens to a request with these facts.
+/// Returns the step of a request with these facts.
 pub fn step(facts: &StepFacts<'_>) -> RequestStep {
     STEPS.iter().find_map(|(_, row)| row(facts)).unwrap_or(RequestStep::Lookup)
 }
@@ -185,22 +184,22 @@ pub struct AskedRequest<'a> {
 }
 
 /// The result of the site's rules for a request.
-pub struct Planned {
+pub struct RequestPlan {
     /// The target as pages are stored, if it differs from that of the request.
     pub shared: Option<TargetUri>,
-    /// The plan.
+    /// The plan that the rules give the request.
     pub plan: Plan,
     /// The key of the page that would answer the request.
     pub key: Vec<u8>,
 }
 
-impl Planned {
+impl RequestPlan {
     /// Applies the rules of the site.
-    pub fn of(asked: &AskedRequest<'_>, target: &TargetUri) -> Planned {
+    pub fn of(asked: &AskedRequest<'_>, target: &TargetUri) -> RequestPlan {
         let AskedRequest { site, method, headers, client, .. } = *asked;
         let shared = site.shared(target);
         let (plan, key) = plan(site, method, headers, shared.as_ref().unwrap_or(target), client);
-        Planned { shared, plan, key }
+        RequestPlan { shared, plan, key }
     }
 }
 
@@ -225,11 +224,11 @@ impl<'a> AskedRequest<'a> {
         }
     }
 
-    /// What happens to the request; with its plan, if that was needed to say it.
-    pub fn step(&self) -> (RequestStep, Option<Planned>) {
+    /// Returns the step of the request; with its plan, if that was needed to find it.
+    pub fn step(&self) -> (RequestStep, Option<RequestPlan>) {
         let (site, planned) = (self.site, OnceCell::new());
         let handling = || match self.target {
-            Ok(target) => planned.get_or_init(|| Planned::of(self, target)).plan.handling,
+            Ok(target) => planned.get_or_init(|| RequestPlan::of(self, target)).plan.handling,
             Err(_) => Handling::Store,
         };
         let is_host_known = self.is_fragment
@@ -283,7 +282,7 @@ mod tests {
         TargetUri::of_key(key.as_bytes()).expect("a key")
     }
 
-    /// The step of a request, of which `edit` changes the facts of a GET that is looked up.
+    /// The step of a request: `edit` changes the facts of a GET that is looked up.
     fn step_of(handling: Handling, edit: impl FnOnce(&mut StepFacts<'_>)) -> RequestStep {
         let (target, handling) = (target("/"), move || handling);
         let mut facts = StepFacts {

@@ -1,5 +1,6 @@
-//! Which reason the reasons of lower crates are. Each match is complete, so that a new variant there needs
-//! a row in the table here.
+//! Which reason the reasons of lower crates are.
+//!
+//! Each match is complete, so that a new variant there needs a row in the table here.
 
 use super::Reason;
 use super::refusal::Refusal;

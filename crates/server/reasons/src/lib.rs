@@ -18,12 +18,12 @@ use std::fmt;
 
 /// The tables of the manual in which a reason stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+pub enum ReasonTable {
     /// Why a request was sent to the origin: the values of `fwd`.
     Forwarded,
     /// Why a request bypassed the cache.
     Bypassed,
-    /// What else the response to a write says.
+    /// Further words in the response to a write.
     Late,
     /// The origin did not answer.
     Failed,
@@ -37,16 +37,16 @@ pub enum Section {
     Text,
 }
 
-impl Section {
+impl ReasonTable {
     /// The sections that have a table.
-    pub const ALL: [Section; 7] = [
-        Section::Forwarded,
-        Section::Bypassed,
-        Section::Late,
-        Section::Failed,
-        Section::Refused,
-        Section::Answered,
-        Section::NotStored,
+    pub const ALL: [ReasonTable; 7] = [
+        ReasonTable::Forwarded,
+        ReasonTable::Bypassed,
+        ReasonTable::Late,
+        ReasonTable::Failed,
+        ReasonTable::Refused,
+        ReasonTable::Answered,
+        ReasonTable::NotStored,
     ];
 }
 
@@ -116,7 +116,7 @@ mod tests {
     fn each_reason_not_to_use_the_cache_has_advice() {
         for reason in Reason::ALL {
             let needs = reason.sections().iter().any(|section| {
-                !matches!(section, Section::Refused | Section::Answered | Section::Text)
+                !matches!(section, ReasonTable::Refused | ReasonTable::Answered | ReasonTable::Text)
             });
             let advice = reason.advice();
             assert!(advice.is_some() || !needs, "{reason}");

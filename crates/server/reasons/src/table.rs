@@ -5,7 +5,7 @@
 //! A new reason is one row here. A status is that of the response, if Pagewell makes it; the advice is for the
 //! operator or the author of the site.
 
-use super::Section;
+use super::ReasonTable;
 use super::refusal::Refusal;
 use http::StatusCode;
 use http_cache::{Failure, ForwardReason, NotFreshened, NotStored};
@@ -32,7 +32,7 @@ macro_rules! reasons {
                 }
             }
 
-            /// What to do about it, in a sentence, if there is something to say.
+            /// Returns the remedy in a sentence, if there is one.
             pub fn advice(self) -> Option<&'static str> {
                 let advice = match self {
                     $(Reason::$name => $advice,)*
@@ -40,7 +40,7 @@ macro_rules! reasons {
                 (!advice.is_empty()).then_some(advice)
             }
 
-            /// What it means, in Markdown.
+            /// Returns the meaning, in Markdown.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Reason::$name => concat!($($meaning),+).trim_ascii(),)*
@@ -55,9 +55,9 @@ macro_rules! reasons {
             }
 
             /// The tables of the manual in which it stands.
-            pub fn sections(self) -> &'static [Section] {
+            pub fn sections(self) -> &'static [ReasonTable] {
                 match self {
-                    $(Reason::$name => &[$(Section::$section),*],)*
+                    $(Reason::$name => &[$(ReasonTable::$section),*],)*
                 }
             }
         }
@@ -111,7 +111,7 @@ reasons! {
     /// The connection belongs to a process that is stopping. In a [cluster](../guide/several-machines.md), a stopping node serves nothing from its cache.
     Stopping = "stopping", [Bypassed], "", "Nothing: the next connection reaches another process.";
 
-    // What else the response to a write says.
+    // Further words in the response to a write.
     /// The response was sent before its database changes were known to be applied. `database.barrier` ran out, or the database is not followed, or another [node](../guide/several-machines.md) was late (`cluster.barrier`). For a moment the visitor can see old pages.
     ChangesLate = "changes-late", [Late], "", "See database-broken and cluster-pending in the log. If the server is only slow, raise database.barrier or cluster.barrier.";
 

@@ -110,7 +110,7 @@ impl CollapseGroup {
     }
 }
 
-/// Whether the request has nothing because of which its response may be for this client only.
+/// Whether nothing in the request makes its response one for this client only.
 pub(super) fn is_everybodys(site: &Site, ask: &RenderRequest) -> bool {
     CollapseGroup::of(site, ask) == CollapseGroup::Everybody
 }

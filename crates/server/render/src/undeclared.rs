@@ -9,7 +9,7 @@
 //!
 //! Before a render it is not known whether its page declares anything, so this holds for every render of a site with
 //! automatic dependencies that may be for everybody (`admission`), unless the page could not be stored when it, its
-//! path or its script was last rendered (`statements::footprints::PageProperties`). Any other request goes to the
+//! path or its script was last rendered (`statements::footprints::RenderProperties`). Any other request goes to the
 //! origin as its client has sent it. The response is never stored as a page that declares nothing.
 
 use super::{Render, admission};

@@ -33,7 +33,7 @@ pub use earlier::{EarlierStatements, StatementWalk};
 pub use look::{
     FindPartners, NearestRows, NeighbourCounts, Release, StatementLook, TransactionRows,
 };
-pub use page_properties::{PageNames, PageProperties, PageProperty};
+pub use page_properties::{PageNames, PageProperty, RenderProperties};
 pub use page_reads::{PageReads, is_statement};
 pub use refused_pages::RefusedPages;
 
@@ -118,8 +118,8 @@ pub struct Footprints {
     released: Arc<ReleaseQueue>,
     /// Whether renders are captured.
     pub health: CaptureHealth,
-    /// What the last renders of pages have shown of them.
-    pub pages: PageProperties,
+    /// The properties that the last renders of pages have shown.
+    pub pages: RenderProperties,
     /// The pages that were refused last, for `explain`.
     pub refused_pages: RefusedPages,
 }
@@ -237,7 +237,7 @@ impl Footprints {
             applying: tokio::sync::Mutex::new(Applying { filter, recent }),
             released: Arc::default(),
             health: CaptureHealth::default(),
-            pages: PageProperties::default(),
+            pages: RenderProperties::default(),
             refused_pages: RefusedPages::default(),
         }
     }

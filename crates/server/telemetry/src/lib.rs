@@ -1,4 +1,4 @@
-//! What the process measures and reports, and what every part of it needs to do so: the clock, the
+//! The measurements and reports of the process, and all that every part of it needs for them: the clock, the
 //! phases of the process, and the client of a request. No state of a site, no pages.
 //!
 //! | subject | files |

@@ -77,12 +77,6 @@ final class Tags
     /** Post meta that WordPress itself reads where it shows a post: pictures, the template, blocks that plugins insert. */
     private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes', '_wp_ignored_hooked_blocks'];
 
-    /** Post meta of a product that an order changes. */
-    private const STOCK_META = ['_stock', 'total_sales'];
-
-    /** The post types of WooCommerce that have a stock. */
-    private const PRODUCTS = ['product', 'product_variation'];
-
     /** Maximum length of the beginning of a name by which WordPress guesses the post of a missing URL. */
     private const GUESSED = 4;
 
@@ -174,24 +168,6 @@ final class Tags
         return in_array($key, self::SHOWN_META, true);
     }
 
-    /** Whether this meta of a product has a name of its own. */
-    public static function isOfStock(string $key): bool
-    {
-        return in_array($key, self::STOCK_META, true);
-    }
-
-    /** @return list<string> the names of the stock of a product; none for other posts */
-    public static function stock(int $id, string $type): array
-    {
-        return self::hasStock($type) ? ["stock:$id", 'stocks'] : [];
-    }
-
-    /** Whether posts of this type may have a stock. */
-    public static function hasStock(string $type): bool
-    {
-        return in_array($type, self::PRODUCTS, true);
-    }
-
     /**
      * All data of a post on which lists may depend, except which lists it is in.
      *
@@ -199,7 +175,7 @@ final class Tags
      */
     public static function post(int $id, string $type): array
     {
-        return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every', ...self::stock($id, $type)];
+        return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every', ...ProductStock::tags($id, $type)];
     }
 
     /**

@@ -1,7 +1,8 @@
-//! The tables of reasons in the page about errors: made from `reasons::Reason`, between two marks in a page that
-//! is otherwise written by hand.
+//! The tables of reasons in the page about errors, made from `reasons::Reason`.
+//!
+//! They stand between two marks in a page that is otherwise written by hand.
 
-use reasons::{Reason, Section};
+use reasons::{Reason, ReasonTable};
 use std::fmt::Write as _;
 
 /// The page with the tables.
@@ -15,7 +16,7 @@ const END: &str = "<!-- end of the table -->";
 /// A mark is missing.
 pub fn page(written: &str) -> Result<String, String> {
     let mut text = written.to_owned();
-    for section in Section::ALL {
+    for section in ReasonTable::ALL {
         let mark = format!("<!-- Made by `cargo xtask gen-docs`: {section:?} -->\n");
         let missing = || format!("{PAGE}: no {}", mark.trim());
         let begin = text.find(&mark).ok_or_else(missing)? + mark.len();
@@ -26,7 +27,7 @@ pub fn page(written: &str) -> Result<String, String> {
 }
 
 /// Returns the table of a section. Reasons in a row with the same meaning and remedy share a line.
-fn table(section: Section) -> String {
+fn table(section: ReasonTable) -> String {
     let (name, has_status, has_remedy) = columns(section);
     let mut table = format!("| {name} |");
     let mut line = String::from("|---|");
@@ -46,17 +47,19 @@ fn table(section: Section) -> String {
 }
 
 /// The name of the first column of a section's table, and whether it has a status and a remedy.
-fn columns(section: Section) -> (&'static str, bool, bool) {
+fn columns(section: ReasonTable) -> (&'static str, bool, bool) {
     match section {
-        Section::Forwarded => ("`fwd`", false, false),
-        Section::Bypassed | Section::Late | Section::NotStored => ("Detail", false, true),
-        Section::Failed => ("Detail", true, true),
-        Section::Refused | Section::Answered => ("Name", true, false),
-        Section::Text => ("Name", false, false),
+        ReasonTable::Forwarded => ("`fwd`", false, false),
+        ReasonTable::Bypassed | ReasonTable::Late | ReasonTable::NotStored => {
+            ("Detail", false, true)
+        }
+        ReasonTable::Failed => ("Detail", true, true),
+        ReasonTable::Refused | ReasonTable::Answered => ("Name", true, false),
+        ReasonTable::Text => ("Name", false, false),
     }
 }
 
-fn cells(reason: Reason, section: Section) -> String {
+fn cells(reason: Reason, section: ReasonTable) -> String {
     let (_, has_status, has_remedy) = columns(section);
     let mut cells = String::new();
     if has_status {

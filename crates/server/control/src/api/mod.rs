@@ -396,11 +396,7 @@ async fn call(
     caller::check_token(request.headers(), token)?;
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
-        ("/v1/ready", &Method::GET) => {
-            let reasons = ready::why_not(site, *control.stop.borrow());
-            let told = ready::answer(site, &reasons);
-            Ok(if reasons.is_empty() { Answer::Json(told) } else { Answer::NotReady(told) })
-        }
+        ("/v1/ready", &Method::GET) => Ok(answer_ready(control)),
         ("/v1/status", &Method::GET) => {
             let (site, history) = (site.clone(), control.history.clone());
             let look = move || Ok(status_json(&history.attention.look(&site, &history)));
@@ -448,6 +444,12 @@ async fn call(
             None => ControlError::NotFound,
         }),
     }
+}
+
+fn answer_ready(control: &Control) -> Answer {
+    let reasons = ready::why_not(&control.site, *control.stop.borrow());
+    let answer = ready::answer(&control.site, &reasons);
+    if reasons.is_empty() { Answer::Json(answer) } else { Answer::NotReady(answer) }
 }
 
 /// Executes a call that takes a while or may wait for the disk.

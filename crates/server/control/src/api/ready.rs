@@ -6,6 +6,7 @@
 //! are no longer stored, because the allowed lag is exceeded; until then `proven_ms_ago` grows. Not here: PHP, which may be
 //! unreachable while pages are served from the cache.
 
+use crate::attention::{is_stuck, is_unfollowed};
 use delivery::site::Site;
 use std::sync::Arc;
 use telemetry::phase::Phase;
@@ -55,16 +56,6 @@ pub(super) fn why_not(default_site: &Arc<Site>, phase: Phase) -> Vec<NotReady> {
 
 fn is_loading(site: &Site) -> bool {
     site.snapshots.as_ref().is_some_and(|snapshots| !snapshots.is_taken_up())
-}
-
-/// Whether a database keeps pages from being stored.
-pub(crate) fn is_unfollowed(site: &Site) -> bool {
-    site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
-}
-
-/// Whether this node has had changes for longer than `lag_max` that it cannot publish.
-pub(crate) fn is_stuck(site: &Site) -> bool {
-    site.sources.peers.as_ref().is_some_and(|peers| peers.is_stuck())
 }
 
 /// Returns the answer as JSON.

@@ -1,5 +1,7 @@
-//! The end of a certificate's validity (RFC 5280 section 4.1.2.5), from its PEM file. Only the structure up to that
-//! field is read; rustls validates the rest when it loads the file.
+//! The end of a certificate's validity, from its PEM file.
+//!
+//! RFC 5280 section 4.1.2.5. Only the structure up to that field is read; rustls validates the rest when it loads
+//! the file.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;

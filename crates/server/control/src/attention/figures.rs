@@ -1,5 +1,6 @@
-//! Problems that show in the figures of the last minute: the origin, memory, and pages that are not stored. Before
-//! the first minute, the figures since the start count.
+//! Problems that show in the figures of the last minute: the origin, memory, and pages that are not stored.
+//!
+//! Before the first minute, the figures since the start count.
 
 use super::Problem;
 use crate::history::{FigureSample, MetricsHistory};

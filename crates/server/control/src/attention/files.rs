@@ -1,5 +1,6 @@
-//! Problems of files and directories that the configuration names: certificates that end soon or cannot be read,
-//! and directories to which this process cannot write.
+//! Problems of files and directories that the configuration names.
+//!
+//! Certificates that end soon or cannot be read, and directories to which this process cannot write.
 
 use super::Problem;
 use super::certificate::ends_at_ms;

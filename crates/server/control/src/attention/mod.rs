@@ -1,4 +1,4 @@
-//! What needs attention: the problems of this process at this moment, each with its remedy and since when it lasts.
+//! The findings: the problems of this process at this moment, each with its remedy and since when it lasts.
 //! One list for `GET /v1/status`, `pagewell status`, `pagewell doctor`, the metric `pagewell_findings` and the
 //! dashboard; `GET /v1/ready` uses the same tests where a problem keeps Pagewell from being ready.
 //!
@@ -12,7 +12,6 @@ mod certificate;
 mod figures;
 mod files;
 
-use crate::api::ready::{is_stuck, is_unfollowed};
 use crate::history::MetricsHistory;
 use delivery::site::Site;
 use serde::Serialize;
@@ -43,14 +42,14 @@ pub struct Problem {
     pub subject: String,
     /// The problem and its facts, in a sentence.
     pub what: String,
-    /// What to do, in a sentence.
+    /// The next thing to do about it, in a sentence.
     pub remedy: String,
 }
 
 /// A problem, and for how long it has lasted.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastingProblem {
-    /// The problem.
+    /// The problem that lasts, with its remedy.
     #[serde(flatten)]
     pub problem: Problem,
     /// For how many seconds it has lasted, as far as this process knows.
@@ -59,10 +58,10 @@ pub struct LastingProblem {
 
 /// The problems of the last look.
 #[derive(Default)]
-pub struct Attention(Mutex<Seen>);
+pub struct Attention(Mutex<Sightings>);
 
 #[derive(Default)]
-struct Seen {
+struct Sightings {
     /// When each problem was first seen, by its name and subject.
     since: HashMap<(&'static str, String), Duration>,
     /// The number of problems of each name.
@@ -99,7 +98,7 @@ impl Attention {
         NAMES.into_iter().zip(self.seen().counts)
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, Sightings> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,6 +161,16 @@ fn unpublished(site: &Site) -> Option<Problem> {
                  delete the stream."
             .into(),
     })
+}
+
+/// Whether a database keeps pages from being stored.
+pub(crate) fn is_unfollowed(site: &Site) -> bool {
+    site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
+}
+
+/// Whether this node has had changes for longer than `lag_max` that it cannot publish.
+pub(crate) fn is_stuck(site: &Site) -> bool {
+    site.sources.peers.as_ref().is_some_and(|peers| peers.is_stuck())
 }
 
 #[cfg(test)]

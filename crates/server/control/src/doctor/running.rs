@@ -16,7 +16,7 @@ const UNIX_LISTENS: &str = "00010000";
 /// A process that listens on a port.
 #[derive(Debug)]
 pub struct ListeningProcess {
-    /// The process ID.
+    /// The ID of the process in the kernel.
     pub pid: u32,
     /// The name of the program, as the kernel knows it.
     pub name: String,

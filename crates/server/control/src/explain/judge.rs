@@ -9,7 +9,7 @@ use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::owner;
-use exchange::steps::{AskedRequest, Planned, RequestStep};
+use exchange::steps::{AskedRequest, RequestPlan, RequestStep};
 use forward::route_of;
 use history::memory::Entry;
 use history::{Outcome, refusals, shown};
@@ -135,8 +135,8 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         is_fragment: false,
     };
     let (step, planned) = request.step();
-    let planned = planned.unwrap_or_else(|| Planned::of(&request, target));
-    let Planned { shared, plan, key } = planned;
+    let planned = planned.unwrap_or_else(|| RequestPlan::of(&request, target));
+    let RequestPlan { shared, plan, key } = planned;
     let shared = shared.unwrap_or_else(|| target.clone());
     let facts = read_facts(method, headers);
     let peek = |site: &Site, key: &[u8]| site.store.peek(site.store.key(key));
@@ -145,20 +145,8 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let key = role.state().map_or(key, |state| state.key.clone());
     let plain = || key_without_vary(&key);
     let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
-    let (verdict, reason, page) = match role.state().map(|state| (state.is_confirmed, &state.page))
-    {
-        _ if step.is_answered_here() => (ExplainVerdict::Answered, step.reason(), None),
-        Some((true, Some(page))) if step == RequestStep::Private => {
-            (ExplainVerdict::Hit, None, Some(page.clone()))
-        }
-        of_role => {
-            let (verdict, reason, page) = match step {
-                RequestStep::Lookup => looked_up(asked, &shared, &candidates, decided),
-                step => (ExplainVerdict::Bypass, step.reason(), None),
-            };
-            (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
-        }
-    };
+    let looked_up = || looked_up(asked, &shared, &candidates, decided);
+    let (verdict, reason, page) = verdict(step, &role, looked_up);
     let fields = telemetry::request_fields::AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
     let rule = site.config.rules.ruling_of(&plan);
@@ -195,6 +183,26 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         removed,
         custom,
     }
+}
+
+/// The verdict about a request of this step and role; `looked_up` is that of a look-up.
+fn verdict(
+    step: RequestStep,
+    role: &Role,
+    looked_up: impl FnOnce() -> VerdictWithPage,
+) -> VerdictWithPage {
+    if step.is_answered_here() {
+        return (ExplainVerdict::Answered, step.reason(), None);
+    }
+    let of_role = role.state().map(|state| (state.is_confirmed, &state.page));
+    if let (Some((true, Some(page))), RequestStep::Private) = (of_role, step) {
+        return (ExplainVerdict::Hit, None, Some(page.clone()));
+    }
+    let (verdict, reason, page) = match step {
+        RequestStep::Lookup => looked_up(),
+        step => (ExplainVerdict::Bypass, step.reason(), None),
+    };
+    (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))
 }
 
 /// Returns the request's fields that are not sent to the origin. For a page that may be shared,

@@ -24,7 +24,7 @@ const AT_LEAST: Duration = Duration::from_millis(1);
 /// The end of chunked content: its last chunk and trailers end with an empty line (RFC 9112 section 7.1).
 const EMPTY_LINE: [u8; 4] = *b"\r\n\r\n";
 
-/// What the front knows about the end of the client's sending direction.
+/// The state of the client's sending direction, as far as the front knows it.
 #[derive(Default)]
 pub(super) struct HalfClose {
     /// Whether the client has closed its sending direction while a request was in progress.

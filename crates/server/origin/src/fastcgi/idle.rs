@@ -41,7 +41,7 @@ pub struct Idle {
 pub struct IdleSearch<'a>(&'a Idle);
 
 impl IdleSearch<'_> {
-    /// As [`Idle::ready`].
+    /// Returns an idle connection whose worker waits for a request, as [`Idle::ready`] does.
     pub fn ready(&self) -> Option<IdleConnection> {
         self.0.ready()
     }

@@ -25,9 +25,9 @@ use trusted_files::Writers;
 /// The result of the tests.
 #[derive(Debug, Default)]
 pub struct ServiceReport {
-    /// What keeps Pagewell from serving as this configuration says.
+    /// Problems that keep Pagewell from serving as this configuration says.
     pub errors: Vec<String>,
-    /// What may.
+    /// Problems that may keep it from serving so.
     pub warnings: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ enum Use {
 }
 
 /// A path of the configuration, and what to do if it cannot be used.
-struct Wanted {
+struct PathUse {
     path: PathBuf,
     is_for: Use,
     remedy: &'static str,
@@ -155,10 +155,10 @@ pub fn report(config: &Config, user: &ServiceUser, unit: &Unit) -> ServiceReport
 }
 
 /// The paths of the configuration that the user has to be able to use.
-fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<Wanted> {
+fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     let mut all = Vec::new();
     let mut add = |path: &Path, is_for, remedy, is_warning| {
-        all.push(Wanted { path: path.to_owned(), is_for, remedy, is_warning });
+        all.push(PathUse { path: path.to_owned(), is_for, remedy, is_warning });
     };
     if !config.listen_tls.is_empty() {
         for pair in &config.tls {
@@ -205,7 +205,7 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<Wanted> {
     all
 }
 
-impl Wanted {
+impl PathUse {
     /// The reason why the current user cannot use the path, with the remedy.
     fn test(&self, user: &str) -> Option<String> {
         let path = &self.path;
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_missing_is_named_with_the_reason() {
-        let wanted = Wanted {
+        let wanted = PathUse {
             path: "/no/such/file".into(),
             is_for: Use::Read,
             remedy: "create it for USER",

@@ -22,9 +22,9 @@ const BYTES_MAX: u64 = 64 << 10;
 /// The parts of a unit; all empty without one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unit {
-    /// `User=`.
+    /// The user of the service: `User=`.
     pub user: Option<String>,
-    /// `Group=`.
+    /// The group of the service: `Group=`.
     pub group: Option<String>,
     /// Whether `/home`, `/root` and `/run/user` are hidden (`ProtectHome=`).
     hides_home: bool,

@@ -1,12 +1,12 @@
-//! What the last renders of pages have shown of them, for renders of pages of which nothing is stored.
+//! The properties that the last renders of pages have shown, for renders of pages that are not stored.
 //!
 //! A property is noted for the page's URL, its path and its script. Each of them has it if a render within
 //! [`YES_MS`] had it, and else has not if one within [`NO_MS`] had not. A page has what the first of the three says
-//! of which anything is known.
+//! with a note.
 //!
 //! So all URLs of `/login.php?return=…` are known after one of them. "Yes" counts more, because a visitor can ask any
 //! page for an answer without the property (by `Accept`, or by a parameter), and that decides nothing for others.
-//! What is known may be lost at any time; it costs renders, and decides nothing about what may be stored.
+//! All of it may be lost at any time; this costs renders, and decides nothing about storing.
 
 use page_store::ExpiringKeys;
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const YES_MS: u64 = 3_600_000;
 /// How long one counts that had not.
 const NO_MS: u64 = 24 * YES_MS;
-/// The numbers of URLs, paths and scripts of which something is known: 16 bytes each.
+/// The numbers of URLs, paths and scripts with a note: 16 bytes each.
 const YES_MAX: usize = 8_192;
 const NO_MAX: usize = 8_192;
 
@@ -29,32 +29,32 @@ pub enum PageProperty {
     ByLanguage,
 }
 
-/// The hashes of a page's URL, path and script, for [`PageProperties`].
+/// The hashes of a page's URL, path and script, for [`RenderProperties`].
 #[derive(Clone, Copy, Debug)]
 pub struct PageNames([u64; 3]);
 
 /// The properties of pages, as their last renders had them.
 #[derive(Debug)]
-pub struct PageProperties {
+pub struct RenderProperties {
     /// No visitor can choose names with equal hashes.
     hasher: RandomState,
     /// Held for one look-up or note. `None` until the first note.
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<Notes>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct Notes {
     yes: ExpiringKeys,
     no: ExpiringKeys,
 }
 
-impl Default for PageProperties {
-    fn default() -> PageProperties {
-        PageProperties { hasher: RandomState::new(), known: Mutex::new(None) }
+impl Default for RenderProperties {
+    fn default() -> RenderProperties {
+        RenderProperties { hasher: RandomState::new(), known: Mutex::new(None) }
     }
 }
 
-impl PageProperties {
+impl RenderProperties {
     /// The names of a page.
     pub fn names(&self, url: &[u8], path: &[u8], script: &[u8]) -> PageNames {
         let all = [(0_u8, url), (1, path), (2, script)];
@@ -64,14 +64,15 @@ impl PageProperties {
     /// Notes whether a page had the property when it was rendered.
     pub fn note(&self, property: PageProperty, names: PageNames, has_it: bool, now_ms: u64) {
         let mut known = self.known();
-        let Known { yes, no } = known.get_or_insert_with(|| Known {
+        let Notes { yes, no } = known.get_or_insert_with(|| Notes {
             yes: ExpiringKeys::new(YES_MAX),
             no: ExpiringKeys::new(NO_MAX),
         });
         for name in self.of(property, names) {
-            match has_it {
-                true => yes.add(name, now_ms + YES_MS),
-                false => no.add(name, now_ms + NO_MS),
+            if has_it {
+                yes.add(name, now_ms + YES_MS);
+            } else {
+                no.add(name, now_ms + NO_MS);
             }
         }
     }
@@ -79,7 +80,7 @@ impl PageProperties {
     /// Whether a page has the property; `None` if nothing is known of its URL, path and script.
     pub fn has(&self, property: PageProperty, names: PageNames, now_ms: u64) -> Option<bool> {
         let known = self.known();
-        let Known { yes, no } = known.as_ref()?;
+        let Notes { yes, no } = known.as_ref()?;
         self.of(property, names).into_iter().find_map(|name| {
             let has_not = || no.contains(name, now_ms).then_some(false);
             yes.contains(name, now_ms).then_some(true).or_else(has_not)
@@ -90,7 +91,7 @@ impl PageProperties {
         names.map(|name| self.hasher.hash_one((property, name)))
     }
 
-    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+    fn known(&self) -> MutexGuard<'_, Option<Notes>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_url_says_more_than_the_path_and_the_path_more_than_the_script() {
-        let pages = PageProperties::default();
+        let pages = RenderProperties::default();
         let names = |url: &str| {
             let path = url.split('?').next().unwrap_or_default();
             pages.names(url.as_bytes(), path.as_bytes(), b"index.php")
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn one_answer_without_a_property_does_not_take_it_from_a_page() {
-        let pages = PageProperties::default();
+        let pages = RenderProperties::default();
         let names = pages.names(b"/a?b", b"/a", b"index.php");
         pages.note(Storable, names, true, 0);
         pages.note(Storable, names, false, 1);
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn many_urls_do_not_end_what_is_known_of_a_script_in_use() {
-        let pages = PageProperties::default();
+        let pages = RenderProperties::default();
         for at in 0..4 * YES_MAX as u64 {
             let names = pages.names(&at.to_le_bytes(), &at.to_le_bytes(), b"index.php");
             pages.note(Storable, names, true, at);

@@ -13,7 +13,7 @@
 //! | `X0000…` | these bytes | `many` | one stream more than are allowed |
 //!
 //! `ack`, `end` and `data` wait for the answer to the settings, the end of a stream, and a DATA frame. A row that begins
-//! with `first` has no handshake before it. What must follow: an error of the connection or of a stream with one of the
+//! with `first` has no handshake before it. Then follows an error of the connection or of a stream with one of the
 //! codes, or the end of the connection; or the frame that is named (`data1`: DATA of one byte).
 
 use acceptance::http2::PREFACE;

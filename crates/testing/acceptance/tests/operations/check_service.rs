@@ -1,5 +1,5 @@
 //! `pagewell check` as the user of the service: keys, directories and ports, tested by root as that user, and what
-//! an ordinary user is told.
+//! an ordinary user gets a message.
 
 use acceptance::{Site, binary};
 use harness::am_root;

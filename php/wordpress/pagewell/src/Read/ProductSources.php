@@ -17,7 +17,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
-use Pagewell\WordPress\Tags;
+use Pagewell\WordPress\ProductStock;
 
 /**
  * Names what orders change.
@@ -56,7 +56,7 @@ final class ProductSources
     /** Meta of a post is read; without a key, all. */
     public static function meta(int $id, string $key): void
     {
-        if (($key === '' || Tags::isOfStock($key)) && !self::isReader()) {
+        if (($key === '' || ProductStock::isMeta($key)) && !self::isReader()) {
             self::uses($id);
         }
     }
@@ -64,7 +64,7 @@ final class ProductSources
     /** Adds a dependency on the stock of a post, if it is a product. */
     public static function uses(int $id): void
     {
-        if ($id > 0 && Tags::hasStock((string) get_post_type($id))) {
+        if ($id > 0 && ProductStock::has((string) get_post_type($id))) {
             self::$ids[$id] = true;
             Page::uses(count(self::$ids) > Page::IDS_MAX ? 'stocks' : "stock:$id");
         }
@@ -81,7 +81,7 @@ final class ProductSources
     public static function ofQuery(?string $sql, array $types): array
     {
         $isAsked = (string) $sql === '' || preg_match('/stock|sales|meta_value|post_modified/i', $sql) === 1;
-        return $isAsked && array_filter($types, Tags::hasStock(...)) !== [] ? ['stocks'] : [];
+        return $isAsked && array_filter($types, ProductStock::has(...)) !== [] ? ['stocks'] : [];
     }
 
     /** Whether WooCommerce reads a product as a whole. */

@@ -17,6 +17,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\ProductStock;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
@@ -33,14 +34,8 @@ final class PostEvents
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
 
-    /** Parts of a URL that are no terms. */
-    private const PLAIN_PARTS = ['year', 'monthnum', 'day', 'hour', 'minute', 'second', 'post_id', 'postname'];
-
     /** Maximum number of old names of a post whose URLs are purged. */
     private const OLD_NAMES_MAX = 20;
-
-    /** Maximum number of neighbours of one date that are named individually. */
-    private const NEIGHBOURS_MAX = 50;
 
     /** Handles a changed status; a new post comes from `new`. */
     public static function turned(string $new, string $old, \WP_Post $post): void
@@ -98,40 +93,16 @@ final class PostEvents
             return;
         }
         Changes::add("post:$id", "text:$id", "every:$post->post_type", 'every', ...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
-        if (self::hasTermsInUrl($post->post_type)) {
+        if (PostLinks::hasTermsInUrl($post->post_type)) {
             Changes::add("name:$id", "names:$post->post_type");
         }
-    }
-
-    /** Whether the URLs of posts of this type may contain their terms. Pages have none there. */
-    public static function hasTermsInUrl(string $type): bool
-    {
-        return (!in_array($type, ['post', 'page', 'attachment'], true) && self::isLinkedByTerms($type)) || ($type !== 'page' && preg_match('/%(?!(year|monthnum|day|hour|minute|second|post_id|postname|author)%)\w+%/', (string) get_option('permalink_structure')) === 1);
-    }
-
-    /** The same for types of plugins: by the form of their URLs, or by a filter that may add anything. */
-    private static function isLinkedByTerms(string $type): bool
-    {
-        $form = (string) ($GLOBALS['wp_rewrite']->extra_permastructs[$type]['struct'] ?? '');
-        preg_match_all('/%([\w-]+)%/', $form, $found);
-        if (array_diff($found[1], [$type, ...self::PLAIN_PARTS]) !== []) {
-            return true;
-        }
-        $filters = array_merge(...array_values(($GLOBALS['wp_filter']['post_type_link'] ?? null)?->callbacks ?? []));
-        return array_filter($filters, static fn (array $filter): bool => !self::isPlainFilter($filter['function'])) !== [];
-    }
-
-    /** Whether a filter for URLs adds no terms where the form of the URL has none: the plugin's own, and WooCommerce's. */
-    private static function isPlainFilter(mixed $filter): bool
-    {
-        return $filter === 'wc_product_post_type_link' || ($filter instanceof \Closure && str_starts_with((string) (new \ReflectionFunction($filter))->getNamespaceName(), 'Pagewell\\'));
     }
 
     public static function metaWritten(mixed $ids, int $post, string $key): void
     {
         $silent = preg_match(self::SILENT_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
         [$given, $post] = [$post, $silent ? null : get_post($post)];
-        if (self::isSeen($post) && Tags::isOfStock($key) && Tags::stock($post->ID, $post->post_type) !== []) {
+        if (self::isSeen($post) && ProductStock::isMeta($key) && ProductStock::tags($post->ID, $post->post_type) !== []) {
             self::restocked($post, false);
         } elseif (self::isSeen($post)) {
             $shown = Tags::isShownMeta($key) ? ["text:$post->ID"] : [];
@@ -153,7 +124,7 @@ final class PostEvents
      */
     public static function restocked(\WP_Post $post, bool $isTouched): void
     {
-        Changes::add(...Tags::stock($post->ID, $post->post_type), ...['every'], ...($isTouched ? ['modified'] : []));
+        Changes::add(...ProductStock::tags($post->ID, $post->post_type), ...['every'], ...($isTouched ? ['modified'] : []));
     }
 
     /** Whether two states of a post differ at most in the time of modification. */
@@ -187,7 +158,7 @@ final class PostEvents
             $id = ($after ?? $before)->ID;
             $lists = self::listsChange($after, $before);
             Changes::add('modified');
-            Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every', ...Tags::stock($id, $type)]));
+            Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every', ...ProductStock::tags($id, $type)]));
             if ($lists || $after?->post_title !== $before?->post_title) {
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }
@@ -240,7 +211,7 @@ final class PostEvents
                 Changes::add(...TermEvents::numbers($taxonomy, $comes), ...TermEvents::containing(array_map('intval', $terms), $taxonomy));
             }
         }
-        foreach (self::neighbours($post) as $neighbour) {
+        foreach (PostLinks::neighbours($post) as $neighbour) {
             Changes::add("beside:$neighbour");
         }
     }
@@ -248,32 +219,6 @@ final class PostEvents
     private static function isSameAuthor(?\WP_Post $after, ?\WP_Post $before): bool
     {
         return self::isSeen($after) && self::isSeen($before) && $after->post_author === $before->post_author && $after->post_type === $before->post_type;
-    }
-
-    /**
-     * The posts of the dates right before and after, whose pages may link to this one.
-     *
-     * @return list<int>
-     */
-    private static function neighbours(\WP_Post $post): array
-    {
-        global $wpdb;
-        $ids = [];
-        foreach (['<' => 'MAX', '>' => 'MIN'] as $side => $nearest) {
-            $found = $wpdb->get_col($wpdb->prepare(
-                "SELECT ID FROM $wpdb->posts WHERE post_type = %s AND post_status = 'publish' AND post_date = ("
-                . "SELECT $nearest(post_date) FROM $wpdb->posts WHERE post_type = %s AND post_status = 'publish' AND post_date $side %s) LIMIT %d",
-                $post->post_type,
-                $post->post_type,
-                $post->post_date,
-                self::NEIGHBOURS_MAX + 1
-            ));
-            if (count($found) > self::NEIGHBOURS_MAX) {
-                Changes::add(Tags::SITE);
-            }
-            array_push($ids, ...array_map('intval', $found));
-        }
-        return $ids;
     }
 
     /** Whether sitemaps of this type have it. */

@@ -16,6 +16,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\ProductStock;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 use Pagewell\WordPress\Tell\Changes;
@@ -87,7 +88,7 @@ final class Strays
             if ($now === null || $written === false || ($written === null && get_object_vars($now) != get_object_vars($before))) {
                 PostEvents::appeared((int) $id);
                 PostEvents::deleted((int) $id, $before);
-            } elseif (PostEvents::isOnlyTouched($now, $written ?? $before) && WrittenPosts::hasNoMetaBut((int) $id, Tags::isOfStock(...)) && Tags::stock((int) $id, $now->post_type) !== []) {
+            } elseif (PostEvents::isOnlyTouched($now, $written ?? $before) && WrittenPosts::hasNoMetaBut((int) $id, ProductStock::isMeta(...)) && ProductStock::tags((int) $id, $now->post_type) !== []) {
                 PostEvents::restocked($now, true);
             } else {
                 PostEvents::updated((int) $id, $now, $written ?? $before);

@@ -62,11 +62,11 @@ final class TermEvents
         }
         SitemapPages::turned("term/$taxonomy");
         foreach ((array) $posts as $post) {
-            Changes::add('post:' . (int) $post, 'text:' . (int) $post, ...(PostEvents::hasTermsInUrl((string) get_post_type((int) $post)) ? ['name:' . (int) $post] : []));
+            Changes::add('post:' . (int) $post, 'text:' . (int) $post, ...(PostLinks::hasTermsInUrl((string) get_post_type((int) $post)) ? ['name:' . (int) $post] : []));
         }
         Changes::add('every');
         foreach (get_taxonomy($taxonomy)->object_type ?? [] as $type) {
-            Changes::add("every:$type", ...(PostEvents::hasTermsInUrl($type) ? ["names:$type"] : []));
+            Changes::add("every:$type", ...(PostLinks::hasTermsInUrl($type) ? ["names:$type"] : []));
         }
     }
 
