@@ -184,8 +184,7 @@ final class RequestScope
     /** Returns the reason why the page would not be offered for caching now; null if it would be. */
     public function refusal(): ?Refusal
     {
-        $response = $this->channel->response();
-        return $this->declaration->refusal($response) ?? $this->declaration->refusalOfTags($response);
+        return $this->declaration->refusal($response = $this->channel->response()) ?? $this->declaration->refusalOfTags($response);
     }
 
     /** @return list<string> the tags that the page has declared so far: for a footer or a debug bar */

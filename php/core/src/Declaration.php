@@ -3,15 +3,13 @@
 /**
  * The dependencies of one page, and the field lines that declare them.
  *
- * It sends nothing and does not depend on PHP's output, so frameworks with response objects and
- * tests can use it. The fields:
+ * It sends nothing, so frameworks with response objects can use it. The fields:
  *
  *     Cache-Groups: "news:4", "news:*"             RFC 9875 section 2
  *     Pagewell-Cache-Control: max-age=86400        RFC 9213: for Pagewell only, which removes it
  *     Cache-Control: no-cache                      for browsers: revalidate, by ETag
  *
- * A page is cached until its data changes, for a day at most unless it says otherwise. With more
- * tags than fit, it is not cached, because a shortened list would miss changes.
+ * A page is cached until its data changes, for a day at most unless it says otherwise.
  */
 
 declare(strict_types=1);
@@ -26,30 +24,23 @@ final class Declaration
 {
     /** TTL of a page that does not limit its own, in seconds: a day. */
     public const LIFETIME_SECONDS = 86_400;
-
     /** Maximum TTL of a page, in seconds: a year. */
     public const LIFETIME_SECONDS_MAX = 31_536_000;
-
     /** Maximum number of tags of a page. */
     public const TAGS_MAX = 1000;
-
     /** Maximum size of all tags of a page, in bytes as sent. */
     public const TAG_BYTES_MAX = 64 * 1024;
-
     /** The same where Pagewell is not in front: by default nginx accepts 4 KB of fields from PHP, and answers 502 beyond that. */
     public const TAG_BYTES_ELSEWHERE = 2048;
-
     /** @var array<string, true> tags, in the order of first use */
     private array $tags = [];
-
     private ?int $lifetimeSeconds = null;
 
     /** NotCached or SignedIn, if the application has said so. */
     private ?Refusal $said = null;
 
     /**
-     * @param int          $defaultSeconds TTL of a page that does not limit its own
-     * @param list<string> $sharedCookies  further names of cookies that make no page personal: SharedCookies has the common ones
+     * @param list<string> $sharedCookies further names of cookies that make no page personal: SharedCookies has the common ones
      */
     public function __construct(private readonly int $defaultSeconds = self::LIFETIME_SECONDS, private readonly array $sharedCookies = [])
     {

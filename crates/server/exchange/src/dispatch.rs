@@ -22,6 +22,7 @@ use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Plan};
 use std::sync::Arc;
+use stored_pages::page::SharedPage;
 use telemetry::client::{Client, RequestContent};
 use telemetry::request_fields::read_facts;
 
@@ -150,15 +151,7 @@ async fn get(
         Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {
             let page = &pages[candidate];
             if because == StaleBecause::WhileRevalidate && may_refresh(site) {
-                let again = Some(page.clone());
-                let mut ask = RenderRequest {
-                    validate: again.clone(),
-                    fallback: again,
-                    ..ask(ForwardReason::Stale)
-                };
-                // The client does not wait for the refresh.
-                (ask.client.extras.spent, ask.client.extras.trace) = (None, None);
-                tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
+                refresh(site, page, ask(ForwardReason::Stale));
             }
             return stale_hit(site, &facts, (page, answer), because);
         }
@@ -171,6 +164,15 @@ async fn get(
     let ask = RenderRequest { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
     encode_response(site, &facts, response)
+}
+
+/// Renders a stale page again in the background.
+fn refresh(site: &Arc<Site>, page: &SharedPage, ask: RenderRequest) {
+    let again = Some(page.clone());
+    let mut ask = RenderRequest { validate: again.clone(), fallback: again, ..ask };
+    // The client does not wait for the refresh.
+    (ask.client.extras.spent, ask.client.extras.trace) = (None, None);
+    tokio::spawn(Box::pin(render::refresh(site.clone(), ask)));
 }
 
 /// Forwards a GET or HEAD unchanged; the response is for one client and is not stored.

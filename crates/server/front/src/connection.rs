@@ -182,7 +182,6 @@ async fn answer<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = &site.limits;
     let has_http_origin = site.all_sites().any(|site| matches!(*site.origin, Origin::Http(_)));
     let is_timed = exchange::is_timed(site);
     let service = service_fn(|mut request: Request<Incoming>| {
@@ -213,8 +212,8 @@ where
     });
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
-        .max_headers(limits.headers)
-        .max_buf_size(limits.header_bytes.max(HYPER_BUFFER_BYTES_MIN) + (64 << 10))
+        .max_headers(site.limits.headers)
+        .max_buf_size(site.limits.header_bytes.max(HYPER_BUFFER_BYTES_MIN) + (64 << 10))
         .serve_connection(TokioIo::new(front), service);
     in_flight.has_rested();
     let rested = poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {

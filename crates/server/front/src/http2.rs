@@ -278,8 +278,7 @@ pub async fn serve<IO>(
         }
     });
     let front = Front::new(io, reader, Answers::new(&site, &client), activity.clone());
-    let connection = builder(&limits).serve_connection(TokioIo::new(front), service);
-    let mut connection = pin!(connection);
+    let mut connection = pin!(builder(&limits).serve_connection(TokioIo::new(front), service));
     let mut watch = StreamWatch::default();
     let ended = tokio::select! {
         ended = going_on(connection.as_mut(), &activity, &mut watch, &site) => Some(ended),

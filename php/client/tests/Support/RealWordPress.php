@@ -16,6 +16,8 @@ use PHPUnit\Framework\Assert;
 
 final class RealWordPress
 {
+    use Execution;
+
     /** Where nobody listens. */
     public const AWAY = '127.0.0.1:1';
 
@@ -240,21 +242,5 @@ final class RealWordPress
     private function run(array $command): string
     {
         return self::execute($command, "{$this->directory}/site", $this->environment);
-    }
-
-    /**
-     * @param list<string>          $command
-     * @param array<string, string> $environment
-     */
-    private static function execute(array $command, ?string $directory = null, array $environment = []): string
-    {
-        $faults = tmpfile();
-        $process = proc_open($command, [1 => ['pipe', 'w'], 2 => $faults], $pipes, $directory, $environment + getenv());
-        $printed = is_resource($process) ? (string) stream_get_contents($pipes[1]) : '';
-        if (!is_resource($process) || proc_close($process) !== 0) {
-            rewind($faults);
-            throw new \RuntimeException("{$command[0]}: $printed" . stream_get_contents($faults));
-        }
-        return $printed;
     }
 }

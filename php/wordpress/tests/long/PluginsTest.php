@@ -19,6 +19,7 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\PageComparison;
+use Pagewell\Tests\Support\PluginChanges;
 use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -38,8 +39,8 @@ final class PluginsTest extends TestCase
         yield 'polylang' => ['polylang/polylang.php', self::LANGUAGES, self::LANGUAGES_PAGES, self::LANGUAGES_CHANGES];
         yield 'contact-form-7' => ['contact-form-7/wp-contact-form-7.php', self::FORM, self::FORM_PAGES, self::FORM_CHANGES];
         yield 'paid-memberships-pro' => ['paid-memberships-pro/paid-memberships-pro.php', self::MEMBERS, self::MEMBERS_PAGES, self::MEMBERS_CHANGES];
-        yield 'acf' => ['acf/acf.php', self::FIELDS, self::FIELDS_PAGES, self::FIELDS_CHANGES];
-        yield 'autodescription' => ['autodescription/autodescription.php', self::SEO, self::SEO_PAGES, self::SEO_CHANGES];
+        yield 'acf' => ['acf/acf.php', PluginChanges::FIELDS, PluginChanges::FIELDS_PAGES, PluginChanges::FIELDS_CHANGES];
+        yield 'autodescription' => ['autodescription/autodescription.php', PluginChanges::SEO, PluginChanges::SEO_PAGES, PluginChanges::SEO_CHANGES];
     }
 
     private const FORUM = 'bbp_add_caps(); update_option("_bbp_default_role", "bbp_participant"); $at = ["post_date" => "2026-02-01 10:00:00"]; foreach (["sailing", "rowing"] as $f) { $forum[$f] = bbp_insert_forum(["post_title" => ucfirst($f), "post_name" => $f, "post_author" => 1] + $at); }'
@@ -151,45 +152,6 @@ final class PluginsTest extends TestCase
         'a code' => '$wpdb->insert("wp_pmpro_discount_codes", ["code" => "TEN", "starts" => "2026-01-01", "expires" => "2027-01-01", "uses" => 1]);',
     ];
 
-    private const FIELDS = 'acf_import_field_group(["key" => "group_ship", "title" => "Ship", "location" => [[["param" => "post_type", "operator" => "==", "value" => "post"]]], "fields" => [["key" => "field_depth", "name" => "depth", "label" => "Depth", "type" => "text", "default_value" => "none"], ["key" => "field_kind", "name" => "kind", "label" => "Kind", "type" => "select", "choices" => ["s" => "Small", "b" => "Big"], "return_format" => "label"], ["key" => "field_next", "name" => "next", "label" => "Next", "type" => "relationship"]]]);'
-        . ' acf_import_field_group(["key" => "group_more", "title" => "More", "location" => [[["param" => "taxonomy", "operator" => "==", "value" => "category"]]], "fields" => [["key" => "field_sign", "name" => "sign", "label" => "Sign", "type" => "text"]]]); update_field("field_depth", "3 m", $id("ferry")); update_field("field_kind", "s", $id("ferry")); update_field("field_next", [$id("tug")], $id("ferry"));';
-    private const FIELDS_SHOWN = 'add_filter("the_content", function ($c) { if (!function_exists("get_field") || !in_the_loop()) { return $c; } $p = get_the_ID(); $o = get_field_object("depth", $p) ?: []; $n = array_map(fn ($x) => get_the_title($x), (array) (get_field("next", $p) ?: [])); $t = get_the_category($p); $u = get_post($p)->post_author;'
-        . ' return $c . "<p>" . ($o["label"] ?? "?") . ": " . get_field("depth", $p) . ", " . get_field("kind", $p) . "; next: " . implode(", ", $n) . "; sign: " . ($t ? get_field("sign", $t[0]) : "") . "; of: " . get_field("ship", "user_$u") . "; all: " . get_field("tide", "option") . "</p>"; });';
-    private const FIELDS_PAGES = ['/', '/ferry/', '/gull/', '/tug/', '/tern/', '/category/ships/', '/feed/', '/about/', '/author/ada/'];
-    private const FIELDS_CHANGES = [
-        'a field' => 'update_field("field_depth", "4 m", $id("ferry"));',
-        'a choice' => 'update_field("field_kind", "b", $id("ferry"));',
-        'another next' => 'update_field("field_next", [$id("tern"), $id("gull")], $id("ferry"));',
-        'the next has another title' => 'wp_update_post(["ID" => $id("tern"), "post_title" => "Terns again"]);',
-        'a field of a term' => 'update_field("field_sign", "Anchor", "category_" . get_term_by("slug", "ships", "category")->term_id);',
-        'a field of a user' => 'update_field("ship", "Argo", "user_$ada");',
-        'a field of the site' => '$saves("acf-options"); update_field("tide", "high", "option");',
-        'a label' => '$f = acf_get_field("field_depth"); $f["label"] = "Draught"; acf_update_field($f);',
-        'a default' => '$f = acf_get_field("field_depth"); $f["default_value"] = "unknown"; acf_update_field($f);',
-        'names of choices' => '$f = acf_get_field("field_kind"); $f["choices"] = ["s" => "Tiny", "b" => "Huge"]; acf_update_field($f);',
-        'a group is off' => 'acf_update_field_group_active_status(acf_get_field_group("group_ship")["ID"], false);',
-        'a group is on' => 'acf_update_field_group_active_status(acf_get_field_group("group_ship")["ID"], true);',
-        'a field goes' => 'delete_field("kind", $id("ferry"));',
-        'a group goes' => 'acf_delete_field_group("group_more");',
-    ];
-
-    private const SEO = '';
-    private const SEO_PAGES = ['/', '/ferry/', '/gull/', '/about/', '/category/ships/', '/author/ada/', '/robots.txt', '/feed/', '/?s=ferry', '/no-such-page/'];
-    private const SEO_CHANGES = [
-        'a title' => 'update_post_meta($id("ferry"), "_genesis_title", "Late ferries");',
-        'a description' => 'tsf()->data()->plugin()->post()->update_single_meta_item("_genesis_description", "Of ferries.", $id("ferry"));',
-        'not for robots' => 'tsf()->data()->plugin()->post()->update_single_meta_item("_genesis_noindex", 1, $id("gull"));',
-        'a title of a term' => 'tsf()->data()->plugin()->term()->update_single_meta_item("doctitle", "All ships", get_term_by("slug", "ships", "category")->term_id);',
-        'a title of the front page' => '$saves("theseoframework-settings"); tsf()->data()->plugin()->update_option("homepage_title", "Home of ships");',
-        'a separator' => '$saves("theseoframework-settings"); tsf()->data()->plugin()->update_option("title_separator", "pipe");',
-        'authors are not for robots' => '$saves("theseoframework-settings"); tsf()->data()->plugin()->update_option("author_noindex", 1);',
-        'a name of an author' => 'tsf()->data()->plugin()->user()->update_single_meta_item("twitter_page", "@ada", $ada);',
-        'a post' => 'wp_insert_post(["post_title" => "A seal", "post_name" => "seal", "post_status" => "publish", "post_content" => "Of seals."]);',
-        'a post goes' => 'wp_trash_post($id("seal"));',
-        'a text' => 'wp_update_post(["ID" => $id("about", "page"), "post_content" => "Who we were."]);',
-        'the site has another name' => 'update_option("blogname", "The Blog of Harbours");',
-    ];
-
     /**
      * @dataProvider plugins
      *
@@ -206,7 +168,7 @@ final class PluginsTest extends TestCase
         $blog = RealWordPress::settled();
         $blog->add($directory);
         $blog->command("update_option('active_plugins', ['$file', 'pagewell/pagewell.php']);");
-        $blog->plugin('add_shortcode("none", fn () => "");' . (str_starts_with($file, 'acf') ? self::FIELDS_SHOWN : '') . (str_starts_with($file, 'polylang') ? 'PHP_SAPI === "cli" && define("PLL_ADMIN", true); add_action("wp_footer", fn () => print("<ul>" . pll_the_languages(["echo" => 0, "hide_if_empty" => 0]) . "</ul>"));' : ''));
+        $blog->plugin('add_shortcode("none", fn () => "");' . (str_starts_with($file, 'acf') ? PluginChanges::FIELDS_SHOWN : '') . (str_starts_with($file, 'polylang') ? 'PHP_SAPI === "cli" && define("PLL_ADMIN", true); add_action("wp_footer", fn () => print("<ul>" . pll_the_languages(["echo" => 0, "hide_if_empty" => 0]) . "</ul>"));' : ''));
         $blog->command(self::NAMES . $setUp . ' flush_rewrite_rules();');
         match (dirname($file)) {
             'buddypress' => $blog->command(self::NAMES . self::COMMUNITY_FILL . ' flush_rewrite_rules();'),

@@ -95,11 +95,7 @@ final class QueryLists
         return in_array('comment_count', self::orders($vars), true) ? [...$tags, 'comments'] : $tags;
     }
 
-    /**
-     * The names of an archive in the order of titles, if it has more pages than this one.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> the names of an archive in the order of titles, if it has more pages than this one */
     public static function ofOtherPages(\WP_Query $query): array
     {
         $isOrdered = array_intersect(self::orders($query->query_vars), self::TITLE_ORDERS) !== [];
