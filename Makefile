@@ -45,7 +45,7 @@ test: ## run all tests: format, lints, unit, property and model tests, scenarios
 	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
 	$(TASK)/xtask tidy
-	@scripts/beside $(PHASE) "tests" $(CARGO) test --workspace $(FEATURES) -- $(MAKE) --no-print-directory php
+	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" $(CARGO) test --workspace $(FEATURES) -- $(MAKE) --no-print-directory php
 	@scripts/phase "model" $(MAKE) --no-print-directory model
 	@$(PHASE) "demo" $(BUILT)/xtask demo --check
 	@$(PHASE) "torture" $(BUILT)/torture --short
