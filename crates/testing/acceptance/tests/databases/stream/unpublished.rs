@@ -87,7 +87,9 @@ fn the_other_nodes_stop_using_their_pages() {
     });
     until("the node is ready", || ready(here)["ready"] == true);
     machines.truth(1, "newer");
-    assert!(!invalidate(here, "{\"tags\":[\"file:1\"]}").contains("\"late\":true"));
+    until("a purge reaches all nodes in time", || {
+        !invalidate(here, "{\"tags\":[\"file:1\"]}").contains("\"late\":true")
+    });
     assert_eq!(get(there, ONE).text(), "1=newer", "{}", there.log());
 }
 
