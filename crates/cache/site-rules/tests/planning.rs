@@ -408,7 +408,7 @@ fn contradictory_rules_are_refused() {
         ("store = { 500 = \"1s\" }", "500"),
         ("store = \"soon\"", "store: \"soon\" is no duration"),
         ("when_status = 404\nlanguage = \"de\"", "wait for the response"),
-        ("when_status = 404\nagent = \"crawler\"\nstore = \"1s\"", "told apart"),
+        ("when_status = 404\nagent = \"crawler\"\nstore = \"1s\"", "variants cannot depend"),
         ("when_status = \"6xx\"", "4xx"),
         ("when_status = 42", "4xx"),
         ("shared_with_sessions = true\nsession_cookie = \"a\"", "one copy"),
