@@ -56,7 +56,8 @@ final class ProductSources
     /** Meta of a post is read; without a key, all. */
     public static function meta(int $id, string $key): void
     {
-        if (($key === '' || ProductStock::isMeta($key)) && !self::isReader()) {
+        // Other posts pass here as often, and the stack costs more than their type.
+        if (($key === '' || ProductStock::isMeta($key)) && self::isProduct($id) && !self::isReader()) {
             self::uses($id);
         }
     }
@@ -64,7 +65,7 @@ final class ProductSources
     /** Adds a dependency on the stock of a post, if it is a product. */
     public static function uses(int $id): void
     {
-        if ($id > 0 && ProductStock::has((string) get_post_type($id))) {
+        if (self::isProduct($id)) {
             self::$ids[$id] = true;
             Page::uses(count(self::$ids) > Page::IDS_MAX ? 'stocks' : "stock:$id");
         }
@@ -82,6 +83,11 @@ final class ProductSources
     {
         $isAsked = (string) $sql === '' || preg_match('/stock|sales|meta_value|post_modified/i', $sql) === 1;
         return $isAsked && array_filter($types, ProductStock::has(...)) !== [] ? ['stocks'] : [];
+    }
+
+    private static function isProduct(int $id): bool
+    {
+        return $id > 0 && ProductStock::has((string) get_post_type($id));
     }
 
     /** Whether WooCommerce reads a product as a whole. */

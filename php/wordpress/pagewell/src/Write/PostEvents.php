@@ -101,14 +101,13 @@ final class PostEvents
     public static function metaWritten(mixed $ids, int $post, string $key): void
     {
         $silent = preg_match(self::SILENT_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
-        [$given, $post] = [$post, $silent ? null : get_post($post)];
-        if (self::isSeen($post) && ProductStock::isMeta($key) && ProductStock::tags($post->ID, $post->post_type) !== []) {
-            self::restocked($post, false);
-        } elseif (self::isSeen($post)) {
-            $shown = Tags::isShownMeta($key) ? ["text:$post->ID"] : [];
-            Changes::add("post:$post->ID", "every:$post->post_type", 'every', ...$shown);
+        $shown = $silent ? null : get_post($post);
+        if (self::isSeen($shown) && ProductStock::isMeta($key) && ProductStock::has($shown->post_type)) {
+            self::restocked($shown, false);
+        } elseif (self::isSeen($shown)) {
+            Changes::add("post:$shown->ID", "every:$shown->post_type", 'every', ...(Tags::isShownMeta($key) ? ["text:$shown->ID"] : []));
         }
-        WrittenPosts::explained($given, $key);
+        WrittenPosts::explained($post, $key);
     }
 
     public static function metaDeleted(mixed $ids, int $post, string $key): void
@@ -124,7 +123,7 @@ final class PostEvents
      */
     public static function restocked(\WP_Post $post, bool $isTouched): void
     {
-        Changes::add(...ProductStock::tags($post->ID, $post->post_type), ...['every'], ...($isTouched ? ['modified'] : []));
+        Changes::add(...ProductStock::tags($post->ID, $post->post_type), ...($isTouched ? ['every', 'modified'] : ['every']));
     }
 
     /** Whether two states of a post differ at most in the time of modification. */

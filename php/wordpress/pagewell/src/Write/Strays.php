@@ -88,7 +88,7 @@ final class Strays
             if ($now === null || $written === false || ($written === null && get_object_vars($now) != get_object_vars($before))) {
                 PostEvents::appeared((int) $id);
                 PostEvents::deleted((int) $id, $before);
-            } elseif (PostEvents::isOnlyTouched($now, $written ?? $before) && WrittenPosts::hasNoMetaBut((int) $id, ProductStock::isMeta(...)) && ProductStock::tags((int) $id, $now->post_type) !== []) {
+            } elseif (ProductStock::has($now->post_type) && PostEvents::isOnlyTouched($now, $written ?? $before) && WrittenPosts::hasNoMetaBut((int) $id, ProductStock::isMeta(...))) {
                 PostEvents::restocked($now, true);
             } else {
                 PostEvents::updated((int) $id, $now, $written ?? $before);
