@@ -11,15 +11,12 @@
 declare(strict_types=1);
 
 spl_autoload_register(static function (string $class): void {
-    if (preg_match('~^Pagewell\\\\((?:(Bridge|Symfony|Laravel)\\\\)?(.+))$~D', $class, $name) !== 1) {
+    if (preg_match('~^Pagewell\\\\(?:(Bridge|Core|Laravel|Symfony)\\\\)?(.+)$~D', $class, $name) !== 1) {
         return;
     }
-    $file = strtr($name[3], '\\', '/') . '.php';
-    foreach ($name[2] === '' ? ['core', 'client'] : [strtolower($name[2])] as $package) {
-        if (is_file(__DIR__ . "/../$package/src/$file")) {
-            require __DIR__ . "/../$package/src/$file";
-            return;
-        }
+    $file = __DIR__ . '/../' . ($name[1] === '' ? 'client' : strtolower($name[1])) . '/src/' . strtr($name[2], '\\', '/') . '.php';
+    if (is_file($file)) {
+        require $file;
     }
 });
 

@@ -10,11 +10,11 @@ declare(strict_types=1);
 namespace Pagewell\Bridge;
 
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Invalidation;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\SiteClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
-use Pagewell\SiteClient;
 
 /**
  * Sends a purge at once.

@@ -16,7 +16,7 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidConfiguration;
 
 /** The way that changes take. */
 enum ChangeDelivery: string

@@ -18,11 +18,18 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\ChangeAfterHeaders;
-use Pagewell\Exception\ChangeOnSafeMethod;
-use Pagewell\Exception\ChangeOutsideRequest;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\PagewellException;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Exception\ChangeAfterHeaders;
+use Pagewell\Core\Exception\ChangeOnSafeMethod;
+use Pagewell\Core\Exception\ChangeOutsideRequest;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
+use Pagewell\Core\PendingChanges;
+use Pagewell\Core\ResponseChannel;
+use Pagewell\Core\Transaction;
 
 /**
  * Sends changes by the right way.

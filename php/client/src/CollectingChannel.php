@@ -18,7 +18,12 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Credentials;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationHeader;
+use Pagewell\Core\Response;
+use Pagewell\Core\ResponseChannel;
 
 /** Collects the lines of a later response. */
 final class CollectingChannel implements ResponseChannel

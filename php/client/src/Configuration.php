@@ -14,7 +14,12 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\FileOutbox;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\Outbox;
+use Pagewell\Core\SocketClient;
 
 /** The configuration of the process. */
 final class Configuration

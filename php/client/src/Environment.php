@@ -17,7 +17,10 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\SharedCookies;
+use Pagewell\Core\SocketClient;
 
 /**
  * Reads the configuration of the library.

@@ -20,8 +20,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
+use Pagewell\Core\PendingChanges;
+use Pagewell\Core\SiteClient;
 
 /**
  * The queue to the control interface.

@@ -16,7 +16,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Refusal;
+use Pagewell\Core\Response;
+use Pagewell\Core\SharedCookies;
 
 /** A page to be stored. */
 final class MemcachedPage

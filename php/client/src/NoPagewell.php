@@ -9,6 +9,10 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
+
 /**
  * Accepts every purge, and does nothing.
  *

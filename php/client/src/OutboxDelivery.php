@@ -15,9 +15,12 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
 
 /**
  * Delivers stored calls.

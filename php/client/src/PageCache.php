@@ -13,11 +13,13 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\ChangeBeforeCommit;
-use Pagewell\Exception\InvalidLifetime;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\Core\Exception\ChangeBeforeCommit;
+use Pagewell\Core\Exception\InvalidLifetime;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Exception\UseAfterHeaders;
+use Pagewell\Core\Refusal;
+use Pagewell\Core\Tag;
 
 /** Declares what the running request depends on and what it has changed. */
 interface PageCache

@@ -19,6 +19,7 @@ declare(strict_types=1);
 namespace Pagewell;
 
 use Pagewell\Capture\CapturingPdo;
+use Pagewell\Core\Transaction;
 
 /** A PDO connection that reports its transactions, and its statements. */
 class Pdo extends CapturingPdo

@@ -17,6 +17,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Core\Credentials;
+use Pagewell\Core\Front;
+use Pagewell\Core\Response;
+use Pagewell\Core\ResponseChannel;
+
 /**
  * Writes to PHP's own response.
  *

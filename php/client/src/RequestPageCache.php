@@ -11,6 +11,9 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\Refusal;
+
 /** The page cache of whichever request is running. */
 final class RequestPageCache implements PageCache
 {

@@ -18,7 +18,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Tag;
 
 /**
  * Turns objects into ids.

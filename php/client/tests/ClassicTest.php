@@ -159,7 +159,7 @@ final class ClassicTest extends TestCase
         \Pagewell\uses('news', 4);
         $page = MemcachedPage::begin($store, '/no-lease/');
         self::assertFalse($page->store('a page'));
-        self::assertSame(\Pagewell\Refusal::NoLease, $page->refusal());
+        self::assertSame(\Pagewell\Core\Refusal::NoLease, $page->refusal());
         self::assertFalse($this->isStored('/no-lease/'));
         \Pagewell\Configuration::reset();
         \Pagewell\RequestScope::begin();
@@ -190,7 +190,7 @@ final class ClassicTest extends TestCase
         eval('$render = static fn () => str_repeat("page ", 1000);' . str_replace('render()', '$render()', $code));
         self::assertSame(str_repeat('page ', 1000), ob_get_clean());
         self::assertSame(str_repeat('page ', 1000), self::$site->ask('GET', "/manual/$which")[2], 'by nginx');
-        (new \Pagewell\SocketClient(self::$site->admin()))->invalidate(new \Pagewell\Invalidation(['news:4']));
+        (new \Pagewell\Core\SocketClient(self::$site->admin()))->invalidate(new \Pagewell\Core\Invalidation(['news:4']));
         self::assertFalse($this->isStored("/manual/$which"));
         $_SERVER['REQUEST_URI'] = $before;
         \Pagewell\Configuration::reset();

@@ -10,9 +10,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Changes;
-use Pagewell\Declaration;
-use Pagewell\Response;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Response;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;

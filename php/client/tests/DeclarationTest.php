@@ -9,14 +9,14 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Changes;
-use Pagewell\Credentials;
-use Pagewell\Declaration;
-use Pagewell\Exception\InvalidLifetime;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Refusal;
-use Pagewell\Response;
-use Pagewell\Tag;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Credentials;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Exception\InvalidLifetime;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Refusal;
+use Pagewell\Core\Response;
+use Pagewell\Core\Tag;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 

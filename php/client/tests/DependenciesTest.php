@@ -9,10 +9,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use Pagewell\Core\Exception\UnknownParameter;
 use Pagewell\Dependencies\Command;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Finder;
-use Pagewell\Exception\UnknownParameter;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Controllers\Catalogue;

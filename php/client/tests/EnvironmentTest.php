@@ -10,8 +10,8 @@ namespace Pagewell\Tests;
 
 use Pagewell\ChangeDelivery;
 use Pagewell\Configuration;
+use Pagewell\Core\Exception\InvalidConfiguration;
 use Pagewell\Environment;
-use Pagewell\Exception\InvalidConfiguration;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -9,8 +9,8 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\CollectingChannel;
-use Pagewell\Exception\InvalidFragment;
-use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\Core\Exception\InvalidFragment;
+use Pagewell\Core\Exception\UseAfterHeaders;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -9,12 +9,12 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\ChangeDelivery;
-use Pagewell\Changes;
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Invalidation;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Invalidation;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use PHPUnit\Framework\Attributes\DataProvider;

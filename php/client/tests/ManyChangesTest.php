@@ -8,13 +8,13 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Changes;
 use Pagewell\CollectingChannel;
-use Pagewell\Declaration;
-use Pagewell\Invalidation;
-use Pagewell\InvalidationHeader;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationHeader;
+use Pagewell\Core\Tag;
 use Pagewell\RequestScope;
-use Pagewell\Tag;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -8,9 +8,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\FileOutbox;
-use Pagewell\Invalidation;
-use Pagewell\TableOutbox;
+use Pagewell\Core\FileOutbox;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\TableOutbox;
 use Pagewell\Tests\Support\HasOutbox;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;

@@ -8,9 +8,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Exception\UseAfterHeaders;
-use Pagewell\Invalidation;
-use Pagewell\Refusal;
+use Pagewell\Core\Exception\UseAfterHeaders;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\Refusal;
 use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;

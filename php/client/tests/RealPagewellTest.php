@@ -9,11 +9,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Invalidation;
-use Pagewell\SocketClient;
-use Pagewell\Tag;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\SocketClient;
+use Pagewell\Core\Tag;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;

@@ -8,7 +8,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidTag;
 use Pagewell\RequestScope;
 use Pagewell\RowKey;
 use Pagewell\Testing\RecordingChannel;

@@ -9,12 +9,12 @@ declare(strict_types=1);
 namespace Pagewell\Tests;
 
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Exception\UnreadableResponse;
-use Pagewell\Invalidation;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\UnreadableResponse;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\SocketClient;
 use Pagewell\RequestScope;
-use Pagewell\SocketClient;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -59,8 +59,8 @@ final class SocketClientTest extends TestCase
     public function testWarningsThatAnApplicationMakesExceptionsOfAreItsOwn(): void
     {
         $strict = 'set_error_handler(static fn (int $level, string $text) => throw new ErrorException($text)); ';
-        $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Exception\\PagewellUnreachable) { echo 'away'; }";
-        $more = " try { (new Pagewell\\SocketClient('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Invalidation(['news'])); } catch (Pagewell\\Exception\\InvalidConfiguration) { echo ', no token'; } echo \$undefined;";
+        $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Core\\Exception\\PagewellUnreachable) { echo 'away'; }";
+        $more = " try { (new Pagewell\\Core\\SocketClient('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Core\\Invalidation(['news'])); } catch (Pagewell\\Core\\Exception\\InvalidConfiguration) { echo ', no token'; } echo \$undefined;";
         self::assertSame('away, no token', $this->printed("$library $more"));
         $plugin = __DIR__ . '/../../wordpress/pagewell/src';
         $load = "spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";

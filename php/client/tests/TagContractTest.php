@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Tag;
+use Pagewell\Core\Tag;
 use PHPUnit\Framework\TestCase;
 
 final class TagContractTest extends TestCase

@@ -8,7 +8,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
-use Pagewell\Exception\ChangeBeforeCommit;
+use Pagewell\Core\Exception\ChangeBeforeCommit;
 use Pagewell\Pdo;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;

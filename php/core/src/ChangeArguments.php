@@ -14,9 +14,9 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidTag;
 
 /**
  * The parsed arguments of one call of changed().

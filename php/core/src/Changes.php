@@ -16,9 +16,9 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidTag;
 
 /** Collects the changes of a request. */
 final class Changes

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** The names of a request's cookies, and whether it has credentials. */
 final class Credentials

@@ -14,10 +14,10 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidLifetime;
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidLifetime;
+use Pagewell\Core\Exception\InvalidTag;
 
 /** Collects the dependencies of a page. */
 final class Declaration

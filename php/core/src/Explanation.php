@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** The explanation of one page. */
 final class Explanation

@@ -8,13 +8,13 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Exception\UnreadableResponse;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\UnreadableResponse;
 
 /** Explains how pages are answered. */
 interface ExplanationClient

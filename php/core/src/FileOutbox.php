@@ -15,7 +15,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** Keeps calls in a file. */
 final class FileOutbox implements Outbox

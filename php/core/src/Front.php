@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /**
  * The path by which the request came.

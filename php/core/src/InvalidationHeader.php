@@ -16,7 +16,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /**
  * Adds changes to the response.

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** The response of the control interface. */
 final class InvalidationResult

@@ -13,7 +13,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** Keeps calls until Pagewell can be reached. */
 interface Outbox

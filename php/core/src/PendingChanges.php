@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /**
  * Changes that have not been sent yet.

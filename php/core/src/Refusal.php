@@ -12,7 +12,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** A reason, with the name under which it is shown. */
 enum Refusal: string

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** The properties of a response that is about to be sent. */
 final class Response

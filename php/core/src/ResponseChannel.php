@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** The response to the running request, to be written to. */
 interface ResponseChannel

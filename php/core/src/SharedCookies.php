@@ -14,7 +14,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /**
  * Classifies cookies by their names.

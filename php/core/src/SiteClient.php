@@ -8,7 +8,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** Knows the site that its calls are for. */
 interface SiteClient extends InvalidationClient

@@ -13,12 +13,12 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Exception\UnreadableResponse;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\UnreadableResponse;
 
 /** The control interface by socket. */
 final class SocketClient implements SiteClient, ExplanationClient

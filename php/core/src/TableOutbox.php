@@ -14,7 +14,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** Keeps calls in a table of a database. */
 final class TableOutbox implements Outbox

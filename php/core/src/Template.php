@@ -15,9 +15,9 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
-use Pagewell\Exception\InvalidFragment;
+use Pagewell\Core\Exception\InvalidFragment;
 
 /**
  * Writes the elements of fragments.

@@ -15,7 +15,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell;
+namespace Pagewell\Core;
 
 /** Holds changes until the commit. */
 final class Transaction

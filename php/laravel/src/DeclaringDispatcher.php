@@ -18,7 +18,7 @@ namespace Pagewell\Laravel;
 use Illuminate\Contracts\Container\Container;
 use Illuminate\Routing\Contracts\ControllerDispatcher;
 use Illuminate\Routing\Route;
-use Pagewell\Refusal;
+use Pagewell\Core\Refusal;
 use Pagewell\RequestScope;
 
 use function Pagewell\usesOf;

@@ -17,9 +17,9 @@ use Illuminate\Database\Eloquent\Model;
 use Illuminate\Database\Eloquent\Relations\BelongsTo;
 use Illuminate\Database\Eloquent\Relations\MorphTo;
 use Pagewell\Configuration;
-use Pagewell\Exception\ChangeAfterHeaders;
-use Pagewell\Exception\ChangeOnSafeMethod;
-use Pagewell\Exception\ChangeOutsideRequest;
+use Pagewell\Core\Exception\ChangeAfterHeaders;
+use Pagewell\Core\Exception\ChangeOnSafeMethod;
+use Pagewell\Core\Exception\ChangeOutsideRequest;
 use Pagewell\RequestScope;
 
 /**

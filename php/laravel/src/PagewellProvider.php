@@ -43,13 +43,13 @@ use Illuminate\Support\ServiceProvider;
 use Pagewell\Bridge\Console\ExplainCommand;
 use Pagewell\Bridge\Console\InvalidateCommand;
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Transaction;
 use Pagewell\NoPagewell;
 use Pagewell\OutboxDelivery;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Pagewell\RequestScope;
-use Pagewell\Transaction;
 
 /** Registers Pagewell with an application. */
 final class PagewellProvider extends ServiceProvider

@@ -14,7 +14,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Laravel;
 
-use Pagewell\Refusal;
+use Pagewell\Core\Refusal;
 use Pagewell\RequestScope;
 
 /**

@@ -17,11 +17,11 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\Configuration;
+use Pagewell\Core\Response;
+use Pagewell\Core\ResponseChannel;
 use Pagewell\Dependencies\DependencyList;
 use Pagewell\Dependencies\Statement;
 use Pagewell\RequestScope;
-use Pagewell\Response;
-use Pagewell\ResponseChannel;
 use Pagewell\RowKey;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Symfony\Component\HttpKernel\Event\ControllerArgumentsEvent;
@@ -54,7 +54,7 @@ final class ControllerAttributes
      *
      * @param bool $isPage whether the main request is a GET or HEAD
      *
-     * @throws \Pagewell\Exception\PagewellException an attribute is wrong
+     * @throws \Pagewell\Core\Exception\PagewellException an attribute is wrong
      */
     public static function of(ControllerArgumentsEvent $event, bool $isPage): self
     {

@@ -20,7 +20,7 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\Configuration;
-use Pagewell\InvalidationClient;
+use Pagewell\Core\InvalidationClient;
 use Pagewell\OutboxDelivery;
 use Pagewell\RequestScope;
 use Symfony\Component\Messenger\Envelope;

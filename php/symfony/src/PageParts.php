@@ -21,7 +21,7 @@ declare(strict_types=1);
 namespace Pagewell\Symfony;
 
 use Pagewell\Bridge\HttpFoundation\ResponseLines;
-use Pagewell\Refusal;
+use Pagewell\Core\Refusal;
 use Pagewell\RequestScope;
 use Symfony\Component\HttpFoundation\Response;
 

@@ -15,8 +15,8 @@ declare(strict_types=1);
 namespace Pagewell\Bridge\Console;
 
 use Pagewell\Configuration;
-use Pagewell\Exception\PagewellException;
-use Pagewell\ExplanationClient;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\ExplanationClient;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputArgument;
 use Symfony\Component\Console\Input\InputInterface;

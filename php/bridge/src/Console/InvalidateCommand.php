@@ -17,11 +17,11 @@ declare(strict_types=1);
 
 namespace Pagewell\Bridge\Console;
 
-use Pagewell\Changes;
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellException;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellException;
 use Pagewell\PageCache;
 use Pagewell\RequestPageCache;
 use Symfony\Component\Console\Command\Command;

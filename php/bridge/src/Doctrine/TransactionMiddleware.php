@@ -20,8 +20,8 @@ use Doctrine\DBAL\Driver\Middleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractConnectionMiddleware;
 use Doctrine\DBAL\Driver\Middleware\AbstractDriverMiddleware;
 use Doctrine\DBAL\Driver\Result;
+use Pagewell\Core\Transaction;
 use Pagewell\RequestScope;
-use Pagewell\Transaction;
 use Pagewell\Undoable;
 
 /** Wraps each connection. */

@@ -32,7 +32,7 @@ use FOS\HttpCache\ProxyClient\Invalidation\PurgeCapable;
 use FOS\HttpCache\ProxyClient\Invalidation\RefreshCapable;
 use FOS\HttpCache\ProxyClient\Invalidation\TagCapable;
 use Pagewell\Bridge\PurgeDelivery;
-use Pagewell\Invalidation;
+use Pagewell\Core\Invalidation;
 use Pagewell\RequestScope;
 
 /** Purges pages for FOSHttpCache. */

@@ -18,8 +18,8 @@ namespace Pagewell\Bridge\HttpFoundation;
 
 use Pagewell\Capture\StatementCapture;
 use Pagewell\CollectingChannel;
-use Pagewell\Credentials;
-use Pagewell\Response;
+use Pagewell\Core\Credentials;
+use Pagewell\Core\Response;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 use Symfony\Component\HttpFoundation\ResponseHeaderBag;

@@ -17,8 +17,8 @@ declare(strict_types=1);
 namespace Pagewell\Bridge\Psr15;
 
 use Pagewell\CollectingChannel;
-use Pagewell\Credentials;
-use Pagewell\InvalidationClient;
+use Pagewell\Core\Credentials;
+use Pagewell\Core\InvalidationClient;
 use Pagewell\RequestScope;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;

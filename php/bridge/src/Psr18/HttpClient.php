@@ -15,15 +15,15 @@ declare(strict_types=1);
 
 namespace Pagewell\Bridge\Psr18;
 
-use Pagewell\ControlCalls;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Explanation;
-use Pagewell\ExplanationClient;
-use Pagewell\Invalidation;
-use Pagewell\InvalidationResult;
-use Pagewell\SiteClient;
-use Pagewell\SocketClient;
+use Pagewell\Core\ControlCalls;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Explanation;
+use Pagewell\Core\ExplanationClient;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationResult;
+use Pagewell\Core\SiteClient;
+use Pagewell\Core\SocketClient;
 use Psr\Http\Client\ClientExceptionInterface;
 use Psr\Http\Client\ClientInterface;
 use Psr\Http\Message\RequestFactoryInterface;

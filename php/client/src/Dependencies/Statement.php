@@ -12,7 +12,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Dependencies;
 
-use Pagewell\Exception\UnknownParameter;
+use Pagewell\Core\Exception\UnknownParameter;
 use Pagewell\RequestScope;
 use Pagewell\RowKey;
 

@@ -13,10 +13,10 @@ declare(strict_types=1);
 namespace Pagewell\Testing;
 
 use Pagewell\CollectedLines;
-use Pagewell\Credentials;
+use Pagewell\Core\Credentials;
+use Pagewell\Core\Response;
+use Pagewell\Core\ResponseChannel;
 use Pagewell\RequestScope;
-use Pagewell\Response;
-use Pagewell\ResponseChannel;
 
 /** Records the lines for tests. */
 final class RecordingChannel implements ResponseChannel

@@ -13,10 +13,10 @@ declare(strict_types=1);
 
 namespace Pagewell\Testing;
 
-use Pagewell\Exception\PagewellException;
-use Pagewell\Invalidation;
-use Pagewell\InvalidationClient;
-use Pagewell\InvalidationResult;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
 
 /** Records the calls. */
 final class RecordingClient implements InvalidationClient

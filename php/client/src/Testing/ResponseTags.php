@@ -14,8 +14,8 @@ declare(strict_types=1);
 
 namespace Pagewell\Testing;
 
-use Pagewell\Changes;
-use Pagewell\Declaration;
+use Pagewell\Core\Changes;
+use Pagewell\Core\Declaration;
 
 /** Reads fields of responses. */
 final class ResponseTags

@@ -11,16 +11,20 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\ChangeAfterHeaders;
-use Pagewell\Exception\ChangeBeforeCommit;
-use Pagewell\Exception\ChangeOnSafeMethod;
-use Pagewell\Exception\ChangeOutsideRequest;
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\InvalidConfiguration;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellException;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\Exception\UnreadableResponse;
+use Pagewell\Core\Exception\ChangeAfterHeaders;
+use Pagewell\Core\Exception\ChangeBeforeCommit;
+use Pagewell\Core\Exception\ChangeOnSafeMethod;
+use Pagewell\Core\Exception\ChangeOutsideRequest;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\UnreadableResponse;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\Tag;
+use Pagewell\Core\Transaction;
 
 /**
  * Declares what a write has changed. Call it after the write.

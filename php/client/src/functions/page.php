@@ -11,11 +11,11 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Exception\InvalidFragment;
-use Pagewell\Exception\InvalidLifetime;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\UnknownParameter;
-use Pagewell\Exception\UseAfterHeaders;
+use Pagewell\Core\Exception\InvalidFragment;
+use Pagewell\Core\Exception\InvalidLifetime;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\UnknownParameter;
+use Pagewell\Core\Exception\UseAfterHeaders;
 
 /**
  * Declares which data the current page depends on.

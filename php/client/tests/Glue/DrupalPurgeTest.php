@@ -12,10 +12,10 @@ use Drupal\pagewell\Plugin\Purge\Purger\PagewellPurger;
 use Drupal\purge\Plugin\Purge\Invalidation\Invalidation;
 use Drupal\purge\Plugin\Purge\Invalidation\InvStatesInterface;
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\PagewellUnreachable;
-use Pagewell\InvalidationClient;
-use Pagewell\InvalidationResult;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\PagewellUnreachable;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\TestCase;
@@ -81,7 +81,7 @@ final class DrupalPurgeTest extends TestCase
     public function testOneThatIsWrongFailsAlone(): void
     {
         $client = new class () implements InvalidationClient {
-            public function invalidate(\Pagewell\Invalidation $invalidation): InvalidationResult
+            public function invalidate(\Pagewell\Core\Invalidation $invalidation): InvalidationResult
             {
                 return in_array('not a URL', $invalidation->urls, true) ? throw new InvalidationRefused('unreadable-url', 'It is no URL.', 400) : new InvalidationResult();
             }

@@ -14,7 +14,7 @@ use Drupal\Core\Database\Connection;
 use Drupal\Core\Session\Account;
 use Drupal\pagewell\Tags;
 use Pagewell\Configuration;
-use Pagewell\InvalidationClient;
+use Pagewell\Core\InvalidationClient;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
 use Pagewell\Testing\RecordingClient;

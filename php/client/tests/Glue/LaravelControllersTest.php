@@ -15,7 +15,7 @@ use Illuminate\Support\Facades\Route;
 use Pagewell\Attribute\NotCached;
 use Pagewell\Attribute\Uses;
 use Pagewell\Configuration;
-use Pagewell\Exception\UnknownParameter;
+use Pagewell\Core\Exception\UnknownParameter;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingClient;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -14,7 +14,7 @@ use Illuminate\Events\Dispatcher;
 use Illuminate\Http\Request;
 use Illuminate\Http\Response;
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidConfiguration;
+use Pagewell\Core\Exception\InvalidConfiguration;
 use Pagewell\Laravel\Declaring;
 use Pagewell\Laravel\PagewellProvider;
 use Pagewell\PageCache;

@@ -9,8 +9,8 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
-use Pagewell\Invalidation;
-use Pagewell\SocketClient;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\SocketClient;
 use Pagewell\Tests\Support\PlainServer;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -125,7 +125,7 @@ final class SymfonyApplicationTest extends TestCase
     public function testASubRequestHasNoReport(): void
     {
         $collector = new PageCollector($report = new PageReport());
-        $report->remember(Request::create('/'), new \Pagewell\Declaration(), new \Pagewell\Response(), new Response());
+        $report->remember(Request::create('/'), new \Pagewell\Core\Declaration(), new \Pagewell\Core\Response(), new Response());
         $collector->collect(Request::create('/fragment'), new Response());
         $collector->lateCollect();
         self::assertSame([false, false, []], [$collector->isKnown(), $collector->isOffered(), $collector->tags()]);

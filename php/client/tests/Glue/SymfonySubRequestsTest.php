@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
-use Pagewell\Exception\UnknownParameter;
+use Pagewell\Core\Exception\UnknownParameter;
 use Pagewell\RequestScope;
 use Pagewell\Symfony\Listener;
 use Pagewell\Testing\RecordingClient;

@@ -10,8 +10,8 @@ declare(strict_types=1);
 namespace Pagewell\Tests\Glue;
 
 use Pagewell\Configuration;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellUnreachable;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellUnreachable;
 use Pagewell\RequestScope;
 use Pagewell\Symfony\FosHttpCache\Tag;
 use Pagewell\Symfony\Listener;

@@ -8,9 +8,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Support;
 
-use Pagewell\Invalidation;
-use Pagewell\InvalidationClient;
-use Pagewell\InvalidationResult;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\InvalidationClient;
+use Pagewell\Core\InvalidationResult;
 
 /** Accepts each invalidation, and forgets it. */
 final class DiscardingClient implements InvalidationClient

@@ -8,9 +8,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Support;
 
-use Pagewell\FileOutbox;
-use Pagewell\Outbox;
-use Pagewell\TableOutbox;
+use Pagewell\Core\FileOutbox;
+use Pagewell\Core\Outbox;
+use Pagewell\Core\TableOutbox;
 
 /** Makes outboxes of both kinds. */
 trait HasOutbox

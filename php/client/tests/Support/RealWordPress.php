@@ -26,7 +26,6 @@ final class RealWordPress
 
     private const INSTALLED = '/usr/share/wordpress';
 
-
     private const REQUEST = "\$_SERVER += ['HTTP_HOST' => 'blog.test', 'REQUEST_URI' => '/', 'SERVER_PROTOCOL' => 'HTTP/1.1', 'REQUEST_METHOD' => 'GET']; require 'wp-load.php'; ";
 
     /** @param array<string, string> $environment */

@@ -12,8 +12,8 @@ declare(strict_types=1);
 require __DIR__ . '/../bootstrap.php';
 
 use Pagewell\Configuration;
+use Pagewell\Core\SocketClient;
 use Pagewell\MemcachedPage;
-use Pagewell\SocketClient;
 
 use function Pagewell\changed;
 use function Pagewell\freshFor;

@@ -91,7 +91,7 @@ switch (strtok((string) $_SERVER['REQUEST_URI'], '?')) {
         flush();
         try {
             uses('comments');
-        } catch (Pagewell\Exception\UseAfterHeaders) {
+        } catch (Pagewell\Core\Exception\UseAfterHeaders) {
             echo ', refused';
         }
         break;

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if the header section can no longer carry the change. */
 final class ChangeAfterHeaders extends \LogicException implements PagewellException

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown by changedNow() before the commit. */
 final class ChangeBeforeCommit extends \LogicException implements PagewellException

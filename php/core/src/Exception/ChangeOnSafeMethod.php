@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown for a change on a safe method, which caches ignore. */
 final class ChangeOnSafeMethod extends \LogicException implements PagewellException

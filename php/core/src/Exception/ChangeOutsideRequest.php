@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown for a change without a response. */
 final class ChangeOutsideRequest extends \LogicException implements PagewellException

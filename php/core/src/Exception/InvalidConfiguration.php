@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if the configuration does not lead to Pagewell. */
 final class InvalidConfiguration extends \RuntimeException implements PagewellException

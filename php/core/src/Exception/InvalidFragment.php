@@ -8,7 +8,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown by fragment(); nothing was rendered. */
 final class InvalidFragment extends \InvalidArgumentException implements PagewellException

@@ -8,7 +8,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown for a negative TTL; nothing was declared. */
 final class InvalidLifetime extends \InvalidArgumentException implements PagewellException

@@ -8,7 +8,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown for an invalid kind, id or tag; nothing was declared. */
 final class InvalidTag extends \InvalidArgumentException implements PagewellException

@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if Pagewell rejects a call. */
 final class InvalidationRefused extends \RuntimeException implements PagewellException

@@ -11,7 +11,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown by this library. */
 interface PagewellException extends \Throwable

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if Pagewell does not answer. */
 final class PagewellUnreachable extends \RuntimeException implements PagewellException

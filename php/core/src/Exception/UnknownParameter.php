@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown by usesOf() if a parameter is missing. */
 final class UnknownParameter extends \LogicException implements PagewellException

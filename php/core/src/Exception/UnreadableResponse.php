@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if the response is not one of Pagewell. */
 final class UnreadableResponse extends \RuntimeException implements PagewellException

@@ -10,7 +10,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Exception;
+namespace Pagewell\Core\Exception;
 
 /** Thrown if a declaration comes after the header section. */
 final class UseAfterHeaders extends \LogicException implements PagewellException

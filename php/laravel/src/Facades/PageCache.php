@@ -31,7 +31,7 @@ use Illuminate\Support\Facades\Facade;
  * @method static int changedNow(int|string|object|null ...$said)
  * @method static int invalidate(array $urls = [], array $tags = [], bool $all = false, bool $soft = false)
  * @method static int flush()
- * @method static \Pagewell\Refusal|null refusal()
+ * @method static \Pagewell\Core\Refusal|null refusal()
  * @method static array tags()
  *
  * @see \Pagewell\PageCache

@@ -22,7 +22,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony\FosHttpCache;
 
-use Pagewell\Exception\InvalidTag;
+use Pagewell\Core\Exception\InvalidTag;
 use Symfony\Component\ExpressionLanguage\ExpressionLanguage;
 
 /** Tags of a controller. */

@@ -9,9 +9,9 @@ declare(strict_types=1);
 
 namespace Pagewell\Symfony\Profiler;
 
-use Pagewell\Declaration;
-use Pagewell\Refusal;
-use Pagewell\Response;
+use Pagewell\Core\Declaration;
+use Pagewell\Core\Refusal;
+use Pagewell\Core\Response;
 use Symfony\Component\HttpFoundation\Request;
 use Symfony\Component\HttpFoundation\Response as FoundationResponse;
 

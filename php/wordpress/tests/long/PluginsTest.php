@@ -20,7 +20,6 @@ namespace Pagewell\Tests\Glue;
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\PageComparison;
 use Pagewell\Tests\Support\PluginChanges;
-use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;

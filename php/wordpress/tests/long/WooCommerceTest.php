@@ -19,7 +19,6 @@ namespace Pagewell\Tests\Glue;
 
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\PageComparison;
-use Pagewell\Tests\Support\RealPagewell;
 use Pagewell\Tests\Support\RealWordPress;
 use PHPUnit\Framework\TestCase;
 

@@ -17,12 +17,12 @@ namespace Drupal\pagewell\Plugin\Purge\Purger;
 use Drupal\purge\Plugin\Purge\Invalidation\InvalidationInterface;
 use Drupal\purge\Plugin\Purge\Invalidation\InvStatesInterface;
 use Drupal\purge\Plugin\Purge\Purger\PurgerBase;
-use Pagewell\Exception\InvalidationRefused;
-use Pagewell\Exception\InvalidTag;
-use Pagewell\Exception\PagewellException;
-use Pagewell\Invalidation;
+use Pagewell\Core\Exception\InvalidationRefused;
+use Pagewell\Core\Exception\InvalidTag;
+use Pagewell\Core\Exception\PagewellException;
+use Pagewell\Core\Invalidation;
+use Pagewell\Core\Tag;
 use Pagewell\RequestScope;
-use Pagewell\Tag;
 
 /**
  * Purges pages of Pagewell.
