@@ -47,7 +47,7 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 23] = [
+const SERVER: [(&str, &[&str]); 24] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
@@ -208,6 +208,7 @@ const SERVER: [(&str, &[&str]); 23] = [
             "reasons",
         ],
     ),
+    ("cli", &["doctor", "config", "telemetry", "database-links", "origin", "control"]),
     (
         "pagewell",
         &[
@@ -230,6 +231,7 @@ const SERVER: [(&str, &[&str]); 23] = [
             "exchange",
             "front",
             "control",
+            "cli",
             "init",
         ],
     ),

@@ -18,7 +18,7 @@ use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs
 use config::shown::shown;
 use config::written::with_place;
 use config::{Config, database_servers, load};
-use control::api::client;
+use cli::client;
 use front::tls::Tls;
 use of_service::ServiceUser;
 use std::cell::Cell;

@@ -11,7 +11,7 @@ use config::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InitArgs,
     PurgeArgs, ServeArgs,
 };
-use control::api::client;
+use cli::client;
 use control::reload::Reload;
 use page_heap::PageHeap;
 use pagewell::privileges;
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
-        Command::Top(args) => once(control::top::run(&args)),
+        Command::Top(args) => once(cli::top::run(&args)),
         Command::Completions(args) => say(args.script().trim_end()),
     };
     match outcome {
@@ -111,24 +111,24 @@ fn command() -> Command {
 /// Exit status: 0 no failure and none expected, 1 the check could not run, 3 a failure, present or
 /// expected.
 fn doctor(args: &DoctorArgs) -> ExitCode {
-    let findings = match control::doctor::look(args) {
+    let findings = match cli::doctor::look(args) {
         Ok(findings) => findings,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "pagewell: {error}");
             return ExitCode::FAILURE;
         }
     };
-    if say(control::doctor::text(&findings, args.json).trim_end()).is_err() {
+    if say(cli::doctor::text(&findings, args.json).trim_end()).is_err() {
         return ExitCode::FAILURE;
     }
-    if control::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+    if cli::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
 }
 
 /// Writes a configuration for a site. Questions are asked only at a terminal.
 fn initialise(args: &InitArgs) -> Result<(), String> {
     if args.verify {
         let tls = |host: &str, stream| {
-            let stream = control::doctor::secure(host, stream)?;
+            let stream = cli::doctor::secure(host, stream)?;
             Ok(Box::new(stream) as Box<dyn init::http::Duplex>)
         };
         let (text, failed) = init::verify::verify(args, &tls)?;

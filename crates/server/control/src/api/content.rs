@@ -14,7 +14,7 @@ use telemetry::release_memory;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The longest content of a call in bytes: ten thousand tags of a kilobyte, with some reserve.
-pub(super) const CALL_BYTES: usize = 16 << 20;
+pub const CALL_BYTES: usize = 16 << 20;
 /// The longest time for a call to arrive.
 pub(super) const ARRIVAL: Duration = Duration::from_secs(30);
 /// The content that any call may have in memory, in bytes.

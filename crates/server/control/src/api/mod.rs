@@ -6,7 +6,6 @@
 //! preflight request.
 
 mod caller;
-pub mod client;
 mod content;
 mod dashboard;
 mod explain;
@@ -21,7 +20,8 @@ pub(crate) mod ready;
 mod sources;
 mod stats;
 
-use content::{ARRIVAL, CALL_BYTES, CallContents};
+pub use content::CALL_BYTES;
+use content::{ARRIVAL, CallContents};
 pub use dashboard::FILES;
 pub use explain::Explain;
 pub use invalidate::{Invalidate, InvalidationResult};

@@ -13,14 +13,12 @@
 //! | `role` | describes the pages that signed-in visitors share |
 //! | `sentence` | summarises the verdict in a sentence |
 //! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
-//! | `text` | formats explanations for the terminal |
 
 mod judge;
 mod lists;
 mod page;
 mod role;
 mod sentence;
-pub mod text;
 
 pub use lists::{changes, misses, tag};
 

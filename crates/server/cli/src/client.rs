@@ -8,9 +8,9 @@ mod hints;
 pub use follow::{EventStream, follow};
 pub use hints::invalidation_hints;
 
-use super::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
-use crate::explain::text;
-use crate::metrics_table;
+use control::api::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
+use crate::text;
+use control::metrics_table;
 use bytes::Bytes;
 use config::options::{ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs};
 use http::{Method, Request, Response, StatusCode, header};

@@ -18,7 +18,7 @@ mod picture;
 mod shown;
 mod terminal;
 
-use crate::api::client::{EventStream, follow, tell};
+use crate::client::{EventStream, follow, tell};
 use config::options::{ControlArgs, TopArgs};
 use moments::Moments;
 use picture::{Link, Size, TopExtras, View};

@@ -4,7 +4,7 @@
 //! Only the metrics that the server records as well are stored (`metrics_table::RECORDED`), because a
 //! process may have a thousand sites.
 
-use crate::metrics_table::{RECORDED, recorded_place};
+use control::metrics_table::{RECORDED, recorded_place};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 

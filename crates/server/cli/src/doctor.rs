@@ -13,9 +13,9 @@ mod running;
 pub use ask::secure;
 pub use running::{ListeningProcess, on_port};
 
-use crate::api::client::{asked_status, lasted};
-use crate::attention::NAMES;
-use crate::kernel_counts::kernel_counts;
+use crate::client::{asked_status, lasted};
+use control::attention::NAMES;
+use control::kernel_counts::kernel_counts;
 use config::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, OriginConfig, OwnPhp};
 use doctor::{

@@ -1,0 +1,16 @@
+//! The terminal's commands: calls of a running Pagewell and their answers as text, and the diagnostics of
+//! `pagewell doctor`. Start reading at `client`.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `client` | one call, one answer |
+//! | `text` | explanations as text |
+//! | `doctor` | the diagnostics of the machine: facts are collected here, and judged by the crate `doctor` |
+//! | `top` | `pagewell top` |
+//!
+//! Only `pagewell` uses it. Not here: the interface itself, and what it answers (`control`).
+
+pub mod client;
+pub mod doctor;
+pub mod text;
+pub mod top;
