@@ -5,7 +5,7 @@
 
 use crate::docs::{EXAMPLE, EXIT_STATUSES, rows_by_table};
 use clap::Command;
-use config::options::CommandLine;
+use command_line::options::CommandLine;
 use config::table::LIMITS;
 use std::fmt::Write as _;
 

@@ -47,13 +47,14 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 24] = [
+const SERVER: [(&str, &[&str]); 25] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
     ("access-log-format", &["reasons"]),
     ("config", &["access-log-format", "doctor", "trusted-files", "reasons"]),
-    ("init", &["config"]),
+    ("command-line", &["config"]),
+    ("init", &["config", "command-line"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
@@ -81,6 +82,7 @@ const SERVER: [(&str, &[&str]); 24] = [
         "change-sources",
         &[
             "config",
+            "command-line",
             "telemetry",
             "statements",
             "stored-pages",
@@ -192,6 +194,7 @@ const SERVER: [(&str, &[&str]); 24] = [
             "doctor",
             "trusted-files",
             "config",
+            "command-line",
             "telemetry",
             "sockets",
             "stored-pages",
@@ -208,13 +211,17 @@ const SERVER: [(&str, &[&str]); 24] = [
             "reasons",
         ],
     ),
-    ("cli", &["doctor", "config", "telemetry", "database-links", "origin", "control"]),
+    (
+        "cli",
+        &["doctor", "config", "command-line", "telemetry", "database-links", "origin", "control"],
+    ),
     (
         "pagewell",
         &[
             "doctor",
             "trusted-files",
             "config",
+            "command-line",
             "telemetry",
             "sockets",
             "statements",

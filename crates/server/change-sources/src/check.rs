@@ -7,7 +7,7 @@
 
 use super::source::{self, Stream};
 use super::stream_types::{Aim, Resume};
-use config::options::Application;
+use command_line::options::Application;
 use config::{Config, Database, DatabaseServer};
 use database_links::fault::Recovery;
 use std::sync::Arc;

@@ -8,11 +8,13 @@ mod hints;
 pub use follow::{EventStream, follow};
 pub use hints::invalidation_hints;
 
-use control::api::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use crate::text;
-use control::metrics_table;
 use bytes::Bytes;
-use config::options::{ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs};
+use command_line::options::{
+    ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs,
+};
+use control::api::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
+use control::metrics_table;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;

@@ -14,10 +14,10 @@ pub use ask::secure;
 pub use running::{ListeningProcess, on_port};
 
 use crate::client::{asked_status, lasted};
+use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
+use config::{Config, FilesConfig, OriginConfig, OwnPhp};
 use control::attention::NAMES;
 use control::kernel_counts::kernel_counts;
-use config::options::{ControlArgs, DoctorArgs, ServeArgs};
-use config::{Config, FilesConfig, OriginConfig, OwnPhp};
 use doctor::{
     Cgroup, EarlierCounters, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine,
     read,

@@ -15,8 +15,8 @@ mod diff;
 
 pub use diff::{ChangedKey, may_change};
 
+use command_line::options::ServeArgs;
 use config::Config;
-use config::options::ServeArgs;
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use history::ChangeSource;

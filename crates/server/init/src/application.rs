@@ -9,7 +9,7 @@ mod settings;
 
 use crate::machine::ExaminedMachine;
 use crate::php_source::Setting;
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
 
 /// The directories that may be the document root inside of a project, in the order of preference.

@@ -7,7 +7,7 @@ use crate::facts::PASSWORD_FILE;
 use crate::plan::{
     DatabaseFollowing, FollowedDatabase, FrontServer, HTTP_ORIGIN, SetupPlan, plain_text,
 };
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::fmt::Write as _;
 
 /// The directory in which PHP finds the socket of the capture.

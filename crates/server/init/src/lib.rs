@@ -26,7 +26,7 @@ pub mod web_server;
 pub mod write;
 
 use application::{FoundSite, recognise};
-use config::options::InitArgs;
+use command_line::options::InitArgs;
 use facts::MachineFacts;
 use machine::ExaminedMachine;
 use plan::{DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plan};

@@ -10,7 +10,7 @@ use crate::facts::MachineFacts;
 use crate::memory::page_budget;
 use crate::php_pools::PhpPool;
 use crate::web_server::{ServedSite, WebServer};
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
 
 /// The address of an HTTP origin behind Pagewell: Apache, or nginx for Magento.

@@ -8,7 +8,7 @@ use crate::facts::MachineFacts;
 use crate::php_source::Setting;
 use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_text};
 use crate::steps::NextStep;
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::fmt::Write as _;
 
 /// The text of the report without the next steps.

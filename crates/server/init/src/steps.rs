@@ -10,7 +10,7 @@ use crate::php_pools::PhpPool;
 use crate::plan::{
     DatabaseFollowing, FollowedDatabase, FrontServer, SetupPlan, plain_name, plugins, shell_path,
 };
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::path::Path;
 
 /// The path at which the service reads its configuration.

@@ -13,7 +13,7 @@
 use crate::application::recognise;
 use crate::http::{ProbedPlace, ResponseHead, StartTls};
 use crate::machine::ExaminedMachine;
-use config::options::{InitArgs, SiteKind};
+use command_line::options::{InitArgs, SiteKind};
 use config::{Address, Config, load, resolve};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

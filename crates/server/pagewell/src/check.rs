@@ -14,11 +14,11 @@ pub use of_origins::warn_of_sockets;
 
 use crate::{once, once_with, say};
 use change_sources::check as database;
-use config::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
+use cli::client;
+use command_line::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
 use config::written::with_place;
 use config::{Config, database_servers, load};
-use cli::client;
 use front::tls::Tls;
 use of_service::ServiceUser;
 use std::cell::Cell;

@@ -5,13 +5,13 @@
 mod check;
 
 use clap::FromArgMatches;
-use config::Config;
-use config::nginx_config;
-use config::options::{
+use cli::client;
+use command_line::nginx_config;
+use command_line::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InitArgs,
     PurgeArgs, ServeArgs,
 };
-use cli::client;
+use config::Config;
 use control::reload::Reload;
 use page_heap::PageHeap;
 use pagewell::privileges;

@@ -4,7 +4,7 @@
 //! `SCENARIO=substring` selects scenarios. The clock of the binary can only be set if it is built with the
 //! feature `settable-clock`. Without it, scenarios that advance the clock run only in this process.
 
-use config::options::{Command, CommandLine};
+use command_line::options::{Command, CommandLine};
 use config::raw::{File, OneOrMany};
 use config::{Address, resolve};
 use pagewell::server::Server;

@@ -4,8 +4,8 @@
 //! machine: nothing is read from the environment, and the width of the terminal does not count.
 
 use clap::Command;
+use command_line::options::CommandLine;
 use config::HIDDEN;
-use config::options::CommandLine;
 use config::table::{OPTIONS, OptionRow};
 use control::metrics_table::{FIGURES, KERNEL, PROCESS};
 use control::reload::may_change;

@@ -3,7 +3,7 @@
 //! call loses no event.
 
 use super::{ask, refused, whole, within};
-use config::options::ControlArgs;
+use command_line::options::ControlArgs;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

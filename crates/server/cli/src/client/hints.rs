@@ -4,7 +4,7 @@
 //! Such a call is valid, because a URL can contain `*`, a tag can contain a comma, and scripts purge
 //! pages that are not cached. So a hint changes neither the call nor the exit status.
 
-use config::options::PurgeArgs;
+use command_line::options::PurgeArgs;
 
 /// Returns the hints for a call that purged or marked `matched` pages, each a sentence for the
 /// operator. A name that has matched a page gets none.
@@ -61,7 +61,7 @@ fn nothing_matched(args: &PurgeArgs) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::options::ControlArgs;
+    use command_line::options::ControlArgs;
 
     /// The hints for a call with these options.
     fn hints(line: &[&str], matched: u64) -> String {

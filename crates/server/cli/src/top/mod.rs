@@ -19,7 +19,7 @@ mod shown;
 mod terminal;
 
 use crate::client::{EventStream, follow, tell};
-use config::options::{ControlArgs, TopArgs};
+use command_line::options::{ControlArgs, TopArgs};
 use moments::Moments;
 use picture::{Link, Size, TopExtras, View};
 use serde_json::Value;

@@ -8,7 +8,7 @@ use super::dotenv::DotEnv;
 use super::{DatabaseProduct, FoundSite, SiteDatabase};
 use crate::machine::ExaminedMachine;
 use crate::php_source::{PhpSource, PhpValue, Setting};
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
 
 /// Completes `site` by what the files of its project say.

@@ -2,7 +2,7 @@
 //! nothing half-written is left.
 
 use crate::tree::{Tree, lines, names};
-use config::options::{InitArgs, SiteKind};
+use command_line::options::{InitArgs, SiteKind};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 

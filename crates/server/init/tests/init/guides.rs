@@ -2,7 +2,7 @@
 //! in the written file.
 
 use crate::tree::{Tree, lines};
-use config::options::{InitArgs, SiteKind};
+use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Each application is recognised, and its configuration is valid and complete.
 
 use crate::tree::{Tree, lines};
-use config::options::SiteKind;
+use command_line::options::SiteKind;
 use std::fs;
 use std::process::Command;
 
@@ -129,7 +129,7 @@ fn each_application_gets_a_valid_configuration_without_passwords() {
             assert_eq!(said.contains("nginx stays in front"), with_nginx, "{kind:?}\n{said}");
             // The document root may be named instead of the project.
             let again = tree.args(&root);
-            let again = config::options::InitArgs { dry_run: true, ..again };
+            let again = command_line::options::InitArgs { dry_run: true, ..again };
             assert!(init::run(&again, None).unwrap().contains(kind.title()), "{kind:?}");
         }
     }
@@ -188,7 +188,7 @@ fn apache_goes_behind_and_other_programs_stay() {
 #[test]
 fn questions_have_defaults_and_the_answers_count() {
     let tree = Tree::with_php().wordpress();
-    let args = config::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let args = command_line::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
     let mut asked = Vec::new();
     let mut ask = |question: &str, default: &str| {
         asked.push((question.to_owned(), default.to_owned()));
@@ -210,7 +210,7 @@ fn questions_have_defaults_and_the_answers_count() {
 
     // Nothing is asked that nginx's configuration answers.
     let tree = tree.with_nginx("/var/www/blog", "blog.example");
-    let args = config::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let args = command_line::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
     let mut ask = |question: &str, _: &str| panic!("{question}");
     init::run(&args, Some(&mut ask)).unwrap();
 }

@@ -1,6 +1,6 @@
 //! A machine as a tree of files in a temporary directory, and the sites that the tests put on it.
 
-use config::options::{InitArgs, SiteKind};
+use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;

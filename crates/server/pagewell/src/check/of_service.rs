@@ -7,9 +7,9 @@
 
 use super::of_origins::name_of;
 use super::unit::Unit;
+use cli::doctor::on_port;
 use config::accounts::{Account, of};
 use config::{AccessLogTo, Address, Config};
-use cli::doctor::on_port;
 use pagewell::privileges::run_as;
 use rustix::fs::Access;
 use rustix::io::Errno;

@@ -7,9 +7,9 @@
 //! (`config::HIDDEN`). No file is written and nginx is not run. Values that nginx would reject or
 //! misinterpret are refused here (`nginx_value`).
 
-use crate::config::{HIDDEN, SOURCES};
 use crate::nginx_value::regex;
 use crate::options::NginxConfigArgs;
+use config::{HIDDEN, SOURCES};
 
 /// Returns the configuration for these addresses.
 pub fn text(args: &NginxConfigArgs) -> String {

@@ -9,17 +9,17 @@ use check::CHECK_CONNECTS;
 pub use check::{CheckArgs, StatusArgs};
 pub use init::{InitArgs, SiteKind};
 
-use crate::config::raw::{File, OneOrMany};
-use crate::config::shown::Flags;
-use crate::config::written::with_place;
-use crate::config::{Config, load, resolve};
 use crate::help::{
     DOCTOR_EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, PURGE_EXAMPLES, SERVE_EXAMPLES, grouped,
 };
-use crate::log::LogLevel;
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use config::log::LogLevel;
+use config::raw::{File, OneOrMany};
+use config::shown::Flags;
+use config::written::with_place;
+use config::{Config, load, resolve};
 use std::convert::Infallible;
 use std::path::PathBuf;
 
