@@ -211,10 +211,7 @@ const SERVER: [(&str, &[&str]); 25] = [
             "reasons",
         ],
     ),
-    (
-        "cli",
-        &["doctor", "config", "command-line", "telemetry", "database-links", "origin", "control"],
-    ),
+    ("cli", &["doctor", "config", "command-line", "database-links", "origin", "control"]),
     (
         "pagewell",
         &[

@@ -6,11 +6,11 @@
 //! | `client` | one call, one answer |
 //! | `text` | explanations as text |
 //! | `doctor` | the diagnostics of the machine: facts are collected here, and judged by the crate `doctor` |
-//! | `top` | `pagewell top` |
+//! | `watch` | `pagewell stats --watch` |
 //!
 //! Only `pagewell` uses it. Not here: the interface itself, and what it answers (`control`).
 
 pub mod client;
 pub mod doctor;
 pub mod text;
-pub mod top;
+pub mod watch;

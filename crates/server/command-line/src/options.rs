@@ -81,8 +81,6 @@ pub enum Command {
     Misses(MissesArgs),
     /// Show the counters of a running Pagewell
     Stats(StatsArgs),
-    /// Watch a running Pagewell in the terminal; q quits, s selects the next site
-    Top(TopArgs),
     /// Create rules that purge pages when rows of a database change
     Changes(ChangesArgs),
     /// Print an nginx configuration that reads pages over the memcached port
@@ -288,6 +286,12 @@ pub struct StatsArgs {
     /// Print one JSON object of numbers, with the numbers of each site if there are several
     #[arg(long)]
     pub json: bool,
+    /// Print a line of rates each second until you press Ctrl-C; with --json, the counters as one line
+    #[arg(long)]
+    pub watch: bool,
+    /// With --watch: only the site with this host
+    #[arg(long, value_name = "HOST", requires = "watch", conflicts_with = "json")]
+    pub site: Option<String>,
     /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,
@@ -334,17 +338,6 @@ pub struct MissesArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
-    /// The Pagewell to call.
-    #[command(flatten)]
-    pub control: ControlArgs,
-}
-
-/// The options of `pagewell top`.
-#[derive(Args, Debug)]
-pub struct TopArgs {
-    /// Show the site with this host first, instead of all sites
-    #[arg(long, value_name = "HOST")]
-    pub site: Option<String>,
     /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -85,10 +85,12 @@ fn main() -> ExitCode {
         Command::Misses(args) => {
             once(async { client::misses(&args).await.and_then(|text| say(&text)) })
         }
+        Command::Stats(args) if args.watch => {
+            once(cli::watch::watch(&args, &mut std::io::stdout()))
+        }
         Command::Stats(args) => {
             once(async { client::stats(&args).await.and_then(|text| say(&text)) })
         }
-        Command::Top(args) => once(cli::top::run(&args)),
         Command::Completions(args) => say(args.script().trim_end()),
     };
     match outcome {

@@ -203,7 +203,7 @@ pub fn commands() -> String {
         let _ = writeln!(page, "| {status} | {meaning} |");
     }
     page.push_str(
-        "\nCommands that call a running Pagewell (`reload`, `ready`, `status`, `purge`, `explain`, `misses`, `stats`, `top`) \
+        "\nCommands that call a running Pagewell (`reload`, `ready`, `status`, `purge`, `explain`, `misses`, `stats`) \
          have two more options, which are left out below:\n\n| Option | Variable | Default |\n|---|---|---|\n\
          | `--admin ADDRESS` | `PAGEWELL_ADMIN` | 127.0.0.1:8081 |\n\
          | `--token-file FILE` | `PAGEWELL_TOKEN_FILE` | none |\n\n\

@@ -18,16 +18,12 @@ pub struct EventStream {
     text: Vec<u8>,
 }
 
-/// Starts the event stream, with this number of events, or without end.
+/// Starts the event stream.
 ///
 /// # Errors
 /// A sentence for the operator.
-pub async fn follow(args: &ControlArgs, events: Option<u32>) -> Result<EventStream, String> {
-    let path = match events {
-        Some(events) => format!("/v1/live?events={events}"),
-        None => "/v1/live".to_owned(),
-    };
-    let answer = within(args, ask(args, Method::GET, &path, Vec::new())).await?;
+pub async fn follow(args: &ControlArgs) -> Result<EventStream, String> {
+    let answer = within(args, ask(args, Method::GET, "/v1/live", Vec::new())).await?;
     if answer.status() == StatusCode::OK {
         return Ok(EventStream { body: answer.into_body(), text: Vec::new() });
     }

@@ -1,5 +1,5 @@
 //! `GET /v1/live`: the metrics once a second, as server-sent events, for the dashboard and for
-//! `pagewell top`.
+//! `pagewell stats --watch`.
 //!
 //! At most [`STREAMS`] streams run at once. A stream ends when Pagewell stops, when its client
 //! disconnects, or when its client reads nothing for [`SLOW`]. All streams share a recent event, so

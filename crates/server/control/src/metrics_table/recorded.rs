@@ -1,8 +1,8 @@
-//! The metrics that have a history: the server records the last hour of them, and `pagewell top` the
-//! last two minutes. A test compares the list of the dashboard (`dashboard/figures.js`) with this one.
+//! The metrics that have a history: the server records the last hour of them. A test compares the list of
+//! the dashboard (`dashboard/figures.js`) with this one.
 //!
 //! Each is a row of the metrics table, except the sum over all limits. Not here: the samples
-//! (`history`, `top/moments`).
+//! (`history`).
 
 /// How often any limit was reached. The table of metrics has no such sum.
 pub const RECORDED_LIMITS_HIT: &str = "limits_hit";

@@ -106,8 +106,7 @@ fn help_names_every_command_and_flag() {
             "purge",
             &["--tag", "--url", "--prefix", "--site", "--all", "--soft", "--admin", "--token-file"],
         ),
-        ("stats", &["--admin", "--token-file", "--json"]),
-        ("top", &["--admin", "--token-file", "--site"]),
+        ("stats", &["--admin", "--token-file", "--json", "--watch", "--site"]),
     ] {
         let help = said(&[command, "--help"]);
         for flag in flags {
