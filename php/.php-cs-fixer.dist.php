@@ -2,7 +2,7 @@
 
 /**
  * The coding style of the PHP code, beyond PSR-12: `php-cs-fixer check --config php/.php-cs-fixer.dist.php` here, and
- * `fix` in place of `check`. `make compat` checks it. It leaves out copies of the core.
+ * `fix` in place of `check`. `make compat` checks it.
  *
  * The WordPress plugin has the style of the rest, not that of WordPress: it shares the core and its authors with the
  * other packages. Some files are not strict about types: those that other people's code calls with what it
@@ -30,7 +30,7 @@ return (new PhpCsFixer\Config())
     ->setRiskyAllowed(true)
     ->setUnsupportedPhpVersionAllowed(true)
     ->setUsingCache(false)
-    ->setFinder((new PhpCsFixer\Finder())->in([__DIR__, __DIR__ . '/../examples'])->exclude(['vendor', 'Core']))
+    ->setFinder((new PhpCsFixer\Finder())->in([__DIR__, __DIR__ . '/../examples'])->exclude(['vendor']))
     ->setRules([
         '@PSR12' => true,
         '@PHP8x1Migration' => true,

@@ -2,24 +2,41 @@
 
 /**
  * All packages have the version of the program. The plugins for WordPress and MediaWiki are
- * installed without the library, and have copies of some classes of the core.
+ * installed without the library, with a copy of the core.
  */
 
 declare(strict_types=1);
 
 namespace Pagewell\Tests;
 
+use Pagewell\Tests\Support\BuiltPlugin;
 use PHPUnit\Framework\TestCase;
 
 final class PackagesTest extends TestCase
 {
-    public function testThePluginsHaveCopiesOfTheCore(): void
+    public function testThePluginsAreInstalledWithTheCoreInNamespacesOfTheirOwn(): void
     {
-        exec(escapeshellarg(PHP_BINARY) . ' ' . escapeshellarg(__DIR__ . '/../../core/bin/copy-core') . ' --check', $wrong, $status);
-        self::assertSame([[], 0], [$wrong, $status]);
-        $copy = (string) file_get_contents(__DIR__ . '/../../wordpress/pagewell/src/Core/SocketClient.php');
-        self::assertStringContainsString("\nnamespace Pagewell\\WordPress\\Core;\n", $copy);
-        self::assertStringContainsString("\nuse Pagewell\\WordPress\\Core\\Exception\\PagewellUnreachable;\n", $copy);
+        $core = __DIR__ . '/../../core/src';
+        foreach (['wordpress' => 'WordPress', 'mediawiki' => 'MediaWiki'] as $application => $namespace) {
+            $plugin = BuiltPlugin::path($application);
+            foreach ([...glob("$core/*.php") ?: [], ...glob("$core/*/*.php") ?: []] as $class) {
+                $copy = (string) file_get_contents("$plugin/src/Core/" . substr($class, strlen("$core/")));
+                self::assertStringContainsString("\nnamespace Pagewell\\$namespace\\Core", $copy);
+                self::assertStringNotContainsString('Pagewell\\Core', $copy);
+            }
+        }
+        self::assertStringContainsString("\nuse Pagewell\\WordPress\\Core\\Exception\\PagewellUnreachable;\n", (string) file_get_contents(BuiltPlugin::path('wordpress') . '/src/Core/SocketClient.php'));
+    }
+
+    public function testAnInstalledPluginReplacesTheEarlierOne(): void
+    {
+        $plugin = BuiltPlugin::path('wordpress');
+        file_put_contents("$plugin/src/OfAnEarlierVersion.php", '<?php');
+        $files = glob("$plugin/*");
+        BuiltPlugin::install('wordpress', dirname($plugin));
+        self::assertFileDoesNotExist("$plugin/src/OfAnEarlierVersion.php");
+        self::assertSame($files, glob("$plugin/*"));
+        self::assertSame(['.', '..', 'pagewell'], scandir(dirname($plugin)));
     }
 
     public function testTheTemplateOfTranslationsHasTheTextsOfThePlugin(): void

@@ -16,6 +16,7 @@ use Pagewell\Core\Invalidation;
 use Pagewell\Core\SocketClient;
 use Pagewell\RequestScope;
 use Pagewell\Testing\RecordingChannel;
+use Pagewell\Tests\Support\BuiltPlugin;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
@@ -62,7 +63,7 @@ final class SocketClientTest extends TestCase
         $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Core\\Exception\\PagewellUnreachable) { echo 'away'; }";
         $more = " try { (new Pagewell\\Core\\SocketClient('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Core\\Invalidation(['news'])); } catch (Pagewell\\Core\\Exception\\InvalidConfiguration) { echo ', no token'; } echo \$undefined;";
         self::assertSame('away, no token', $this->printed("$library $more"));
-        $plugin = __DIR__ . '/../../wordpress/pagewell/src';
+        $plugin = BuiltPlugin::path('wordpress') . '/src';
         $load = "spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";
         self::assertSame('Pagewell is not', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); $load $strict echo substr(Pagewell\\WordPress\\Tell\\ControlClient::health(), 0, 15); echo \$undefined;"));
     }

@@ -5,7 +5,7 @@
  *
  *     Declaration                  every page of the library
  *     MemcachedPage                a page for the memcached port, and before it those of Declaration
- *     Pagewell\WordPress           a page of the plugin, which has a copy of this file (copy-core)
+ *     Pagewell\WordPress           a page of the plugin, which is installed with a copy of this file
  *
  * The page is delivered unchanged; it is rendered again for each request.
  */

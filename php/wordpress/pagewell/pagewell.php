@@ -19,7 +19,7 @@
  *     src/Tell    how changes reach Pagewell: at once, or later from the database
  *     src/Admin   screens of the administration
  *     src/Cli     commands of WP-CLI
- *     src/Core    copies of the PHP library (php/core)
+ *     src/Core    php/core, which php/build-plugin copies
  *     src         what reading and writing share: names, URLs, sitemaps
  */
 

@@ -1,4 +1,4 @@
-//! The zip archives of the plugins: one directory with the plugin and the licences. WordPress's page
+//! The zip archives of the plugins: one directory with the plugin, as `php/build-plugin` installs it, and the licences. WordPress's page
 //! "Add Plugins" takes the first; the second is unpacked in MediaWiki's directory `extensions`.
 //!
 //! The same files give the same bytes: entries are sorted, and times, modes and owners are fixed. The
@@ -7,6 +7,7 @@
 use super::read;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
+use harness::PrivateDir;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -29,7 +30,7 @@ const MODE: u32 = 0o100_644 << 16;
 pub struct PluginArchive {
     /// The application, in the name of the archive.
     application: &'static str,
-    /// The directory below `php/`; its last part is the directory in the archive.
+    /// The directory in the archive.
     directory: &'static str,
     /// Lines with the version: a file, and the text before and after the version.
     versions: &'static [(&'static str, &'static str, &'static str)],
@@ -39,12 +40,12 @@ pub struct PluginArchive {
 pub const PLUGINS: [PluginArchive; 2] = [
     PluginArchive {
         application: "wordpress",
-        directory: "wordpress/pagewell",
+        directory: "pagewell",
         versions: &[("readme.txt", "Stable tag:", ""), ("pagewell.php", " * Version:", "")],
     },
     PluginArchive {
         application: "mediawiki",
-        directory: "mediawiki/Pagewell",
+        directory: "Pagewell",
         versions: &[("extension.json", "\t\"version\": \"", "\",")],
     },
 ];
@@ -56,10 +57,12 @@ pub const PLUGINS: [PluginArchive; 2] = [
 /// A file that could not be read or written, or a version in the plugin that is not this version.
 pub fn build(plugin: PluginArchive, repository: &Path, place: &Path) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
-    let directory = repository.join("php").join(plugin.directory);
-    let (_, own) = plugin.directory.split_once('/').unwrap_or_default();
+    let own = plugin.directory;
+    let built = PrivateDir::temporary("plugin").map_err(|error| format!("package: {error}"))?;
+    harness::install_plugin(repository, plugin.application, built.path())
+        .map_err(|error| format!("package: {error}"))?;
     let mut files = BTreeMap::new();
-    collect(&directory, own, &mut files)?;
+    collect(&built.path().join(own), own, &mut files)?;
     for name in LICENCES {
         files.insert(format!("{own}/{name}"), read(&repository.join(name))?);
     }
@@ -157,7 +160,7 @@ fn zipped(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::{PrivateDir, root};
+    use harness::root;
     use std::process::Command;
 
     /// Extracts like WordPress where PHP has no zip extension.
@@ -218,5 +221,7 @@ mod tests {
         for name in ["extension.json", "i18n/en.json", "src/Core/Tag.php", "LICENSE-MIT"] {
             assert!(!text(name).is_empty(), "{name}");
         }
+        let tag = text("src/Core/Tag.php");
+        assert!(tag.contains("\nnamespace Pagewell\\MediaWiki\\Core;\n"), "{tag}");
     }
 }

@@ -207,10 +207,12 @@ fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     }
     let user = plan.pool.as_ref().map(|pool| pool.user.as_str()).filter(|user| plain_name(user));
     let user = user.unwrap_or("www-data");
-    let copy = |from: &str, to: &Path| {
+    let install = |application: &str, name: &str, to: &Path| {
         let to = shell_path(to);
-        let name = from.rsplit('/').next().unwrap_or_default();
-        [format!("sudo cp -r {from} {to}/"), format!("sudo chown -R {user}:{user} {to}/{name}")]
+        [
+            format!("sudo /opt/pagewell/php/build-plugin {application} {to}"),
+            format!("sudo chown -R {user}:{user} {to}/{name}"),
+        ]
     };
     let composer = |package: &str| {
         [
@@ -221,12 +223,12 @@ fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     let (title, lines) = match site.kind {
         SiteKind::WordPress => (
             "Install the plugin from the checkout, and activate Pagewell under Plugins. Deactivate other page caches.",
-            copy("php/wordpress/pagewell", &plugins(root)),
+            install("wordpress", "pagewell", &plugins(root)),
         ),
         SiteKind::MediaWiki => (
             "Install the extension from the checkout, and add its settings to LocalSettings.php (guide to \
              MediaWiki). Move images/deleted out of the document root: Pagewell does not read .htaccess.",
-            copy("php/mediawiki/Pagewell", &root.join("extensions")),
+            install("mediawiki", "Pagewell", &root.join("extensions")),
         ),
         SiteKind::Laravel => (
             "Install the package in the application, and name the routes that are public (guide to Laravel).",

@@ -85,4 +85,4 @@ pub use sentinel::Sentinel;
 pub use sql_product::{SqlProduct, numbers};
 pub use users::{Account, am_root};
 pub use valkey::Valkey;
-pub use wordpress::WordPress;
+pub use wordpress::{WordPress, install_plugin};

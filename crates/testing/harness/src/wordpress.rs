@@ -69,8 +69,11 @@ impl WordPress {
             return Err(StartError::new("wordpress", StartReason::NotInstalled, detail));
         }
         let dir = PrivateDir::temporary("wp")?;
-        lay_out(&dir.path().join("site"), &repository.join("php/wordpress"), extras)
-            .map_err(unmade)?;
+        let site = dir.path().join("site");
+        lay_out(&site, &repository.join("php/wordpress/tests/site"), extras).map_err(unmade)?;
+        if extras == Extras::Plugin {
+            install_plugin(repository, "wordpress", &site.join("wp-content/plugins"))?;
+        }
         // The options that enable database-driven invalidation.
         let options = MariaDbOptions::followed(&[]);
         let database = MariaDb::start_with(PrivateDir::temporary("wpdb")?, options)?;
@@ -164,7 +167,7 @@ enum Extras {
 }
 
 /// Creates the document root: programs, configuration, content.
-fn lay_out(root: &Path, plugin: &Path, extras: Extras) -> io::Result<()> {
+fn lay_out(root: &Path, files: &Path, extras: Extras) -> io::Result<()> {
     let installed = Path::new(INSTALLED);
     let make = |name: &str| DirBuilder::new().recursive(true).mode(0o755).create(root.join(name));
     make("wp-content/plugins")?;
@@ -180,15 +183,34 @@ fn lay_out(root: &Path, plugin: &Path, extras: Extras) -> io::Result<()> {
     symlink(installed.join("wp-includes"), root.join("wp-includes"))?;
     symlink(installed.join("wp-content/themes"), root.join("wp-content/themes"))?;
     let place = |name: &str, place: &str| {
-        fs::copy(plugin.join("tests/site").join(name), root.join(place))?;
+        fs::copy(files.join(name), root.join(place))?;
         fs::set_permissions(root.join(place), fs::Permissions::from_mode(0o644))
     };
     place("wp-config.php", "wp-config.php")?;
     if extras == Extras::Plugin {
-        copy(&plugin.join("pagewell"), &root.join("wp-content/plugins/pagewell"))?;
         place("quiet.php", "wp-content/mu-plugins/quiet.php")?;
     }
     Ok(())
+}
+
+/// Installs a plugin of the checkout into a directory of `application` (`wordpress`, `mediawiki`), with the script
+/// that users run. `repository` is the root of the checkout.
+///
+/// # Errors
+/// `Refused` with the output of the script, if it fails.
+pub fn install_plugin(
+    repository: &Path,
+    application: &str,
+    directory: &Path,
+) -> Result<(), StartError> {
+    let refused = |detail: String| StartError::new("build-plugin", StartReason::Refused, detail);
+    let mut script = Command::new(repository.join("php/build-plugin"));
+    let output = script.arg(application).arg(directory).output();
+    let output = output.map_err(|error| refused(error.to_string()))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(refused(String::from_utf8_lossy(&output.stderr).into_owned())),
+    }
 }
 
 fn unmade(error: io::Error) -> StartError {

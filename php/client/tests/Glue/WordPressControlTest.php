@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Glue;
 
+use Pagewell\Tests\Support\BuiltPlugin;
 use Pagewell\Tests\Support\RealPagewell;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
@@ -90,7 +91,7 @@ final class WordPressControlTest extends TestCase
     /** Calls the client without WordPress; returns the failure that it reports. */
     private static function call(string $constants, string $call): string
     {
-        $plugin = __DIR__ . '/../../../wordpress/pagewell/src';
+        $plugin = BuiltPlugin::path('wordpress') . '/src';
         $script = "define('ABSPATH', '/'); function is_multisite() { return false; } $constants spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";
         [$code, $printed] = RealPagewell::command("$script echo Pagewell\\WordPress\\Tell\\ControlClient::$call;", []);
         self::assertSame(0, $code);

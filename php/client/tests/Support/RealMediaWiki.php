@@ -35,7 +35,7 @@ final class RealMediaWiki
         $self->layOut();
         $self->maintain('install.php', '', '--dbtype=sqlite', "--dbpath={$self->directory}/db", '--server=http://' . self::HOST, '--scriptpath=', "--confpath={$self->root()}", '--pass=secret-of-admin-1', 'A wiki', 'Admin');
         // MediaWiki notes in its temporary directory which jobs wait.
-        $settings = "\$wgJobRunRate = 0;\n\$wgTmpDirectory = '{$self->directory}/tmp';\n\$wgCacheDirectory = '{$self->root()}/cache';\nwfLoadExtension( 'Pagewell', " . var_export(realpath(__DIR__ . '/../../../mediawiki/Pagewell/extension.json'), true) . " );\n"
+        $settings = "\$wgJobRunRate = 0;\n\$wgTmpDirectory = '{$self->directory}/tmp';\n\$wgCacheDirectory = '{$self->root()}/cache';\nwfLoadExtension( 'Pagewell', " . var_export("{$self->root()}/extensions/Pagewell/extension.json", true) . " );\n"
             // Not a script: PHP may keep what it has compiled.
             . "eval( file_get_contents( '{$self->directory}/settings' ) );\n";
         file_put_contents("{$self->root()}/LocalSettings.php", $settings, FILE_APPEND);
@@ -137,6 +137,7 @@ final class RealMediaWiki
         foreach (glob(self::INSTALLED . '/extensions-core/*') ?: [] as $extension) {
             symlink($extension, $this->root() . '/extensions/' . basename($extension));
         }
+        BuiltPlugin::install('mediawiki', "{$this->root()}/extensions");
     }
 
     /** @param list<string> $command */

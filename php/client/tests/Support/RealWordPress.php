@@ -226,7 +226,7 @@ final class RealWordPress
         self::execute(['cp', '-r', self::installed() . '/wp-admin', "$site/wp-admin"]);
         symlink(self::installed() . '/wp-includes', "$site/wp-includes");
         symlink(self::installed() . '/wp-content/themes', "$site/wp-content/themes");
-        getenv('PAGEWELL_ARRANGEMENT') === 'automatic' || symlink((string) realpath("$plugin/pagewell"), "$site/wp-content/plugins/pagewell");
+        getenv('PAGEWELL_ARRANGEMENT') === 'automatic' || BuiltPlugin::install('wordpress', "$site/wp-content/plugins");
         copy("$plugin/tests/site/wp-config.php", "$site/wp-config.php");
         copy("$plugin/tests/site/quiet.php", "$site/wp-content/mu-plugins/quiet.php");
     }

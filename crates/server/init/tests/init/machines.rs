@@ -36,7 +36,7 @@ fn wordpress_behind_nginx() {
         "The plugin: ",
         "binlog_format = ROW",
         "proxy_pass http://127.0.0.1:8080;",
-        "sudo cp -r php/wordpress/pagewell /var/www/blog/wp-content/plugins/",
+        "sudo /opt/pagewell/php/build-plugin wordpress /var/www/blog/wp-content/plugins",
         "GRANT SELECT ON \\`blog\\`.*",
         "sudo systemctl restart mariadb",
     ] {

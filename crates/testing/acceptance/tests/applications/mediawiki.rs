@@ -13,6 +13,7 @@ use acceptance::{BOUND, cache_status, client, is_hit};
 use changes::Change;
 use editor::Editor;
 use harness::{MariaDbOptions, Memcached, Pagewell, PrivateDir, Request, Response};
+use harness::{install_plugin, root};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
@@ -134,10 +135,6 @@ struct ComparedWiki {
 
 impl ComparedWiki {
     fn start() -> ComparedWiki {
-        let extension = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../../php/mediawiki/Pagewell/extension.json")
-            .canonicalize()
-            .expect("the extension");
         let memcached = Memcached::start_on_port(64).expect("memcached starts");
         let wiki = Wiki::start(MariaDbOptions::default(), "");
         for (title, text) in PAGES {
@@ -146,6 +143,9 @@ impl ComparedWiki {
         wiki.maintain("runJobs.php", &[], "");
         wiki.database.sql_in("wiki", SECONDS).expect("it is done");
         let dir = PrivateDir::temporary("compared").expect("a directory");
+        let extensions = Path::new(&wiki.root()).join("extensions");
+        install_plugin(&root::repository(), "mediawiki", &extensions).expect("the extension");
+        let extension = extensions.join("Pagewell/extension.json");
         let start = |name: &str, more: &str, env: &str| {
             let (root, ini) = (wiki.root(), wiki.ini());
             let text = format!(
