@@ -5,23 +5,27 @@
  * `fix` in place of `check`. `make compat` checks it.
  *
  * The WordPress plugin has the style of the rest, not that of WordPress: it shares the core and its authors with the
- * other packages. Some files are not strict about types: those that other people's code calls with what it
- * happens to have (hooks of WordPress), and those that run within an application that may not fail by them.
+ * other packages. Some files are not strict about types: they run within an application that may not fail by
+ * them. Two compare objects by their values.
  */
 
 declare(strict_types=1);
 
 $loose = new class () implements PhpCsFixer\Config\RuleCustomisationPolicyInterface {
-    private const FILES = '~/php/(?:capture/|client/src/Capture/(?:report|session-rules)\.php$|wordpress/tests/site/|wordpress/pagewell/src/(?:Events|Options|Strays)\.php$)~';
+    private const FILES = '~/php/(?:capture/|client/src/Capture/(?:report|session-rules)\.php$|wordpress/tests/site/)~';
+    private const COMPARED_BY_VALUE = '~/(?:CachePools|DirectPostWrites)\.php$~';
 
     public function getPolicyVersionForCache(): string
     {
-        return self::FILES;
+        return self::FILES . self::COMPARED_BY_VALUE;
     }
 
     public function getRuleCustomisers(): array
     {
-        return ['declare_strict_types' => static fn (\SplFileInfo $file): bool => preg_match(self::FILES, $file->getPathname()) !== 1];
+        return [
+            'declare_strict_types' => static fn (\SplFileInfo $file): bool => preg_match(self::FILES, $file->getPathname()) !== 1,
+            'strict_comparison' => static fn (\SplFileInfo $file): bool => preg_match(self::COMPARED_BY_VALUE, $file->getPathname()) !== 1,
+        ];
     }
 };
 

@@ -65,7 +65,7 @@ final class SocketClientTest extends TestCase
         self::assertSame('away, no token', $this->printed("$library $more"));
         $plugin = BuiltPlugin::path('wordpress') . '/src';
         $load = "spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";
-        self::assertSame('Pagewell is not', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); $load $strict echo substr(Pagewell\\WordPress\\Tell\\ControlClient::health(), 0, 15); echo \$undefined;"));
+        self::assertSame('Pagewell is not', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); $load $strict echo substr(Pagewell\\WordPress\\Purge\\ControlClient::health(), 0, 15); echo \$undefined;"));
     }
 
     /** What a script prints that ends with an exception of a warning: nobody has taken its handler away. */

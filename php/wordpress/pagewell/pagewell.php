@@ -16,7 +16,7 @@
  *
  *     src/Read    what a page depends on, and whether it may be cached
  *     src/Write   which names a write changes
- *     src/Tell    how changes reach Pagewell: at once, or later from the database
+ *     src/Purge   how purges reach Pagewell: at once, or later from the database
  *     src/Admin   screens of the administration
  *     src/Cli     commands of WP-CLI
  *     src/Core    php/core, which php/build-plugin copies
@@ -31,8 +31,8 @@ use Pagewell\WordPress\Admin\AdminBar;
 use Pagewell\WordPress\Admin\Screen;
 use Pagewell\WordPress\Admin\SiteHealth;
 use Pagewell\WordPress\Cli\Commands;
-use Pagewell\WordPress\Read\Offer;
-use Pagewell\WordPress\Tell\Changes;
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Read\CacheHeaders;
 
 defined('ABSPATH') || exit;
 
@@ -41,7 +41,7 @@ const VERSION = '0.1.0';
 
 spl_autoload_register(static function (string $class): void {
     $name = str_starts_with($class, __NAMESPACE__ . '\\') ? substr($class, strlen(__NAMESPACE__) + 1) : '';
-    if (preg_match('/^((Admin|Cli|Core|Core\\\\Exception|Read|Tell|Write)\\\\)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
+    if (preg_match('/^((Admin|Cli|Core|Core\\\\Exception|Purge|Read|Write)\\\\)?[A-Za-z]+$/D', $name) === 1 && is_file($file = __DIR__ . '/src/' . strtr($name, '\\', '/') . '.php')) {
         require $file;
     }
 });
@@ -53,5 +53,5 @@ AdminBar::register();
 SiteHealth::register();
 Commands::register();
 if (($_SERVER['REQUEST_METHOD'] ?? '') === 'GET' && PHP_SAPI !== 'cli' && !is_admin() && !wp_doing_cron()) {
-    Offer::begin();
+    CacheHeaders::begin();
 }

@@ -9,11 +9,11 @@
 
 declare(strict_types=1);
 
-use Pagewell\WordPress\Tell\Journal;
+use Pagewell\WordPress\Purge\Journal;
 
 defined('WP_UNINSTALL_PLUGIN') || exit;
 
-foreach (['Tags', 'Tell/Pending', 'Tell/Journal'] as $class) {
+foreach (['Tags', 'Purge/Pending', 'Purge/Journal'] as $class) {
     require_once __DIR__ . "/src/$class.php";
 }
 

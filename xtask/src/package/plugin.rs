@@ -199,7 +199,7 @@ mod tests {
             text("LICENSE-MIT"),
             fs::read_to_string(root::repository().join("LICENSE-MIT")).expect("it is there")
         );
-        for name in ["LICENSE-APACHE", "README.md", "uninstall.php", "src/Tell/Changes.php"] {
+        for name in ["LICENSE-APACHE", "README.md", "uninstall.php", "src/Purge/Changes.php"] {
             let source = root::repository().join("php/wordpress/pagewell").join(name);
             let same = fs::read_to_string(&source).map_or(true, |source| source == text(name));
             assert!(same && !text(name).is_empty(), "{name}");

@@ -198,7 +198,7 @@ final class MediaWikiTest extends TestCase
     public function testAVisitorWhomTheWebServerKnowsGetsAPageOfTheirOwn(): void
     {
         $names = ['HTTP_AUTHORIZATION', 'REDIRECT_HTTP_AUTHORIZATION', 'PHP_AUTH_USER', 'PHP_AUTH_DIGEST', 'REMOTE_USER', 'AUTH_TYPE'];
-        $has = '$has = new ReflectionMethod( "Pagewell\MediaWiki\Offer", "hasAuthorization" ); foreach ( ' . var_export($names, true) . ' as $name ) { foreach ( [ "", "x" ] as $value ) { $_SERVER[$name] = $value; echo $has->invoke( null ) ? "$name " : ""; } $_SERVER[$name] = ""; }';
+        $has = '$has = new ReflectionMethod( "Pagewell\MediaWiki\CacheHeaders", "hasAuthorization" ); foreach ( ' . var_export($names, true) . ' as $name ) { foreach ( [ "", "x" ] as $value ) { $_SERVER[$name] = $value; echo $has->invoke( null ) ? "$name " : ""; } $_SERVER[$name] = ""; }';
         self::assertSame(implode(' ', $names) . ' ', self::$wiki->command($has));
     }
 

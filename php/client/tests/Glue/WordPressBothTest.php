@@ -29,7 +29,7 @@ final class WordPressBothTest extends TestCase
             $applied = static fn (): array => $pages->ask('/?s=nothing', 'POST');
             $isKept = static fn (string $path): bool => $pages->isKept($path) || ($applied() && $pages->isKept($path) || $pages->isKept($path));
             self::assertTrue($isKept('/tides/') && $isKept('/ferry/') && $isKept('/'), $pagewell->log());
-            $explained = json_decode($blog->command('use Pagewell\WordPress\Tell\ControlClient; $e = ControlClient::explain("http://blog.test/tides/"); echo json_encode([$e->tags, $e->hasReads]);'), true);
+            $explained = json_decode($blog->command('use Pagewell\WordPress\Purge\ControlClient; $e = ControlClient::explain("http://blog.test/tides/"); echo json_encode([$e->tags, $e->hasReads]);'), true);
             self::assertContains('site', $explained[0]);
             self::assertTrue($explained[1]);
             self::assertStringContainsString('and automatic dependencies', json_decode($blog->command(self::HEALTH), true)['label']);

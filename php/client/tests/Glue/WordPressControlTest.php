@@ -93,7 +93,7 @@ final class WordPressControlTest extends TestCase
     {
         $plugin = BuiltPlugin::path('wordpress') . '/src';
         $script = "define('ABSPATH', '/'); function is_multisite() { return false; } $constants spl_autoload_register(static fn (string \$class) => require '$plugin/' . strtr(substr(\$class, 19), '\\\\', '/') . '.php');";
-        [$code, $printed] = RealPagewell::command("$script echo Pagewell\\WordPress\\Tell\\ControlClient::$call;", []);
+        [$code, $printed] = RealPagewell::command("$script echo Pagewell\\WordPress\\Purge\\ControlClient::$call;", []);
         self::assertSame(0, $code);
         return $printed;
     }

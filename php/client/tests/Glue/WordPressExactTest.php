@@ -72,7 +72,7 @@ final class WordPressExactTest extends TestCase
         self::assertSame([], self::dropped(), 'all pages are kept');
         self::$blog->command('require_once ABSPATH . "wp-admin/includes/admin.php"; $find = fn ($path, $type = "post") => get_page_by_path($path, OBJECT, $type)->ID; ' . $script);
         sort($dropped);
-        self::assertSame($dropped, self::dropped(), self::$blog->command(RealWordPress::JOURNAL . 'echo json_encode(array_slice(Journal::lately(), 0, 3)); echo json_encode(ControlClient::explain("http://blog.test/wp-sitemap.xml"));'));
+        self::assertSame($dropped, self::dropped(), self::$blog->command(RealWordPress::JOURNAL . 'echo json_encode(array_slice(Journal::recent(), 0, 3)); echo json_encode(ControlClient::explain("http://blog.test/wp-sitemap.xml"));'));
     }
 
     /** @return iterable<string, array{string, list<string>}> */

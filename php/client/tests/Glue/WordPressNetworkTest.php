@@ -67,7 +67,7 @@ final class WordPressNetworkTest extends TestCase
         self::assertSame('"network"', self::$blog->post("do_action('upgrader_process_complete', null, []);")[1]);
         self::assertSame('"network"', self::$blog->post("do_action('activated_plugin', 'a/a.php', true);")[1]);
         self::assertSame('"1/site"', self::$blog->post("do_action('activated_plugin', 'a/a.php', false);")[1]);
-        $page = "wp(); (new \ReflectionMethod('Pagewell\WordPress\Read\Offer', 'finish'))->invoke(null); echo json_encode(array_diff(['network', '1/site'], Page::tags()));";
+        $page = "wp(); (new \ReflectionMethod('Pagewell\WordPress\Read\CacheHeaders', 'finish'))->invoke(null); echo json_encode(array_diff(['network', '1/site'], Page::tags()));";
         self::assertSame('[]', self::$blog->command(self::JOURNAL . $page));
         self::assertSame('1/site network', self::$blog->command(self::JOURNAL . "echo implode(' ', Tags::everything(['network/user:3']));"));
     }

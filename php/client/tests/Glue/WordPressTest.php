@@ -45,7 +45,7 @@ final class WordPressTest extends TestCase
             self::$blog->control($pagewell->admin());
             self::$blog->post("do_action('pagewell_changed', 'post:3');", fromItself: false);
             self::assertSame([], self::$blog->pending());
-            self::assertSame('control 3', self::$blog->command(self::JOURNAL . '$last = Journal::lately()[0]; echo "$last[way] $last[count]";'));
+            self::assertSame('control 3', self::$blog->command(self::JOURNAL . '$last = Journal::recent()[0]; echo "$last[way] $last[count]";'));
         } finally {
             $pagewell->stop();
         }
@@ -77,7 +77,7 @@ final class WordPressTest extends TestCase
     public function testWhatChangesAgainWhileItIsToldIsToldAgain(): void
     {
         $this->change('post:1');
-        self::$blog->command(self::JOURNAL . '$read = Journal::pending(); ' . $this->beside('post:1') . "Journal::told('control', ['post:1'], \$read);");
+        self::$blog->command(self::JOURNAL . '$read = Journal::pending(); ' . $this->beside('post:1') . "Journal::sent('control', ['post:1'], \$read);");
         self::assertSame(['post:1'], self::$blog->pending());
     }
 
@@ -91,7 +91,7 @@ final class WordPressTest extends TestCase
     {
         self::$blog->command("update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], true);");
         $again = "update_option('pagewell_pending', ['at' => 2, 'tags' => ['post:1', 'post:2']], true);";
-        self::$blog->command(self::JOURNAL . "\$read = Journal::pending(); $again Journal::told('control', ['post:1'], \$read);");
+        self::$blog->command(self::JOURNAL . "\$read = Journal::pending(); $again Journal::sent('control', ['post:1'], \$read);");
         self::assertSame(['post:1', 'post:2'], self::$blog->pending());
         self::assertSame('"post:9", "post:1", "post:2"', self::$blog->post("do_action('pagewell_changed', 'post:9');")[1]);
         self::assertSame('false', self::$blog->command("echo json_encode(get_option('pagewell_pending'));"));
@@ -141,7 +141,7 @@ final class WordPressTest extends TestCase
             self::$blog->control($pagewell->admin());
             self::$blog->command($retry);
             self::assertSame([], self::$blog->pending());
-            self::assertSame('control', self::$blog->command(self::JOURNAL . 'echo Journal::lately()[0]["way"];'));
+            self::assertSame('control', self::$blog->command(self::JOURNAL . 'echo Journal::recent()[0]["way"];'));
         } finally {
             $pagewell->stop();
         }
@@ -178,7 +178,7 @@ final class WordPressTest extends TestCase
         $readOnly = "set_time_limit(10); global \$wpdb; \$wpdb->show_errors(); \$wpdb->query('SET SESSION TRANSACTION READ ONLY'); ";
         $removed = self::$blog->command($readOnly . self::JOURNAL . "\$wpdb->show_errors(); ob_start(); Journal::remove(); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'removed';");
         self::assertSame('removed', $removed);
-        $kept = self::$blog->command($readOnly . self::JOURNAL . "\$read = Journal::pending(); ob_start(); Journal::keep(['post:2']); Journal::told('control', ['post:1'], \$read); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'kept';");
+        $kept = self::$blog->command($readOnly . self::JOURNAL . "\$read = Journal::pending(); ob_start(); Journal::keep(['post:2']); Journal::sent('control', ['post:1'], \$read); \$printed = ob_get_clean(); echo str_contains(\$printed, 'pagewell_pending') ? \$printed : 'kept';");
         self::assertSame('kept', $kept);
         self::assertSame(['post:1'], self::$blog->pending());
         // More than one request takes: what is left is not forgotten about.
@@ -214,7 +214,7 @@ final class WordPressTest extends TestCase
     public function testNoCopyOfWhatAnEarlierVersionKeptIsLeftInACache(): void
     {
         $left = self::$blog->command(self::JOURNAL . "update_option('pagewell_pending', ['at' => 1, 'tags' => ['post:1']], false); get_option('pagewell_pending');"
-            . " Journal::told('control', ['post:1'], Journal::pending()); echo json_encode(get_option('pagewell_pending'));");
+            . " Journal::sent('control', ['post:1'], Journal::pending()); echo json_encode(get_option('pagewell_pending'));");
         self::assertSame('false', $left);
     }
 

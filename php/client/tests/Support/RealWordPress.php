@@ -22,7 +22,7 @@ final class RealWordPress
     public const AWAY = '127.0.0.1:1';
 
     /** For scripts that look into what the plugin remembers. */
-    public const JOURNAL = 'use Pagewell\WordPress\Read\Page; use Pagewell\WordPress\Tags; use Pagewell\WordPress\Tell\{Changes, ControlClient, Journal, Pending}; ';
+    public const JOURNAL = 'use Pagewell\WordPress\Read\Page; use Pagewell\WordPress\Tags; use Pagewell\WordPress\Purge\{Changes, ControlClient, Journal, Pending}; ';
 
     private const INSTALLED = '/usr/share/wordpress';
 

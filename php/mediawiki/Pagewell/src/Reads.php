@@ -1,6 +1,6 @@
 <?php
 
-/** The dependencies of pages and parsed texts. The hooks and Offer use it. */
+/** The dependencies of pages and parsed texts. The hooks and CacheHeaders use it. */
 
 declare(strict_types=1);
 

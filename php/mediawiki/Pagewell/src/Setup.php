@@ -4,7 +4,7 @@
  * Starts the extension in each process: pages are offered when the header section is sent, and the
  * changes of a write are complete before its response.
  *
- *     GET                  Offer decides just before the header section is sent
+ *     GET                  CacheHeaders decides just before the header section is sent
  *     POST, PUT …          deferred updates run before the response, so that links, categories and
  *                          counters are changed, and reported, before the editor has the answer
  *     a command, a job     ChangeQueue reports after each commit
@@ -44,7 +44,7 @@ final class Setup
         }
         header_register_callback(self::headers(...));
         // Loaded now, because a class may not be found while the header section is sent.
-        array_map(class_exists(...), [Offer::class, Credentials::class, Page::class, ChangeQueue::class, Reads::class, Modules::class, Observer::class, Refusal::class]);
+        array_map(class_exists(...), [CacheHeaders::class, Credentials::class, Page::class, ChangeQueue::class, Reads::class, Modules::class, Observer::class, Refusal::class]);
     }
 
     private static function prepare(): void
@@ -63,7 +63,7 @@ final class Setup
 
     private static function headers(): void
     {
-        Offer::decide();
+        CacheHeaders::decide();
         Observer::watch('the sending of changes', true, ChangeQueue::atHeaders(...));
         foreach (self::CALLBACKS as $class) {
             if (class_exists($class, false)) {
@@ -77,7 +77,7 @@ final class Setup
     private static function end(): void
     {
         if (PHP_SAPI !== 'cli' && !headers_sent()) {
-            Offer::decide();
+            CacheHeaders::decide();
             Observer::watch('the sending of changes', true, ChangeQueue::atHeaders(...));
         }
         Observer::watch('the sending of changes', true, ChangeQueue::flush(...));

@@ -63,7 +63,7 @@ final class Observer
         return self::$failed !== [];
     }
 
-    /** The page is not stored. At once, because it may never reach the decision (Offer). */
+    /** The page is not stored. At once, because it may never reach the decision (CacheHeaders). */
     private static function fail(string $hook, \Throwable $fault): void
     {
         if (!headers_sent()) {

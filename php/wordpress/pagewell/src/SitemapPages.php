@@ -23,10 +23,10 @@ declare(strict_types=1);
 namespace Pagewell\WordPress;
 
 use Pagewell\WordPress\Core\Front;
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Purge\Queue;
 use Pagewell\WordPress\Read\Frames;
 use Pagewell\WordPress\Read\Page;
-use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\Queue;
 
 /**
  * Names the numbers of sitemaps, while a page is rendered and after a write.

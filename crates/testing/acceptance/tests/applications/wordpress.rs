@@ -544,13 +544,13 @@ fn without_pagewell_a_write_succeeds_and_is_published_later() {
 fn invalidations_added_meanwhile_are_published_later() {
     let blog = blog();
     let left = blog.command(
-        r"\Pagewell\WordPress\Tell\Journal::keep(['a']);
-          $kept = \Pagewell\WordPress\Tell\Journal::pending();
-          $other = 'require \'wp-load.php\'; Pagewell\WordPress\Tell\Journal::keep([\'b\']);';
+        r"\Pagewell\WordPress\Purge\Journal::keep(['a']);
+          $kept = \Pagewell\WordPress\Purge\Journal::pending();
+          $other = 'require \'wp-load.php\'; Pagewell\WordPress\Purge\Journal::keep([\'b\']);';
           exec(escapeshellarg(PHP_BINARY) . ' -r ' . escapeshellarg($other));
-          \Pagewell\WordPress\Tell\Journal::told('control', ['a'], $kept);
+          \Pagewell\WordPress\Purge\Journal::sent('control', ['a'], $kept);
           wp_cache_flush();
-          echo json_encode(\Pagewell\WordPress\Tell\Journal::pending()->tags);",
+          echo json_encode(\Pagewell\WordPress\Purge\Journal::pending()->tags);",
     );
     assert_eq!(left, "[\"b\"]");
 }

@@ -16,9 +16,9 @@ namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Invalidation;
-use Pagewell\WordPress\Tell\ControlClient;
-use Pagewell\WordPress\Tell\Journal;
-use Pagewell\WordPress\Tell\Pending;
+use Pagewell\WordPress\Purge\ControlClient;
+use Pagewell\WordPress\Purge\Journal;
+use Pagewell\WordPress\Purge\Pending;
 
 /**
  * Explains and purges single pages.
@@ -83,7 +83,7 @@ final class PageState
     public static function purge(string $url): int|string
     {
         $purged = ControlClient::purge(new Invalidation(urls: [$url]));
-        is_int($purged) && Journal::told('control', [$url], new Pending());
+        is_int($purged) && Journal::sent('control', [$url], new Pending());
         return $purged;
     }
 

@@ -13,12 +13,12 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Admin;
 
 use Pagewell\WordPress\Core\Front;
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Purge\ControlClient;
+use Pagewell\WordPress\Purge\Journal;
+use Pagewell\WordPress\Purge\Pending;
 use Pagewell\WordPress\Read\PageCookies;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\ControlClient;
-use Pagewell\WordPress\Tell\Journal;
-use Pagewell\WordPress\Tell\Pending;
 
 /**
  * The settings page of the plugin.
@@ -61,7 +61,7 @@ final class Screen
         }
         $fault = ControlClient::invalidate([Tags::full(Tags::SITE)]);
         if ($fault === null) {
-            Journal::told('control', [Tags::full(Tags::SITE)], new Pending());
+            Journal::sent('control', [Tags::full(Tags::SITE)], new Pending());
             return ['success', __('All pages of this site were purged.', 'pagewell')];
         }
         if (Front::canCarry()) {
@@ -112,7 +112,7 @@ final class Screen
     {
         echo '<h2>' . esc_html__('Recent changes', 'pagewell') . '</h2><table class="widefat striped" style="max-width:60em"><thead><tr><th scope="col">'
             . esc_html__('Time, and how it was sent', 'pagewell') . '</th><th scope="col">' . esc_html__('Purged tags', 'pagewell') . '</th></tr></thead><tbody>';
-        foreach (Journal::lately() as $entry) {
+        foreach (Journal::recent() as $entry) {
             $more = $entry['count'] - count($entry['tags']);
             $way = $entry['way'] === 'answer' ? __('on the response to the write', 'pagewell') : __('over the control interface', 'pagewell');
             /* translators: %s: a number of tags */

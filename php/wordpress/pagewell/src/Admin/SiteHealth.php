@@ -19,8 +19,8 @@ namespace Pagewell\WordPress\Admin;
 use Pagewell\WordPress\Core\Exception\InvalidConfiguration;
 use Pagewell\WordPress\Core\Explanation;
 use Pagewell\WordPress\Core\Front;
-use Pagewell\WordPress\Tell\ControlClient;
-use Pagewell\WordPress\Tell\Journal;
+use Pagewell\WordPress\Purge\ControlClient;
+use Pagewell\WordPress\Purge\Journal;
 
 use const Pagewell\WordPress\VERSION;
 

@@ -13,12 +13,12 @@ namespace Pagewell\WordPress\Cli;
 
 use Pagewell\WordPress\Admin\PageState;
 use Pagewell\WordPress\Core\Invalidation;
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Purge\ControlClient;
+use Pagewell\WordPress\Purge\Journal;
+use Pagewell\WordPress\Purge\Pending;
 use Pagewell\WordPress\Read\Readers;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\ControlClient;
-use Pagewell\WordPress\Tell\Journal;
-use Pagewell\WordPress\Tell\Pending;
 
 /**
  * Shows and purges the pages that Pagewell caches.
@@ -57,7 +57,7 @@ final class Commands
         if ($pending !== [] && $fault === null) {
             \WP_CLI::warning('Pages with these tags may be old. The next change sends them, or WP-Cron within a minute; at once: wp cron event run pagewell_retry');
         }
-        foreach (array_slice(Journal::lately(), 0, 5) as $entry) {
+        foreach (array_slice(Journal::recent(), 0, 5) as $entry) {
             \WP_CLI::line(gmdate('Y-m-d H:i:s', $entry['at']) . ' UTC, ' . ($entry['way'] === 'answer' ? 'on a response: ' : 'by the control interface: ') . implode(', ', $entry['tags']));
         }
         if (ControlClient::isOff()) {
@@ -115,7 +115,7 @@ final class Commands
             $tags === [] || Changes::postpone($tags, $purged);
             \WP_CLI::error("The pages were not purged: $purged." . ($tags === [] ? '' : ' The plugin tries again with the next change, or within a minute of WP-Cron.'));
         }
-        Journal::told('control', [...$tags, ...$urls], new Pending());
+        Journal::sent('control', [...$tags, ...$urls], new Pending());
         \WP_CLI::success(match ($purged) {
             0 => '0 pages purged. No cached page has this URL or tag: ' . implode(', ', [...$urls, ...$tags]) . '.',
             1 => '1 page purged.',

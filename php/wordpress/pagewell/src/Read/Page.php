@@ -4,7 +4,7 @@
  * The dependencies of the page being rendered, and its maximum lifetime.
  *
  * Collects only. Ids of one type are bounded: from IDS_MAX on, `every:TYPE` (`names:`) is used
- * instead. With more names than Pagewell accepts, the page is not offered (Offer), because a
+ * instead. With more names than Pagewell accepts, the page is not offered (CacheHeaders), because a
  * shortened list would miss changes.
  */
 

@@ -11,8 +11,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /**
  * Handles the hooks for comments.
@@ -60,7 +60,7 @@ final class CommentEvents
      */
     public static function counted(int $post, mixed $new, mixed $old): void
     {
-        Strays::explained($post);
+        DirectPostWrites::explained($post);
         if ((int) $new !== (int) $old) {
             Changes::add("comments:$post", 'comments');
             self::pair($post, 1);

@@ -16,9 +16,9 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Purge\Queue;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\Queue;
 
 /**
  * The table of hooks.
@@ -98,9 +98,9 @@ final class Events
         'wp_update_site' => [2, [SiteEvents::class, 'blogWritten']],
         'wp_delete_site' => [1, [SiteEvents::class, 'blogWritten']],
         // Posts for which no other hook reports a change until the request ends.
-        'clean_post_cache' => [2, [Strays::class, 'cleaned']],
-        'deleted_post' => [2, [Strays::class, 'deleted']],
-        'deleted_user' => [2, [Strays::class, 'inherited']],
+        'clean_post_cache' => [2, [DirectPostWrites::class, 'cleaned']],
+        'deleted_post' => [2, [DirectPostWrites::class, 'deleted']],
+        'deleted_user' => [2, [DirectPostWrites::class, 'inherited']],
         'shutdown' => [0, [self::class, 'end']],
         // Names from another plugin: do_action('pagewell_changed', 'post:4').
         'pagewell_changed' => [100, [Changes::class, 'add']],
@@ -118,7 +118,7 @@ final class Events
     public static function end(): void
     {
         CommentEvents::end();
-        Strays::end();
+        DirectPostWrites::end();
     }
 
     /** @return mixed the first argument, because some of the hooks are filters */

@@ -19,10 +19,10 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Read\Transients;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /**
  * Handles the hooks for options.

@@ -18,9 +18,9 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Write;
 
 use Pagewell\WordPress\ProductStock;
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /** @internal Handles the hooks for posts. */
 final class PostEvents
@@ -40,13 +40,13 @@ final class PostEvents
     /** Handles a changed status; a new post comes from `new`. */
     public static function turned(string $new, string $old, \WP_Post $post): void
     {
-        Strays::explained($post->ID);
+        DirectPostWrites::explained($post->ID);
         if ($new !== $old) {
             $before = clone $post;
             $before->post_status = $old;
             self::changed($post, $before);
             if ($new === 'future') {
-                // Lists must be rendered again in time: see Offer::endBeforeSchedule().
+                // Lists must be rendered again in time: see CacheHeaders::endBeforeSchedule().
                 Changes::add("list:$post->post_type", 'list');
             }
         }
@@ -54,7 +54,7 @@ final class PostEvents
 
     public static function updated(int $id, \WP_Post $after, \WP_Post $before): void
     {
-        Strays::explained($id);
+        DirectPostWrites::explained($id);
         self::changed($after, $before);
         if ($after->post_status === 'future' && $before->post_status === 'future') {
             Changes::add("list:$after->post_type", 'list');
@@ -63,7 +63,7 @@ final class PostEvents
 
     public static function appeared(int $id): void
     {
-        Strays::explained($id);
+        DirectPostWrites::explained($id);
         self::changed(get_post($id), null);
     }
 
@@ -162,7 +162,7 @@ final class PostEvents
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));
             }
             if ($lists) {
-                // After a deletion it is counted once more (Strays).
+                // After a deletion it is counted once more (DirectPostWrites).
                 self::isCounted($type, $after) === self::isCounted($type, $before) || SitemapPages::turned("post/$type");
                 Changes::add("list:$type", 'list', Tags::NOWHERE);
                 $comes = self::isSeen($after) !== self::isSeen($before) || $after?->post_type !== $before?->post_type;

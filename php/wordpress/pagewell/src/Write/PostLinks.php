@@ -8,8 +8,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /**
  * Reads the rules for URLs and the dates of posts; has no state.

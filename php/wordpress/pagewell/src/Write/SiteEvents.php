@@ -9,8 +9,8 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /**
  * Handles the hooks that are not about posts, terms or comments.

@@ -11,9 +11,9 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Write;
 
+use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
 
 /**
  * Handles the hooks for terms.

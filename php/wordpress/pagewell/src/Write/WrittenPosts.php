@@ -7,7 +7,7 @@ declare(strict_types=1);
  *
  * A shop writes a stock by a statement of its own, and then removes the product from the caches
  * (clean_post_cache). If no statement has written the row of the post, it is where it was, and only its
- * meta has changed (Strays).
+ * meta has changed (DirectPostWrites).
  *
  *     UPDATE wp_posts SET … WHERE ID = 4       post 4, also IN (4, 5); as it was before, if WordPress has loaded it
  *     … wp_term_relationships … object_id = 4  post 4, in any way

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Offers the page being rendered to Pagewell, with its dependencies and its lifetime.
+ * Sets the response headers by which Pagewell caches the page being rendered: its tags and its TTL.
  *
  *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
  *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell only, which removes it
@@ -25,11 +25,11 @@ use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
 /**
- * Decides whether one page is offered, and sets its fields.
+ * Decides whether one page may be cached, and sets its headers.
  *
  * @internal
  */
-final class Offer
+final class CacheHeaders
 {
     /** TTL of missing pages and searches, in seconds, because there are very many of them. */
     public const PASSING_SECONDS = 600;
@@ -73,7 +73,7 @@ final class Offer
     /**
      * WordPress answers a conditional request for a feed by the time of the last post, which does
      * not change with the name of a category. So the conditions are removed, and Pagewell compares
-     * the contents. For the same reason offer() removes the validators of a feed.
+     * the contents. For the same reason send() removes the validators of a feed.
      */
     private static function forgetConditions(): void
     {
@@ -130,7 +130,7 @@ final class Offer
     private static function flushed(string $content): string
     {
         if (!self::$isDecided && !headers_sent()) {
-            self::offer(RefusalCheck::early());
+            self::send(RefusalCheck::early());
         }
         self::$isDecided = true;
         return $content;
@@ -148,10 +148,10 @@ final class Offer
         }
         try {
             self::finish();
-            self::offer(RefusalCheck::of(self::isRedirect(), self::$visitorsNonce, self::$signedIn));
+            self::send(RefusalCheck::of(self::isRedirect(), self::$visitorsNonce, self::$signedIn));
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
-            self::offer(Refusal::Failed);
+            self::send(Refusal::Failed);
             error_log("pagewell: a page could not be offered for caching: {$fault->getMessage()}");
         }
         self::$isDecided = true;
@@ -176,7 +176,7 @@ final class Offer
         if (self::isRedirect() && is_archive()) {
             Page::forgetTexts();
         }
-        Page::freshFor(CachingFields::seconds() ?? Page::lifetimeSeconds());
+        Page::freshFor(ExistingHeaders::seconds() ?? Page::lifetimeSeconds());
         if (is_404() || is_search()) {
             Page::freshFor(self::PASSING_SECONDS);
         }
@@ -220,7 +220,7 @@ final class Offer
         }
     }
 
-    private static function offer(?Refusal $refusal): void
+    private static function send(?Refusal $refusal): void
     {
         if (Readers::areAsked()) {
             $refusal ??= Refusal::NotCached;

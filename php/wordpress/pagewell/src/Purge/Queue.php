@@ -18,13 +18,13 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tables;
-use Pagewell\WordPress\Write\Strays;
+use Pagewell\WordPress\Write\DirectPostWrites;
 use Pagewell\WordPress\Write\WrittenPosts;
 
 /**
@@ -131,7 +131,7 @@ final class Queue
     public static function poll(): void
     {
         if (self::$holder === null && self::turn()) {
-            Strays::turn();
+            DirectPostWrites::turn();
             SitemapPages::end();
         }
     }

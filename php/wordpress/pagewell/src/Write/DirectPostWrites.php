@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /**
- * Posts that were written without WordPress's functions, as by set_post_type() and plugins with
- * their own SQL. No hook reports the change, but the post is removed from the caches
+ * Posts that were written directly in the database, as by set_post_type() and plugins with their
+ * own SQL. No hook reports the change, but the post is removed from the caches
  * (clean_post_cache), as before each of WordPress's own changes.
  *
  * If no other hook has reported a change of the post by the end of the request, it counts as
@@ -17,17 +17,17 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Write;
 
 use Pagewell\WordPress\ProductStock;
+use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Purge\Queue;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
-use Pagewell\WordPress\Tell\Changes;
-use Pagewell\WordPress\Tell\Queue;
 
 /**
  * Records these posts for the running request.
  *
  * @internal
  */
-final class Strays
+final class DirectPostWrites
 {
     /** @var array<string, \WP_Post> by blog and id, as cached before */
     private static array $posts = [];

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * Offers the response to Pagewell, with its dependencies and its lifetime, or says why not.
+ * Sets the response headers by which Pagewell caches a page: its tags and its TTL, or the reason why not.
  *
  *     Surrogate-Key: site page:0:Gull message:…   read and removed by Pagewell
  *     Pagewell-Cache-Control: max-age=86400       RFC 9213: for Pagewell only, which removes it
@@ -26,7 +26,7 @@ use Pagewell\MediaWiki\Core\Front;
  *
  * @internal
  */
-final class Offer
+final class CacheHeaders
 {
     /** TTL of missing pages, in seconds, because there are very many of them. */
     public const MISSING_SECONDS = 3600;
@@ -45,7 +45,7 @@ final class Offer
         self::$isDecided = true;
         try {
             $refusal = self::refusal();
-            $refusal === null ? self::offer() : self::refuse($refusal);
+            $refusal === null ? self::send() : self::refuse($refusal);
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
             self::refuse(Refusal::Unobserved);
@@ -59,7 +59,7 @@ final class Offer
         header("X-Pagewell-Refusal: $refusal->value");
     }
 
-    private static function offer(): void
+    private static function send(): void
     {
         $tags = Page::tags(Front::isGivenByIt() ? Page::BYTES_MAX : Page::BYTES_BEHIND_SERVER);
         foreach (explode("\n", wordwrap(implode(' ', $tags), 7900)) as $number => $line) {

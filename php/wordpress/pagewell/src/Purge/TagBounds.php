@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Tags;

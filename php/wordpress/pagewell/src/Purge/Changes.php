@@ -20,7 +20,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Core\Tag;
@@ -129,7 +129,7 @@ final class Changes
         self::safely(self::tellCarried(...));
         self::safely(static function (): void {
             $sent = Queue::takeSent();
-            $sent === [] || Journal::told('control', $sent, new Pending());
+            $sent === [] || Journal::sent('control', $sent, new Pending());
         });
         self::safely(static function (): void {
             $waiting = Queue::take();
@@ -165,7 +165,7 @@ final class Changes
         } elseif ($fresh !== [] && !Front::isGivenByIt()) {
             self::tellOver($fresh, $pending, isOnAnswer: true);
         } elseif ($fresh !== []) {
-            Journal::told('answer', $fresh, $pending);
+            Journal::sent('answer', $fresh, $pending);
             $pending->isAll || self::planRetry();
         }
     }
@@ -186,7 +186,7 @@ final class Changes
             self::postpone($tags, $fault);
             return;
         }
-        Journal::told($isEnough ? 'answer' : 'control', $all, $pending);
+        Journal::sent($isEnough ? 'answer' : 'control', $all, $pending);
         $pending->isAll || self::planRetry();
     }
 

@@ -3,7 +3,7 @@
 /**
  * The changes recently sent to Pagewell, and those not sent yet; stored in the blog's options.
  *
- *     pagewell_told              the last TOLD_MAX changes with a few of their names, for the settings page
+ *     pagewell_sent              the last SENT_MAX changes with a few of their names, for the settings page
  *     pagewell_tried             the time of the last failed attempt, in Unix seconds
  *     pagewell_pending_<random>  the unsent changes of one request
  *     pagewell_pending           the same of many requests, in the format of earlier versions
@@ -22,7 +22,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 use Pagewell\WordPress\Tags;
 
@@ -33,10 +33,10 @@ use Pagewell\WordPress\Tags;
  */
 final class Journal
 {
-    private const TOLD = 'pagewell_told';
+    private const SENT = 'pagewell_sent';
     private const TRIED = 'pagewell_tried';
     private const PENDING = 'pagewell_pending';
-    private const TOLD_MAX = 20;
+    private const SENT_MAX = 20;
     private const NAMES_MAX = 12;
     private const ROWS_MAX = 100;
 
@@ -46,11 +46,11 @@ final class Journal
      *
      * @param list<string> $tags
      */
-    public static function told(string $way, array $tags, Pending $pending): void
+    public static function sent(string $way, array $tags, Pending $pending): void
     {
         self::forget($pending);
         $entry = ['at' => time(), 'way' => $way, 'tags' => array_slice($tags, 0, self::NAMES_MAX), 'count' => count($tags)];
-        update_option(self::TOLD, array_slice([$entry, ...self::lately()], 0, self::TOLD_MAX), false);
+        update_option(self::SENT, array_slice([$entry, ...self::recent()], 0, self::SENT_MAX), false);
     }
 
     /**
@@ -90,9 +90,9 @@ final class Journal
     }
 
     /** @return list<array{at: int, way: string, tags: list<string>, count: int}> newest first */
-    public static function lately(): array
+    public static function recent(): array
     {
-        return array_values((array) get_option(self::TOLD, []));
+        return array_values((array) get_option(self::SENT, []));
     }
 
     /** Removes everything from the blog's options: for uninstall.php. */
@@ -101,7 +101,7 @@ final class Journal
         global $wpdb;
         self::unshown(static fn (): mixed => $wpdb->query("DELETE FROM `$wpdb->options` WHERE " . self::ours()));
         self::forgetCopies();
-        delete_option(self::TOLD);
+        delete_option(self::SENT);
         delete_option(self::TRIED);
         self::unshown(static fn (): mixed => $wpdb->query("DELETE FROM `$wpdb->options` WHERE option_name LIKE '\\_transient\\_%pagewell\\_%'"));
     }

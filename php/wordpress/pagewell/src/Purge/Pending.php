@@ -7,7 +7,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 /**
  * Changes that wait to be sent.

@@ -1,7 +1,7 @@
 <?php
 
 /**
- * The caching fields that WordPress, the theme or a plugin has set: they precede the plugin's own offer.
+ * The caching headers that WordPress, the theme or another plugin has set: they precede those of this plugin.
  *
  *     Cache-Control: no-cache, must-revalidate, max-age=0    nocache_headers(): not this page
  *     Cache-Control: max-age=60                              at most 60 seconds
@@ -20,7 +20,7 @@ namespace Pagewell\WordPress\Read;
  *
  * @internal
  */
-final class CachingFields
+final class ExistingHeaders
 {
     /** Fields for caches of the server, the most specific first. Each replaces those after it. */
     private const FIELDS = ['pagewell-cache-control', 'surrogate-control', 'cdn-cache-control', 'cache-control'];

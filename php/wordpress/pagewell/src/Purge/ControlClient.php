@@ -15,7 +15,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\WordPress\Tell;
+namespace Pagewell\WordPress\Purge;
 
 use Pagewell\WordPress\Core\Exception\InvalidConfiguration;
 use Pagewell\WordPress\Core\Exception\PagewellException;
