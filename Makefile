@@ -3,6 +3,8 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
+# The suites of php/phpunit.xml but WordPress's, which takes as long as all others together.
+PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
 # The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
@@ -54,7 +56,8 @@ test: ## run all tests: format, lints, unit, property and model tests, scenarios
 
 # Its suites wait for servers most of the time, so they run beside the tests of Rust.
 php:
-	@scripts/phase "php/client" $(PHPUNIT) --configuration php/client
+	@scripts/beside scripts/phase "php: WordPress" $(PHPUNIT) --configuration php --testsuite wordpress \
+		-- scripts/phase "php: other packages" $(PHPUNIT) --configuration php --testsuite $(PHP_SUITES)
 	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
 
 model: ## run the store under the model checker; without its lease check each model must find an old page

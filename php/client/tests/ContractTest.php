@@ -8,7 +8,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Core\Changes;
 use Pagewell\Core\Declaration;

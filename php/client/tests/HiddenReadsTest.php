@@ -7,7 +7,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Tests\Support\PlainServer;
 use PHPUnit\Framework\Attributes\DataProvider;

@@ -7,7 +7,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Doctrine\DBAL\Configuration;
 use Doctrine\DBAL\Connection;

@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Core\Exception\UseAfterHeaders;
 use Pagewell\Core\Invalidation;

@@ -7,7 +7,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Core\Exception\InvalidationRefused;
 use Pagewell\Core\Exception\PagewellUnreachable;
@@ -24,7 +24,7 @@ final class RealPagewellTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        self::$pagewell = RealPagewell::start(__DIR__ . '/behind');
+        self::$pagewell = RealPagewell::start(__DIR__ . '/../../tests/behind');
         self::assertSame(200, self::$pagewell->ask('POST', '/setup')[0]);
     }
 
@@ -244,6 +244,6 @@ final class RealPagewellTest extends TestCase
     /** @return array{int, string, string} */
     private function command(string $script, string $admin): array
     {
-        return RealPagewell::command('require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $script", ['PAGEWELL_ADMIN' => $admin]);
+        return RealPagewell::command('require ' . var_export(__DIR__ . '/../../tests/bootstrap.php', true) . "; $script", ['PAGEWELL_ADMIN' => $admin]);
     }
 }

@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\ChangeDelivery;
 use Pagewell\CollectingChannel;
@@ -79,7 +79,7 @@ final class RequestScopeTest extends TestCase
 
     public function testWhatFailsAtTheEndKeepsNothingElseFromBeingDone(): void
     {
-        $script = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; Pagewell\\RequestEnd::call(static fn () => throw new RuntimeException('at the end')); Pagewell\\RequestEnd::call(static fn () => print 'done');";
+        $script = 'require ' . var_export(__DIR__ . '/../../tests/bootstrap.php', true) . "; Pagewell\\RequestEnd::call(static fn () => throw new RuntimeException('at the end')); Pagewell\\RequestEnd::call(static fn () => print 'done');";
         [$code, $printed, $logged] = RealPagewell::command($script, []);
         self::assertSame([0, 'done'], [$code, $printed]);
         self::assertStringContainsString('pagewell: at the end', $logged);

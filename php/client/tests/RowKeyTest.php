@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Core\Exception\InvalidTag;
 use Pagewell\RequestScope;
@@ -175,7 +175,7 @@ final class RowUuid
 {
     public static function of(string $text): object
     {
-        class_exists(\Symfony\Component\Uid\AbstractUid::class) || require_once __DIR__ . '/stand-ins/symfony-uid.php';
+        class_exists(\Symfony\Component\Uid\AbstractUid::class) || require_once __DIR__ . '/../../tests/stand-ins/symfony-uid.php';
         return new class ($text) extends \Symfony\Component\Uid\AbstractUid {
             public function __construct(private readonly string $text)
             {

@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests;
+namespace Pagewell\Tests\Client;
 
 use Pagewell\Configuration;
 use Pagewell\Core\Exception\InvalidConfiguration;
@@ -60,7 +60,7 @@ final class SocketClientTest extends TestCase
     public function testWarningsThatAnApplicationMakesExceptionsOfAreItsOwn(): void
     {
         $strict = 'set_error_handler(static fn (int $level, string $text) => throw new ErrorException($text)); ';
-        $library = 'require ' . var_export(__DIR__ . '/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Core\\Exception\\PagewellUnreachable) { echo 'away'; }";
+        $library = 'require ' . var_export(__DIR__ . '/../../tests/bootstrap.php', true) . "; $strict try { Pagewell\\changedNow('news'); } catch (Pagewell\\Core\\Exception\\PagewellUnreachable) { echo 'away'; }";
         $more = " try { (new Pagewell\\Core\\SocketClient('127.0.0.1:1', '/nowhere'))->invalidate(new Pagewell\\Core\\Invalidation(['news'])); } catch (Pagewell\\Core\\Exception\\InvalidConfiguration) { echo ', no token'; } echo \$undefined;";
         self::assertSame('away, no token', $this->printed("$library $more"));
         $plugin = BuiltPlugin::path('wordpress') . '/src';

@@ -9,7 +9,7 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/../bootstrap.php';
+require __DIR__ . '/../../../tests/bootstrap.php';
 
 use Pagewell\Configuration;
 use Pagewell\Core\SocketClient;

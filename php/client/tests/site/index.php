@@ -6,7 +6,7 @@
 
 declare(strict_types=1);
 
-require __DIR__ . '/../bootstrap.php';
+require __DIR__ . '/../../../tests/bootstrap.php';
 
 use function Pagewell\changed;
 use function Pagewell\uses;

@@ -10,12 +10,12 @@
  *         phpunit --configuration php/wordpress --filter 'PluginsTest.*bbpress'
  *
  * PAGEWELL_ARRANGEMENT=automatic compares the same without the plugin, and `both` with it and automatic dependencies.
- * Without PAGEWELL_PLUGINS, the tests are skipped, and say so. php/client/tests/Glue/WordPressVisitorsTest.php has the mechanisms.
+ * Without PAGEWELL_PLUGINS, the tests are skipped, and say so. php/wordpress/tests/WordPressVisitorsTest.php has the mechanisms.
  */
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests\Glue;
+namespace Pagewell\Tests\WordPress;
 
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\PageComparison;

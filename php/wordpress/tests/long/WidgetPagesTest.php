@@ -7,7 +7,7 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests\Glue;
+namespace Pagewell\Tests\WordPress;
 
 use Pagewell\Tests\Support\RealWordPress;
 

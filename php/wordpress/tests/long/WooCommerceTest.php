@@ -9,13 +9,13 @@
  *     PAGEWELL_WOOCOMMERCE=/path/to/plugins/woocommerce PAGEWELL_WORDPRESS=/path/to/wordpress \
  *         SHOW=1 phpunit --configuration php/wordpress --filter WooCommerceTest
  *
- * Without it, the test is skipped, and says so. php/client/tests/Glue/WordPressShopTest.php has the same mechanisms
+ * Without it, the test is skipped, and says so. php/wordpress/tests/WordPressShopTest.php has the same mechanisms
  * without WooCommerce.
  */
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests\Glue;
+namespace Pagewell\Tests\WordPress;
 
 use Pagewell\Tests\Support\BlogPages;
 use Pagewell\Tests\Support\PageComparison;
