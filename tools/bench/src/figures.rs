@@ -191,7 +191,7 @@ mod tests {
         assert!(text.contains("| **other** | 12.00 µs | 2.00 (2.00–2.50) |  |"), "{text}");
         assert!(text.contains("| floor | 4.00 µs |  | 2.00 (2.00–2.50) |"), "{text}");
         // `cargo xtask gen-docs` draws a chart from such a table of the manual.
-        let page = harness::root::repository().join("docs/performance.md");
+        let page = harness::root::repository().join("docs/internals/measurements.md");
         let page = std::fs::read_to_string(page).expect("the page can be read");
         let heading = text.lines().next().expect("a heading");
         assert!(page.contains(&format!("bare\n\n{heading}\n")), "the page has this table");

@@ -1,5 +1,5 @@
 //! `docs/images/cost-of-a-hit.svg`: the chart of the front page, drawn from a table of
-//! docs/performance.md, which `cargo measure o1` prints.
+//! docs/internals/measurements.md, which `cargo measure o1` prints.
 //!
 //! The cheapest server is on top. The chart is text, so it needs no library, and the same table gives
 //! the same bytes. Its colours can be read on light and on dark ground. Not here: the plots of a
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 /// The path of the chart in the repository.
 pub(super) const CHART: &str = "docs/images/cost-of-a-hit.svg";
 /// The page with the table, and the heading before it.
-pub(super) const PAGE: &str = "docs/performance.md";
+pub(super) const PAGE: &str = "docs/internals/measurements.md";
 const HEADING: &str = "### O1: a page of 2,042 bytes, 50 connections, bare";
 /// The columns of the table that are drawn.
 const COLUMNS: [&str; 2] = ["Server", "Server CPU"];
