@@ -65,14 +65,13 @@ pub const FIGURES: [Figure; 15] = [
     },
     Figure {
         name: "statements",
-        help: "SQL statements that cached pages depend on (automatic dependencies). Pages share them.",
+        help: "SQL statements that cached pages depend on (automatic dependencies).",
         kind: Kind::Gauge,
         read: |site, _| site.footprints.statements() as u64,
     },
     Figure {
         name: "memory_bytes",
-        help: "Memory of the cached pages: contents, header fields, keys, the dependency index, \
-               and all structures around them. Cached files are not counted here.",
+        help: "Memory of the cached pages with keys and index, without cached files.",
         kind: Kind::Gauge,
         read: |_, store| store.bytes.total() as u64,
     },

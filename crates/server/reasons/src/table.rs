@@ -76,59 +76,59 @@ reasons! {
     Stale = ForwardReason::Stale.as_str(), [Forwarded], "", "Send a longer TTL, with tags that purge the page when its data changes.";
     /// The cache has only a part of the page, and the request is for another part.
     Partial = ForwardReason::Partial.as_str(), [Forwarded], "", "Nothing: the rest of the page is fetched.";
-    /// The method of the request is not GET: it is a write, or only the origin can answer it. With status 405: a request for a file with a method other than GET or HEAD.
+    /// The method of the request is not GET. With status 405: a request for a file with a method other than GET or HEAD.
     Method = ForwardReason::Method.as_str(), [Forwarded, Refused, NotStored], "405", "Only responses to GET are stored.";
-    /// The request bypasses the cache: it is a GET with content, it has `Authorization`, or `detail` gives the reason (below).
+    /// The request is a GET with content, has `Authorization`, or `detail` gives the reason (below).
     Bypass = ForwardReason::Bypass.as_str(), [Forwarded], "", "Request the page with GET, without content and without Authorization.";
     /// The visitor wanted a newer page, and `cache.request_directives` is `honour`.
     Request = ForwardReason::Request.as_str(), [Forwarded], "", "Nothing, or set cache.request_directives to ignore.";
 
     // Why a request bypassed the cache.
-    /// The request has a cookie of a session, a login or a cart. The response is for one visitor.
-    SessionCookie = BypassBecause::SessionCookie.as_str(), [Bypassed], "", "Start sessions only where they are needed. Or share pages that are the same for everybody with a rule (shared_with_sessions), or configure private copies (private.cookies).";
-    /// The request has a cookie of `private.cookies` twice, so the owner of its private copies is not certain.
+    /// The request has a cookie of a session, a login or a cart.
+    SessionCookie = BypassBecause::SessionCookie.as_str(), [Bypassed], "", "Start sessions only where they are needed. Or share pages that are the same for everybody (shared_with_sessions in a rule), or configure private copies (private.cookies).";
+    /// The request has a cookie of `private.cookies` twice. It gets no private copies.
     OwnerCookieTwice = NoOwner::Twice.as_str(), [Bypassed], "", "Set the cookie for one path and domain only.";
     /// The request has over 4 KB of cookies, or more than four cookies that identify an owner. It gets no private copies.
     OwnerCookiesTooLong = NoOwner::TooLong.as_str(), [Bypassed], "", "Name fewer cookies in private.cookies.";
     /// The request has both a session cookie and `Authorization`. It gets no private copies.
     OwnerAuthorization = NoOwner::Authorization.as_str(), [Bypassed], "", "Use either the session's cookie or Authorization.";
-    /// The request has a cookie that is on no list, so the response is for its client. With `fwd=bypass`: `cookies.unknown` is `bypass`, or the stored page has its TTL only from a rule. A page that is marked as the same for everybody is rendered without the cookie in the background.
+    /// The request has a cookie that is on no list, so the response is for its client. With `fwd=bypass`: `cookies.unknown` is `bypass`, or the stored page has its TTL only from a rule.
     UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as the same for all (public, s-maxage or tags).";
-    /// The request has a field that identifies the client: `X-Api-Key`, `X-WP-Nonce`, `X-Auth-Token` and [similar ones](../guide/cache-key.md#request-fields). The response is for that client.
-    CredentialField = BypassBecause::Credential.as_str(), [Bypassed], "", "Nothing, if the response depends on the field. Otherwise name the field in keys.fields, to store one copy for each value.";
+    /// The request has a field that identifies the client: `X-Api-Key`, `X-WP-Nonce`, `X-Auth-Token` and [similar ones](../guide/cache-key.md#request-fields).
+    CredentialField = BypassBecause::Credential.as_str(), [Bypassed], "", "Nothing, if the response depends on the field. Otherwise name it in keys.fields, to store one copy for each value.";
     /// The request is for a part or another form of the page: `X-Requested-With: XMLHttpRequest`, `HX-Request`, `X-Inertia`, `X-PJAX`, `Turbo-Frame`.
-    PartialPage = BypassBecause::PartialPage.as_str(), [Bypassed], "", "Name the fields on which the response depends in keys.fields, to store one copy for each value.";
-    /// The query has a parameter with [personal data](../guide/cache-key.md#personal-data-in-the-query): `email`, `token`, `nonce`, `order_id`, a mail address. Otherwise name it in `keys.keep`.
-    PersonalQuery = BypassBecause::PersonalQuery.as_str(), [Bypassed], "", "Nothing, if the parameter is personal (a mail address, a token, the key of an order). Otherwise name it in keys.keep.";
+    PartialPage = BypassBecause::PartialPage.as_str(), [Bypassed], "", "Name the fields in keys.fields, to store one copy for each value.";
+    /// The query has a parameter with [personal data](../guide/cache-key.md#personal-data-in-the-query): `email`, `token`, `nonce`, `order_id`, a mail address.
+    PersonalQuery = BypassBecause::PersonalQuery.as_str(), [Bypassed], "", "Nothing, if the parameter is personal. Otherwise name it in keys.keep.";
     /// A field of `keys.fields` has a value over 256 bytes.
-    FieldTooLong = BypassBecause::FieldTooLong.as_str(), [Bypassed], "", "Send at most 256 bytes in a field of keys.fields.";
+    FieldTooLong = BypassBecause::FieldTooLong.as_str(), [Bypassed], "", "Send a shorter value.";
     /// The visitor has just written, and a rule has `after_write`.
-    AfterWrite = BypassBecause::AfterWrite.as_str(), [Bypassed], "", "Nothing: it ends after the time in the rule's after_write.";
+    AfterWrite = BypassBecause::AfterWrite.as_str(), [Bypassed], "", "Nothing: it ends after the time in after_write.";
     /// A rule has `bypass`; with `when_status` or `when_header`, the response was not stored.
     Rule = BypassBecause::Rule.as_str(), [Bypassed, NotStored], "", "Nothing, if the rule is intended; otherwise change the rule.";
     /// The connection belongs to a process that another one has [replaced](reload.md#zero-downtime-restart).
     HandedOver = "handed-over", [Bypassed], "", "Nothing: the next connection reaches the new process.";
-    /// The connection belongs to a process that is stopping. In a [cluster](../guide/several-machines.md), a stopping node serves nothing from its cache.
+    /// The connection belongs to a process that is stopping.
     Stopping = "stopping", [Bypassed], "", "Nothing: the next connection reaches another process.";
 
     // Further words in the response to a write.
-    /// The response was sent before its database changes were known to be applied. `database.barrier` ran out, or the database is not followed, or another [node](../guide/several-machines.md) was late (`cluster.barrier`). For a moment the visitor can see old pages.
+    /// `database.barrier` ran out, the database is not followed, or another [node](../guide/several-machines.md) was late (`cluster.barrier`). For a moment the visitor can see old pages.
     ChangesLate = "changes-late", [Late], "", "See database-broken and cluster-pending in the log. If the server is only slow, raise database.barrier or cluster.barrier.";
 
     // The origin did not answer.
     /// Pagewell could not connect to the origin.
     OriginRefused = Failure::Refused.as_str(), [Failed], "502, `Retry-After: 2`", "Is the origin running, and is its address right? See the log.";
-    /// The connection ended before the response was complete. Such a response is never stored.
+    /// The connection ended before the response was complete.
     HungUp = Failure::HungUp.as_str(), [Failed], "502", "See origin-stderr and php-fpm-log in the log: a child crashed, or the origin was restarted.";
     /// The origin could not be reached within `origin_connect_timeout`, or sent nothing for `origin_timeout`.
     TimedOut = Failure::TimedOut.as_str(), [Failed], "504", "Find the cause of the delay, or raise limits.origin_timeout.";
     /// The response was neither HTTP nor CGI, or a script redirected within the site more than five times.
     InvalidResponse = Failure::InvalidResponse.as_str(), [Failed], "502", "See origin-invalid in the log.";
-    /// All places at the origin were taken, and `origin_queue` requests were waiting. Or this request waited for `origin_queue_timeout`.
-    Overloaded = Failure::Overloaded.as_str(), [Failed], "503, `Retry-After: 2`", "Use more children (php.children) if there is memory. Otherwise find pages that are slow or not stored (pagewell misses).";
-    /// An [ESI](../guide/esi.md) fragment and its alternative failed, and the template does not permit leaving it out.
+    /// No place at the origin was free for `origin_queue_timeout`, or `origin_queue` requests were waiting.
+    Overloaded = Failure::Overloaded.as_str(), [Failed], "503, `Retry-After: 2`", "Use more children (php.children), or find pages that are slow or not stored (pagewell misses).";
+    /// An [ESI](../guide/esi.md) fragment failed, and the template does not permit leaving it out.
     FragmentFailed = "fragment-failed", [Failed], "502", "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.";
-    /// The template of a page is longer than `limits.page_bytes` even without its ESI fragments.
+    /// The template of a page with ESI fragments is longer than `limits.page_bytes`.
     PageTooLarge = "page-too-large", [Failed], "502", "Raise limits.page_bytes, or shorten the template.";
     /// The origin answered with this status.
     Status500 = Failure::Status(StatusCode::INTERNAL_SERVER_ERROR).as_str(), [Text], "", "";
@@ -142,7 +142,7 @@ reasons! {
     OtherStatus = Failure::Status(StatusCode::IM_A_TEAPOT).as_str(), [Text], "", "";
 
     // The request was refused.
-    /// The request does not follow RFC 9112: a wrong request line, a space before a colon, a folded line, or a control character.
+    /// A wrong request line, a space before a colon, a folded line, or a control character.
     Malformed = Refusal::Malformed.as_str(), [Refused], "400", "";
     /// A line ends in LF without CR.
     BareLineFeed = Refusal::BareLineFeed.as_str(), [Refused], "400", "";
@@ -154,7 +154,7 @@ reasons! {
     HostInvalid = "host-invalid", [Refused], "400", "";
     /// `Host` is neither `site.host` nor one of `site.aliases`, and `site.other_hosts` is `refuse`.
     HostUnknown = "host-unknown", [Refused], "421", "Name the host in site.host or site.aliases.";
-    /// The request target is for a forward proxy (`https://…`, or with a user name), is `*` with GET, or contains a character that must be percent-encoded there: `<`, `>`, a backquote.
+    /// The request target is for a forward proxy (`https://…`, a user name), is `*` with GET, or contains `<`, `>` or a backquote, which must be percent-encoded.
     TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";
     /// The request target is longer than `limits.uri_bytes`.
     TargetTooLong = Refusal::TargetTooLong.as_str(), [Refused], "414", "";
@@ -180,21 +180,21 @@ reasons! {
     ContentTimeout = Refusal::ContentTimeout.as_str(), [Refused], "408", "";
     /// The content arrived more slowly than `limits.body_rate`.
     ContentTooSlow = Refusal::ContentTooSlow.as_str(), [Refused], "408", "";
-    /// Request content on disk has reached `limits.body_disk`. No script was run. For the operator: raise the limit if there is disk space.
+    /// Request content on disk has reached `limits.body_disk`.
     ContentNoRoom = Refusal::ContentNoRoom.as_str(), [Refused], "503, `Retry-After: 10`", "";
-    /// A write reached a [node](../guide/several-machines.md#refuse-writes-that-cannot-be-published) that cannot publish its changes, and `cluster.unpublished` is `refuse`. No script was run. For the operator: see `cluster-pending` in the log.
+    /// A write reached a [node](../guide/several-machines.md#refuse-writes-that-cannot-be-published) that cannot publish its changes, and `cluster.unpublished` is `refuse`: see `cluster-pending` in the log.
     ClusterUnpublished = "cluster-unpublished", [Refused], "503, `Retry-After: 2`", "";
-    /// The content could not be written to disk, or not read again. For the operator: see `content-not-kept` in the log.
+    /// The content could not be written to disk, or not read again: see `content-not-kept` in the log.
     ContentNotKept = Refusal::ContentNotKept.as_str(), [Refused], "507", "";
     /// `limits.upgrades` connections use another protocol (WebSocket) already.
     UpgradesFull = "upgrades-full", [Refused], "503", "";
-    /// The client's address has `limits.http2_streams_per_address` concurrent requests over HTTP/2 already.
+    /// The client's address has `limits.http2_streams_per_address` requests over HTTP/2 already.
     TooManyStreams = Refusal::TooManyStreams.as_str(), [Refused], "503", "";
     /// CONNECT and TRACE are not supported.
     MethodConnect = Refusal::MethodConnect.as_str(), [Refused], "405", "";
     /// CONNECT and TRACE are not supported.
     MethodTrace = "method-trace", [Refused], "405", "";
-    /// `PURGE`, `BAN` or a similar method from a client that may not purge ([permissions](../guide/purging.md#who-may-purge)). With `--log debug` the log gives the reason (`purge-refused`).
+    /// `PURGE`, `BAN` or a similar method from a client that [may not purge](../guide/purging.md#who-may-purge).
     MethodNotAnswered = "method-not-answered", [Refused], "405", "";
 
     // Pagewell has answered itself.
@@ -202,25 +202,25 @@ reasons! {
     NotFound = "not-found", [Answered], "404", "Is the file there? Is there a front controller (index.php)?";
     /// The site redirects to HTTPS (`https_redirect`).
     ToHttps = "to-https", [Answered], "301 or 308", "Request the https address.";
-    /// The file exists and is never served: its name is hidden, or it is source code. The response says `not-found`; `pagewell explain` shows this name.
+    /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.
     HiddenName = "hidden-name", [Answered], "404", "A file with this name is never served: rename it, or change site.hidden.";
-    /// The file exists and is never served: its name is hidden, or it is source code. The response says `not-found`; `pagewell explain` shows this name.
+    /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.
     SourceHidden = "source-hidden", [Answered], "404", "Source code is never served. Name the extensions of scripts to run in site.scripts.";
-    /// A symbolic link leads outside the document root. Allow its directory with `site.allow_symlinks`. The response says `not-found`.
+    /// A symbolic link leads outside the document root: allow its directory with `site.allow_symlinks`. The response says `not-found`.
     LinkOutsideRoot = "link-outside-root", [Answered], "404", "A symbolic link leads outside the document root: allow the directory with site.allow_symlinks.";
     /// A symbolic link leads to a name that is never served. The response says `not-found`.
     LinkToHidden = "link-to-hidden", [Answered], "404", "A symbolic link leads to a name that is never served: link to another name, or change site.hidden.";
     /// The path is a directory, and has no slash at its end.
     AddSlash = "add-slash", [Answered], "301", "";
-    /// The file exists but cannot be read, usually because of its permissions: see `file-failed` in the log.
+    /// The file cannot be read, usually because of its permissions: see `file-failed` in the log.
     FileFailed = "file-failed", [Answered], "500", "Check the file's permissions and the disk: see file-failed in the log.";
-    /// The request has `only-if-cached`, and the page is not cached (RFC 9111 section 5.2.1.7).
+    /// The request has `only-if-cached`, and the page is not cached.
     OnlyIfCached = "only-if-cached", [Answered], "504", "Remove only-if-cached.";
     /// `If-Match` or `If-Unmodified-Since` is false for the stored page.
     PreconditionFailed = "precondition-failed", [Answered], "412", "";
     /// The requested range is outside the page.
     Range = "range", [Answered], "416", "";
-    /// A bug in Pagewell ended the render. The log has its source location. Please report it.
+    /// A bug in Pagewell: please report it, with its source location in the log.
     Bug = "bug", [Answered], "500", "";
     /// A purge request was executed.
     Purged = "purged", [Text], "", "";
@@ -230,35 +230,35 @@ reasons! {
     // The response was not stored.
     /// The page has no TTL.
     NoLifetime = NotStored::NoLifetime.as_str(), [NotStored], "", "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime.";
-    /// The origin answered with an error (5xx) without a TTL, or with `private`, `no-store` or a cookie. Rules and `cache.default_lifetime` do not apply to errors.
-    ServerError = NotStored::ServerError.as_str(), [NotStored], "", "Fix the page: the origin answered with an error, and errors are not stored. See origin-stderr in the log.";
-    /// The page sets a cookie, which is for one visitor. Frameworks add `private` to such a page.
+    /// The origin answered with an error (5xx) without a TTL of its own, or with `private`, `no-store` or a cookie.
+    ServerError = NotStored::ServerError.as_str(), [NotStored], "", "Fix the page: errors are not stored. See origin-stderr in the log.";
+    /// The page sets a cookie, which is for one visitor.
     SetCookie = NotStored::SetCookie.as_str(), [NotStored], "", "Set cookies on separate pages, or start sessions only when needed.";
-    /// A private page is compressed, and Pagewell cannot decompress it: `codings.make = []`, or the format is unknown.
+    /// A private page is compressed, and `codings.make = []`, or the format is unknown.
     OwnerCoded = "owner-coded", [NotStored], "", "Turn compression off in the application: Pagewell compresses pages.";
     /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
     Private = NotStored::Private.as_str(), [NotStored], "", "If the page is the same for everybody, remove private. If only some fields are private, name them: private=\"x-name\".";
     /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
-    NoStore = NotStored::NoStore.as_str(), [NotStored], "", "If the page is the same for everybody, remove no-store. PHP's session_start() sends it unless session.cache_limiter is empty.";
+    NoStore = NotStored::NoStore.as_str(), [NotStored], "", "If the page is the same for everybody, remove no-store: do not call session_start() there.";
     /// The application does not offer the page: it has [`X-Pagewell-Refusal`](../http-caching.md#the-applications-reason-not-to-offer-a-page), although its other fields permit storing it.
-    NotOffered = NotStored::NotOffered.as_str(), [NotStored], "", "If the page is the same for everybody, have the application offer it: without X-Pagewell-Refusal.";
+    NotOffered = NotStored::NotOffered.as_str(), [NotStored], "", "If the page is the same for everybody, send it without X-Pagewell-Refusal.";
     /// The request has `Authorization`, and the page has none of `public`, `s-maxage`, `must-revalidate`.
     Authorization = NotStored::Authorization.as_str(), [NotStored], "", "Send public, s-maxage or must-revalidate if the page is the same for everybody.";
     /// The page is stale at once and has no validator.
     NeverReusable = NotStored::NeverReusable.as_str(), [NotStored], "", "Send a longer max-age, a validator (ETag, Last-Modified), or stale-while-revalidate.";
-    /// The page redirects to its own address, after URL normalisation. A stored copy would be a redirect loop.
-    RedirectToItself = RuleRefusal::RedirectToItself.as_str(), [NotStored], "", "Redirect to another address. URL normalisation in the configuration determines which addresses are the same.";
-    /// The request has a field of its own, which the response's `Vary` does not name, so the response is for its client. A page that is marked as the same for everybody is rendered without the field in the background.
-    FieldNotInKey = "field-not-in-key", [NotStored], "", "Name the request field in keys.harmless_fields if no page depends on it. Otherwise have the page name it in Vary, or name it in keys.fields.";
-    /// A page of signed-in visitors ([LiteSpeed's ESI](../guide/litespeed.md#cookies)): the origin received a cookie that is neither in the cache key nor a known login.
+    /// The page redirects to its own address, after URL normalisation.
+    RedirectToItself = RuleRefusal::RedirectToItself.as_str(), [NotStored], "", "Redirect to another address, or change the URL normalisation ([keys]).";
+    /// The request has a custom field, which the response's `Vary` does not name.
+    FieldNotInKey = "field-not-in-key", [NotStored], "", "Name the request field in keys.harmless_fields if no page depends on it. Otherwise name it in Vary or in keys.fields.";
+    /// A page of signed-in visitors ([LiteSpeed's ESI](../guide/litespeed.md#cookies)): the origin got a cookie that is neither in the cache key nor a known login.
     CookieNotInKey = "cookie-not-in-key", [NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, in vary_cookies of a rule if they do, or in cookies.session if it is the visitor's login.";
-    /// `Vary` names a field that identifies a client or its group (`X-User-Context-Hash`, `X-Forwarded-For`), and that clients may not set. Pagewell cannot separate such responses.
+    /// `Vary` names a field that identifies a client or its group, and that clients may not set (`X-User-Context-Hash`, `X-Forwarded-For`).
     VaryOfOneClient = "vary-of-one-client", [NotStored], "", "Vary by a cookie that a rule names (vary_cookies), or send private.";
     /// The response names a file for the web server to send (`X-Sendfile`, `X-Accel-Redirect`).
     Sendfile = "sendfile", [NotStored], "", "Send the file from the script. If a web server in front of Pagewell sends it, name the field in dialects.pass_on.";
     /// The response is an event stream, or has `X-Accel-Buffering: no`.
     Streamed = "streamed", [NotStored], "", "Nothing, if it is a stream; otherwise remove X-Accel-Buffering: no.";
-    /// PHP reported a fatal error during the render, after the status was sent. Visible only if PHP logs to its standard error, as with a private php-fpm.
+    /// PHP reported a fatal error after the status was sent. Known only if PHP logs to its standard error.
     PhpFatalError = "php-fatal-error", [NotStored], "", "Fix the page: PHP's error is in the log (origin-stderr).";
     /// `Vary: *`.
     VaryStar = NotStored::VaryStar.as_str(), [NotStored], "", "Name the fields that the page depends on instead of Vary: *.";
@@ -266,31 +266,31 @@ reasons! {
     VaryUnreadable = NotStored::VaryUnreadable.as_str(), [NotStored], "", "List field names in Vary, separated by commas.";
     /// `Vary` or `X-LiteSpeed-Vary` has more than 16 names.
     VaryTooLong = NotStored::VaryTooLong.as_str(), [NotStored], "", "Name fewer fields in Vary.";
-    /// `X-LiteSpeed-Vary` has `value=`: the page is for requests that the server marks with a word, and this request was not marked.
+    /// `X-LiteSpeed-Vary` has `value=`, and this request has no such mark.
     VaryValue = NotStored::VaryValue.as_str(), [NotStored], "", "Separate device classes with a rule, or remove value= from X-LiteSpeed-Vary.";
-    /// The page sets a cookie that separates variants (`_lscache_vary`, `X-Magento-Vary`), so it belongs to another variant than the request.
+    /// The page sets a cookie that separates variants (`_lscache_vary`, `X-Magento-Vary`).
     VaryCookieSet = RuleRefusal::VaryCookieSet.as_str(), [NotStored], "", "Nothing: the next request has the cookie.";
     /// `lsc-cookie` has no name or no value, or there are more than eight, or over 4 KB of them.
-    SharedCookies = NotStored::SharedCookies.as_str(), [NotStored], "", "Give each lsc-cookie a name and a value; at most eight cookies, 4 KB in total.";
+    SharedCookies = NotStored::SharedCookies.as_str(), [NotStored], "", "Send fewer or valid cookies.";
     /// `lsc-cookie` would give every visitor the same session cookie.
-    SessionForAll = RuleRefusal::SessionForAll.as_str(), [NotStored], "", "Use another cookie name, or set the cookie with Set-Cookie on a separate page.";
-    /// The page has `esi=on` and LiteSpeed's ESI elements, which are not processed here; or it is compressed or a part.
+    SessionForAll = RuleRefusal::SessionForAll.as_str(), [NotStored], "", "Use another name, or Set-Cookie on a separate page.";
+    /// LiteSpeed's ESI elements are not processed here, or the page is compressed or a part.
     EsiUnsupported = NotStored::EsiUnsupported.as_str(), [NotStored], "", "Turn ESI off in the application or its plugin.";
-    /// The response to a request for a fragment of LiteSpeed's ESI is not a success. Another page may include the same fragment.
-    FragmentError = "fragment-error", [NotStored], "", "Fix the fragment: only successful responses are stored.";
+    /// The response for a fragment of LiteSpeed's ESI is not a success.
+    FragmentError = "fragment-error", [NotStored], "", "Fix the fragment.";
     /// `Cache-Groups` is not a list of strings.
-    TagsUnreadable = NotStored::TagsUnreadable.as_str(), [NotStored], "", "Write Cache-Groups as a list of strings: Cache-Groups: \"news\", \"news:4\".";
-    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags. A list is never cut, because the page would then miss changes.
-    TagsTooLong = NotStored::TagsTooLong.as_str(), [NotStored], "", "Use fewer or shorter tags; a list that was cut could miss a change.";
+    TagsUnreadable = NotStored::TagsUnreadable.as_str(), [NotStored], "", "Write Cache-Groups: \"news\", \"news:4\".";
+    /// A tag over 1,024 bytes, over 128 KiB of tags, or more than 1,000 tags.
+    TagsTooLong = NotStored::TagsTooLong.as_str(), [NotStored], "", "Use fewer or shorter tags.";
     /// A tag over 1,024 bytes.
-    TagTooLong = StoreRefusal::TagTooLong.as_str(), [NotStored], "", "Use shorter tags: at most 1,024 bytes.";
+    TagTooLong = StoreRefusal::TagTooLong.as_str(), [NotStored], "", "Use shorter tags.";
     /// More than 1,000 tags.
     TooManyTags = StoreRefusal::TooManyTags.as_str(), [NotStored], "", "Use fewer tags: name a whole kind.";
     /// A private page has private tags and no owner, or two owners.
     OwnerUnclear = StoreRefusal::OwnerUnclear.as_str(), [NotStored], "", "Please report it: this is a bug in Pagewell.";
     /// The page is longer than `limits.page_bytes`, or than an eighth of the page budget.
-    TooLarge = NotStored::TooLarge.as_str(), [NotStored], "", "Raise the limit on a page's content, or leave the page uncached.";
-    /// The responses that are being collected for the store use half of `limits.client_backlog_bytes`.
+    TooLarge = NotStored::TooLarge.as_str(), [NotStored], "", "Raise the limit, or leave the page uncached.";
+    /// Responses in progress use half of `limits.client_backlog_bytes`.
     MemoryShort = NotStored::MemoryShort.as_str(), [NotStored], "", "Raise memory, or limits.client_backlog_bytes.";
     /// The response is a part (206).
     PartialContent = NotStored::PartialContent.as_str(), [NotStored], "", "Send the whole content (200): ranges are served from the stored page.";
@@ -305,34 +305,34 @@ reasons! {
     /// `must-understand` with a status that RFC 9110 does not define.
     StatusNotUnderstood = NotStored::StatusNotUnderstood.as_str(), [NotStored], "", "Remove must-understand, or use a status that RFC 9110 defines.";
     /// A quoted string in `Cache-Control` is not closed, as in `x="private`.
-    DirectivesUnreadable = NotStored::DirectivesUnreadable.as_str(), [NotStored], "", "Close every quoted string in Cache-Control with a quotation mark.";
+    DirectivesUnreadable = NotStored::DirectivesUnreadable.as_str(), [NotStored], "", "Close every quoted string in Cache-Control.";
     /// The visitor sent `no-store`, and `cache.request_directives` is `honour`.
-    RequestNoStore = NotStored::RequestNoStore.as_str(), [NotStored], "", "The visitor sent no-store; the site can be configured to ignore that.";
-    /// The data of the page changed during the render. The next visitor gets a new page.
-    ChangedSince = StoreRefusal::ChangedSince.as_str(), [NotStored], "", "Nothing, unless it is frequent: the page's data changed during the render. Then find the source of the changes (pagewell explain --tag).";
-    /// A newer render of the page is stored already, or the origin has given a newer response that is not stored.
-    Superseded = StoreRefusal::Superseded.as_str(), [NotStored], "", "Nothing: a newer response replaced it.";
-    /// So many changes arrived during the render that Pagewell can no longer check the page against them.
+    RequestNoStore = NotStored::RequestNoStore.as_str(), [NotStored], "", "Nothing, or set cache.request_directives to ignore.";
+    /// The data of the page changed during the render.
+    ChangedSince = StoreRefusal::ChangedSince.as_str(), [NotStored], "", "Nothing, unless it is frequent: then find the source of the changes (pagewell explain --tag).";
+    /// The origin has given a newer response for this page.
+    Superseded = StoreRefusal::Superseded.as_str(), [NotStored], "", "Nothing: the newer response counts.";
+    /// Too many changes arrived during the render to check the page against them.
     LeaseTooOld = StoreRefusal::LeaseTooOld.as_str(), [NotStored], "", "Nothing, unless it is frequent: then make the page faster, or send fewer invalidations.";
     /// A change of the page's data is not yet visible to every reader of the database.
     Unsettled = StoreRefusal::Unsettled.as_str(), [NotStored], "", "Nothing: the page is stored a moment later. If it stays so, a database is not followed: see database-broken in the log.";
-    /// Automatic dependencies: the statements of the render did not all get here. The log has the reason (`reads-refused`): `capture-no-report`, `capture-no-connection`, `capture-incomplete`, `capture-cut-off`, `capture-malformed` or `capture-too-large`. With `stored`: the page declares a lifetime, and is stored for 60 seconds ([`automatic.untracked`](options.md)).
-    ReadsUnseen = "reads-unseen", [NotStored], "", "See reads-refused in the log: the statements of the render did not all get here (automatic dependencies).";
-    /// Automatic dependencies: the page was made, or may have been made, from a cache that no statement shows (APCu, `object-cache.php`, Redis). The log names the cache (`reads-refused`, reason `capture-hidden`).
-    ReadsHidden = "reads-hidden", [NotStored], "", "Turn off the cache that the log names (reads-refused), such as APCu or object-cache.php: no statement shows what the page takes from it. Or send tags for the page.";
-    /// Automatic dependencies: the response has no caching headers, and a field that is [one client's](../guide/automatic.md#what-is-stored), such as `Nonce` or `Cart-Token`.
-    PersonalField = "personal-field", [NotStored], "", "Remove the response field that is one client's (a nonce, a cart, a token, a session). Or send caching headers, if the page is the same for everybody.";
-    /// Automatic dependencies: the response has no caching headers, and is no page, feed, style sheet or script.
-    ContentType = "content-type", [NotStored], "", "Send caching headers, or name the media type in automatic.content_types if such responses are the same for everybody.";
-    /// Automatic dependencies: the page could not be stored before, so it was rendered with the visitor's own address, browser and language.
-    AsSent = "as-sent", [NotStored], "", "Nothing: the page could not be stored before, so that it was rendered with the visitor's own address and browser. The next one can be stored.";
+    /// [Automatic dependencies](../guide/automatic.md): not all statements of the render are known. With `stored`: the page declares a lifetime, and is stored for 60 seconds (`automatic.untracked`).
+    ReadsUnseen = "reads-unseen", [NotStored], "", "See reads-refused in the log for the reason (automatic dependencies).";
+    /// The page may show values of a cache that no statement shows (APCu, `object-cache.php`, Redis).
+    ReadsHidden = "reads-hidden", [NotStored], "", "Turn off the cache that the log names (reads-refused), such as APCu or object-cache.php, or send tags for the page.";
+    /// No caching headers, and a field that is [one client's](../guide/automatic.md#what-is-stored), such as `Nonce` or `Cart-Token`.
+    PersonalField = "personal-field", [NotStored], "", "Remove the response field that is one client's (a nonce, a cart, a token). Or send caching headers, if the page is the same for everybody.";
+    /// No caching headers, and no page, feed, style sheet or script.
+    ContentType = "content-type", [NotStored], "", "Send caching headers, or name the media type in automatic.content_types.";
+    /// The page could not be stored before, so it was rendered with the visitor's own address, browser and language.
+    AsSent = "as-sent", [NotStored], "", "Nothing: the next render can be stored.";
     /// The response was sent while it was made.
-    InProgress = "in-progress", [NotStored], "", "Nothing: the response was sent while it was made, and whether it was stored is known only at its end.";
-    /// Automatic dependencies: a statement may read something that no changed row tells, such as a view or a stored function. The log has the statement (`reads-refused`).
-    ReadsUnknown = "reads-unknown", [NotStored], "", "See reads-refused in the log for the statement. Send a lifetime and tags for the page, or change the statement.";
-    /// Automatic dependencies: a row that the page shows changed during the render. This visitor got the page; the next one gets a new page.
-    ReadsChanged = "reads-changed", [NotStored], "", "Nothing, unless it is frequent: a row that the page shows changed during the render.";
-    /// Automatic dependencies: the page ran more than 900 statements, or the statements of all pages need more than an eighth of `memory`.
+    InProgress = "in-progress", [NotStored], "", "Nothing: whether it was stored is known only at its end.";
+    /// A statement may read something that no changed row tells, such as a view or a stored function.
+    ReadsUnknown = "reads-unknown", [NotStored], "", "Change the statement (reads-refused in the log), or send a lifetime and tags for the page.";
+    /// A row that the page shows changed during the render.
+    ReadsChanged = "reads-changed", [NotStored], "", "Nothing, unless it is frequent.";
+    /// The page ran more than 900 statements, or those of all pages need more than an eighth of `memory`.
     ReadsTooMany = "reads-too-many", [NotStored], "", "Raise memory, or send a lifetime and tags for the page.";
     /// A 304 response is about another response than the stored one, so the whole page was requested.
     OtherValidator = NotFreshened::OtherValidator.as_str(), [Text], "", "";

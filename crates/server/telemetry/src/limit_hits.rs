@@ -64,7 +64,7 @@ limits! {
 
 /// The limits without a counter, each with the alternative indication.
 pub const NOT_COUNTED: &[(&str, &str)] = &[
-    ("body_ahead", "no error: longer content waits on disk"),
+    ("body_ahead", "no error"),
     ("half_closed_timeout", "`client-left` in the access log"),
     ("origin_idle_connections", "no error: further connections are closed"),
     ("origin_header_bytes", "`origin-invalid` in the log"),
@@ -73,7 +73,7 @@ pub const NOT_COUNTED: &[(&str, &str)] = &[
     ("drain", "`drain-ended` in the log"),
     ("snapshot_stop", "`snapshot-not-written` in the log"),
     ("certificate_look", "an interval, not a bound"),
-    ("http2_streams", "an HTTP/2 error to the client, which retries"),
+    ("http2_streams", "an HTTP/2 error"),
 ];
 
 /// The counters of all limits.

@@ -77,9 +77,8 @@ Every input has a bound. Each bound is a key of `[limits]` in the [configuration
 body_bytes = \"128M\"
 ```
 
-`pagewell stats` lists the limits that were reached, and how often; `/metrics` has \
-`pagewell_limits_hit_total{limit=\"…\"}`. A limit that is reached all the time is too low for the site, or the site \
-is under attack. Limits marked ↻ can be changed while Pagewell runs ([reload](reload.md)).
+`pagewell stats` lists the limits that were reached, and how often; so does `/metrics` \
+(`pagewell_limits_hit_total{limit=\"…\"}`). Limits marked ↻ can be changed while Pagewell runs ([reload](reload.md)).
 
 | Limit | Default | Meaning |
 |---|---|---|
@@ -88,35 +87,30 @@ is under attack. Limits marked ↻ can be changed while Pagewell runs ([reload](
 const END: &str = "
 ## Slow clients
 
-A timeout bounds how long a client may send or read nothing. There is also a minimum rate (`body_rate`, `write_rate`), because a client could move one byte just before each timeout. Over HTTP/2 each stream is measured by the payload that the client reads; streams that wait at the same time share `write_rate`.
+A timeout bounds how long a client may send or read nothing, and a minimum rate (`body_rate`, `write_rate`) stops clients that move one byte just before each timeout.
 
-A request occupies a place at the origin only when all of its content has arrived. So a slow upload occupies no PHP process, and no script runs with half a form. A response leaves the origin at the origin's speed, however slow its client is: unread content waits in memory, then on disk (`uploads`).
+A request occupies a place at the origin only when all of its content has arrived, so no script runs with half a form. A response leaves the origin at the origin's speed: unread content waits in memory, then on disk (`uploads`).
 
-## HTTP/2 floods
-
-A flood of frames ends its own connection only: header sections in any number of CONTINUATION frames (`header_bytes`), streams that are reset before they are processed (`http2_resets`), concurrent requests of one address (`http2_streams_per_address`), endless SETTINGS and PING frames, windows that never open.
+A flood of HTTP/2 frames ends its own connection only.
 
 ## Memory
 
-`memory` bounds the cached pages. Other bounds limit the rest:
+`memory` bounds the cached pages. In addition:
 
-- A connection without a request uses about 3 KB. A connection with a request uses up to its header section and a few pieces of content.
-- The **send backlog** is response content that clients have not read yet: at most `client_backlog_bytes` of memory and `client_backlog_disk` of disk, for all clients together.
+- A connection without a request uses about 3 KB, one with a request up to its header section and a few pieces of content. On [a small machine](../guide/doctor.md#a-small-machine-256-mb), lower `connections`.
+- The **send backlog** is response content that clients have not read yet: `client_backlog_bytes` of memory, `client_backlog_disk` of disk.
 - Request content uses at most a sixteenth of `memory`, and `body_disk` of disk.
-
-On a small machine, lower `connections` ([a small machine](../guide/doctor.md#a-small-machine-256-mb)).
 
 ## Fixed bounds
 
 | Part | Bound |
 |---|---|
-| The control interface | 16 MiB for a call, within 30 seconds. 16 streams of `/v1/live`. 256 connections; a new one replaces the connection that has been idle longest. |
+| The control interface | 16 MiB for a call, within 30 seconds. 16 streams of `/v1/live`. 256 connections. |
 | A purge request | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
 | The tags of a page | 1,000 tags of 1,024 bytes each, 128 KiB together. |
 | `Vary` | 16 fields. |
 | Header lines | 256, even if `headers` is larger. |
 | The PROXY header | 107 bytes in version 1, 4,112 in version 2. |
-| After a rejected request | Pagewell reads 256 KiB more from the client, for at most one second, so that the client can read the response. |
 | Interim responses | 16 KiB wait for a client; more are dropped. |
 | The standard error of a script | 8 KiB for each request are logged. |
 | Redirects within the site | 5 for each request. |

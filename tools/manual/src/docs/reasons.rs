@@ -67,7 +67,9 @@ fn cells(reason: Reason, section: ReasonTable) -> String {
     }
     let _ = write!(cells, " {} |", reason.meaning());
     if has_remedy {
-        let _ = write!(cells, " {} |", reason.advice().unwrap_or_default());
+        let advice = reason.advice().unwrap_or_default();
+        let advice = if advice.starts_with("Nothing:") { "Nothing." } else { advice };
+        let _ = write!(cells, " {advice} |");
     }
     cells
 }

@@ -21,9 +21,7 @@ const HELP_COLUMNS: usize = 96;
 /// The heading of a table of the file, and where to read on.
 fn heading_of(table: &str) -> &'static str {
     match table {
-        "" => {
-            "\n## At the top of the file\n\nWrite these keys before the first `[table]`: every key below a table header belongs to that table.\n"
-        }
+        "" => "\n## At the top of the file\n\nWrite these keys before the first `[table]`.\n",
         "site" => "\n## `[site]`\n\nSeveral sites: [guide](../guide/many-sites.md).\n",
         "php" => "\n## `[php]`\n",
         "cache" => "\n## `[cache]`\n",
@@ -33,9 +31,7 @@ fn heading_of(table: &str) -> &'static str {
         }
         "keys" => "\n## `[keys]`\n\nSee [Cache key](../guide/cache-key.md).\n",
         "cookies" => "\n## `[cookies]`\n\nSee [Cookies](../guide/cookies.md).\n",
-        "tls" => {
-            "\n## `[[tls]]`\n\nOne table for each certificate and its key. See [TLS](../guide/tls.md).\n"
-        }
+        "tls" => "\n## `[[tls]]`\n\nOne table for each certificate: [TLS](../guide/tls.md).\n",
         "snapshot" => "\n## `[snapshot]`\n\nSee [Restart](../guide/restart.md).\n",
         "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
         "memcached" => {
@@ -53,7 +49,7 @@ fn heading_of(table: &str) -> &'static str {
             "\n## `[rewarm]`\n\nSee [Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n"
         }
         "automatic" => {
-            "\n## `[automatic]`\n\nSee [Automatic dependencies](../guide/automatic.md). The keys of `ignore` are those of the tables `[[automatic.ignore]]`.\n"
+            "\n## `[automatic]`\n\nSee [Automatic dependencies](../guide/automatic.md). `ignore` is a list of tables, `[[automatic.ignore]]`.\n"
         }
         "database" => {
             "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
@@ -71,11 +67,10 @@ pub fn options() -> String {
     let mut page = format!(
         "{MADE}# Options\n\n\
          Pagewell works without a configuration file. To change a default, write a TOML file and start \
-         `pagewell serve --config FILE`. The flags of the command line are a short form of some keys and \
-         override the file.\n\n\
-         - `pagewell check --config FILE` reports errors in the file. An unknown key is an error, with a suggestion.\n\
+         `pagewell serve --config FILE`. Flags override the file.\n\n\
+         - `pagewell check --config FILE` reports errors, also unknown keys.\n\
          - `pagewell config` prints the effective value of every key and its source; `--set` prints only the keys that are set.\n\
-         - Where a key takes a list of strings, a single string is accepted too.\n\
+         - Where a key takes a list, a single string is accepted too.\n\
          - Keys marked ↻ can be changed while Pagewell runs ([reload](reload.md)).\n\n{EXAMPLE}"
     );
     for (table, rows) in rows_by_table() {
@@ -96,8 +91,8 @@ pub fn options() -> String {
             let named = replaced.iter().map(|row| format!("`{}`{}", key_of(row), mark(row)));
             let named = named.collect::<Vec<_>>().join(", ");
             page.push_str(&format!(
-                "\nA site can have tables of its own, such as `[site.cache]` or `[[site.rule]]`. They replace \
-                 those at the top of the file for this site: {named}.\n"
+                "\nA site can have tables of its own, such as `[site.cache]` or `[[site.rule]]`, instead of \
+                 those of the file: {named}.\n"
             ));
         }
     }
@@ -261,10 +256,9 @@ pub fn counters() -> String {
          curl -s http://127.0.0.1:8081/v1/stats       # as JSON\n\
          curl -s http://127.0.0.1:8081/metrics        # for Prometheus\n\
          ```\n\n\
-         Counters start at zero when Pagewell starts, and only grow. Current values, such as `pages` or `connections`, can \
-         also fall. With several sites each number is the sum, and `sites` contains the numbers of each site by its host. \
-         Connections, and requests rejected before their host is known, count for the first site. In \
-         [`/metrics`](control.md#metrics) each name has the prefix `pagewell_`.\n\n\
+         Counters start at zero when Pagewell starts. With several sites each number is the sum, and `sites` has the \
+         numbers of each site by its host; connections, and requests rejected before their host is known, count for the \
+         first site. In [`/metrics`](control.md#metrics) each name has the prefix `pagewell_`.\n\n\
          ## Requests and events\n\n| Counter | Meaning |\n|---|---|\n"
     );
     for (name, help, _) in Counters::default().rows() {
@@ -290,11 +284,11 @@ const READING: &str = "
 | Question | Counters |
 |---|---|
 | How high is the hit ratio? | (`hits` + `stale_hits` + `private_hits` + `collapsed`) ÷ (`requests` − `files`) |
-| Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, see [why a page is not stored](errors.md#response-not-cached-reasons), or run `pagewell misses`. `forwards` are writes and bypassed requests. |
+| Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, run `pagewell misses`. `forwards` are writes and bypassed requests. |
 | Is there enough memory? | No, if `evicted` grows while `memory_bytes` is near `memory_budget_bytes`. |
 | Are too many pages purged? | `dropped` ÷ `invalidations` is the number of pages for each invalidation. |
 | Is the origin overloaded? | Yes, if `origin_queue` stays above 0, or `origin_failures` grows. |
-| Do changes collide with renders? | `store_refused` and `joins_refused` count pages whose data changed while they were rendered. Such a page is not stored or not shared. |
+| Do changes collide with renders? | `store_refused` and `joins_refused` count pages whose data changed during their render. |
 ";
 
 /// A text as it may stand in a table.

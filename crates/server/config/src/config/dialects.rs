@@ -14,7 +14,7 @@ use http_cache::tags::DIALECTS;
 /// The description of `dialects.litespeed`.
 pub(super) const LITESPEED_HELP: &str = "Whether LiteSpeed's plugins detect a LiteSpeed cache here, and their response headers are obeyed ([guide](../guide/litespeed.md)).";
 /// The description of `dialects.litespeed_esi`.
-pub(super) const LITESPEED_ESI_HELP: &str = "Whether the ESI of LiteSpeed's plugins is announced and processed ([guide](../guide/litespeed.md#esi)). Visitors who are signed in then share pages that the plugin marks as public. A page is a template only if its response says `esi=on`.";
+pub(super) const LITESPEED_ESI_HELP: &str = "Whether the ESI of LiteSpeed's plugins is announced and processed ([guide](../guide/litespeed.md#esi)). Signed-in visitors then share pages that the plugin marks as public.";
 
 /// The compatibility headers that are enabled.
 #[derive(Clone, Debug)]

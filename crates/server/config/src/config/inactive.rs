@@ -9,7 +9,7 @@ use super::units::parse_duration;
 use std::time::Duration;
 
 /// The text of the manual about it.
-pub(super) const HELP: &str = "How long a page may be unused before it is removed, such as `2h`; at least one minute. Removal can take up to an eighth longer. Without this option, or with `0s`, pages stay until their space is needed.";
+pub(super) const HELP: &str = "How long a page may be unused before it is removed, such as `2h`; at least one minute. Without it, or with `0s`, pages stay until their space is needed.";
 
 /// The minimum, because all pages are scanned eight times within it.
 const MIN: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 
 use super::table::{OptionRow, Text, row};
 
-const SEARCHES: Text = "Searches in the text of this table, `{ kind = \"search\", columns = [\"title\"] }`. A page with the tag `search:PHP` is purged when `PHP` occurs in one of these columns before or after the change.";
+const SEARCHES: Text = "Searches in the text of this table: with `{ kind = \"search\", columns = [\"title\"] }`, a page with the tag `search:PHP` is purged when `PHP` occurs in the title before or after the change.";
 
 /// The rows about data changes.
 pub const CHANGES: &[OptionRow] = &[
@@ -12,13 +12,13 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.enabled",
         "",
         "false",
-        "Whether pages depend on the rows that their render has read (automatic dependencies). Pages without caching headers are then stored too, if all their reads are known. Needs a `[[database]]` of MariaDB or MySQL.",
+        "Whether pages depend on the rows that their render has read. Pages without caching headers are then stored too, if all their reads are known. Needs a `[[database]]` of MariaDB or MySQL.",
     ),
     row(
         "automatic.application",
         "",
         "none",
-        "`wordpress`, `mediawiki`, `library` or `none`: which rows no page shows, and how the statements of a render get here. `library`: the PHP library in the application reports them.",
+        "`wordpress`, `mediawiki`, `library` or `none`: which rows no page shows, and how statements are captured (`library`: by the PHP library).",
     ),
     row(
         "automatic.database",
@@ -36,31 +36,31 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.lifetime_max",
         "",
         "`12h` for `wordpress`, else `1d`",
-        "The longest lifetime of a page that declares none itself. WordPress's nonces are valid for 12 hours at least.",
+        "The longest lifetime of a page that declares none. WordPress's nonces are valid for 12 hours at least.",
     ),
     row(
         "automatic.untracked",
         "",
         "short",
-        "The treatment of a page with a TTL, without tags, and with unknown reads, which would miss changes. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its lifetime.",
+        "A page with a TTL, without tags, and with unknown reads is stored for 60 seconds, and not at all if a cache is known to hide reads (`short`), not at all (`never`), or for its lifetime (`store`), although it misses changes.",
     ),
     row(
         "automatic.content_types",
         "",
         "none",
-        "Media types of responses without caching headers that are stored too, such as `application/json`; `*` stands for anything. Pages and feeds always are: HTML, XML, RSS, Atom, plain text, style sheets and scripts.",
+        "Further media types that are stored without caching headers, such as `application/json`; `*` stands for anything. Pages, feeds, plain text, style sheets and scripts always are.",
     ),
     row(
         "automatic.look_up",
         "",
         "true",
-        "Whether the rows that a changed row is joined with are looked up in the database. Without it, more pages are purged than change.",
+        "Whether the rows that a changed row is joined with are looked up. Without it, more pages are purged.",
     ),
     row(
         "automatic.capture_directory",
         "",
         "none; required with `php.at`",
-        "A directory that PHP can enter, for the sockets of reports or of the relay. For `wordpress`, Pagewell also writes `capture.php` there, which php-fpm has to run before each script (`auto_prepend_file`).",
+        "A directory that PHP can enter, for sockets, and for `wordpress` also `capture.php`, which PHP has to run before each script.",
     ),
     row(
         "automatic.ignore.table",
@@ -93,7 +93,7 @@ pub const CHANGES: &[OptionRow] = &[
         "database.slot",
         "",
         "pagewell",
-        "PostgreSQL: the replication slot, which holds changes until Pagewell has applied them. Each site, and each Pagewell process, needs a slot of its own.",
+        "PostgreSQL: the replication slot. Each site, and each Pagewell process, needs its own.",
     ),
     row(
         "database.publication",
@@ -105,13 +105,13 @@ pub const CHANGES: &[OptionRow] = &[
         "database.manage",
         "",
         "false",
-        "PostgreSQL: whether Pagewell creates a missing publication and slot. Otherwise the start fails and prints the statements that create them.",
+        "PostgreSQL: whether Pagewell creates a missing publication and slot. Otherwise the start fails and prints the statements.",
     ),
     row(
         "database.keep_log",
         "",
         "256M",
-        "PostgreSQL, with snapshots: how much of its log (WAL) the server keeps for Pagewell, so that stored pages can be used after a kill. Beyond this size a kill before the next snapshot means a cold start. At most half of the server's `max_slot_wal_keep_size` is used.",
+        "PostgreSQL, with snapshots: how much of its log (WAL) the server keeps for Pagewell, at most half of `max_slot_wal_keep_size`. Beyond it, a kill before the next snapshot means a cold start.",
     ),
     row(
         "database.on_lag",
@@ -148,20 +148,20 @@ pub const CHANGES: &[OptionRow] = &[
         "change.tags",
         "",
         "none",
-        "The tags that a changed row purges. `{column}` stands for the column's value before and after the change, `{column:7}` for its first seven characters.",
+        "The tags that a changed row purges. `{column}` is the column's value before and after the change, `{column:7}` its first seven characters.",
     ),
     row("change.searches", "", "none", SEARCHES),
     row(
         "change.where",
         "",
         "every row",
-        "A row purges the tags only if a column has one of these values before or after the change: `{ option_name = [\"blogname\", \"widget_*\"] }`. `*` stands for any text; upper and lower case are the same. With several columns, each must match.",
+        "A row counts only if each of these columns has one of these values before or after the change: `{ option_name = [\"blogname\", \"widget_*\"] }`. Case does not matter.",
     ),
     row(
         "change.unless",
         "",
         "none",
-        "Column values for which a row purges nothing, written as for `where`; upper and lower case differ.",
+        "Column values for which a row purges nothing, written as for `where`; case matters.",
     ),
     row(
         "change.when_changed",
@@ -179,7 +179,7 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.url",
         "",
         "none",
-        "The server whose stream connects the nodes, Valkey, or Redis 7 or later: `redis://user:password@host:port`, or `redis://localhost?socket=/run/valkey/valkey.sock`. An invalidation on one node is applied by all nodes with the same stream. `/2` after the port selects database 2. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`; `rediss://` means `verify-full`.",
+        "The server whose stream connects the nodes (Valkey, or Redis 7 or later): `redis://user:password@host:port`, or `redis://localhost?socket=/run/valkey/valkey.sock`. `/2` after the port selects database 2. Over TLS with `?ssl-mode=` `required`, `verify-ca` or `verify-full`, and `&ssl-ca=FILE`; `rediss://` means `verify-full`.",
     ),
     row("cluster.password_file", "", "none", "A file with the password."),
     row(
@@ -216,6 +216,6 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.unpublished",
         "",
         "accept",
-        "The treatment of writes while their invalidations cannot be published. `accept`: they are answered, with `changes-late`, and the other nodes may show old pages until the stream is available again. `refuse`: they get a 503, and a node that becomes silent makes the others purge their pages.",
+        "Writes while their invalidations cannot be published. `accept`: they are answered with `changes-late`, and other nodes may show old pages. `refuse`: they get a 503, and a node that becomes silent makes the others purge their pages.",
     ),
 ];

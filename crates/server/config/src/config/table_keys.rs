@@ -18,7 +18,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "keys.keep",
         "",
         "none",
-        "Query parameters that are never dropped, and never count as personal data, whatever the lists contain.",
+        "Query parameters that are never dropped, and never count as personal data.",
     ),
     row(
         "keys.sort",
@@ -48,13 +48,13 @@ pub(super) const KEYS: &[OptionRow] = &[
         "keys.fields",
         "",
         "none",
-        "Request header fields that the application reads but does not name in `Vary`, such as `CF-IPCountry`. Their values are part of the cache key, and the origin receives them for pages that are cached. At most 256 bytes each.",
+        "Request header fields that the application reads but does not name in `Vary`, such as `CF-IPCountry`. Their values, of at most 256 bytes, are part of the cache key.",
     ),
     row(
         "keys.harmless_fields",
         "",
         "none",
-        "Request header fields on which no page depends, such as `X-Company-Proxy` of a proxy in front; `*` stands for anything. The origin receives them, and the response is stored for everybody. The response to a request with any other field of its own is for its client only, unless `Vary` names the field.",
+        "Request header fields on which no page depends, such as `X-Company-Proxy` of a proxy in front; `*` stands for anything. The response to a request with any other custom field is for its client only, unless `Vary` names the field.",
     ),
     row(
         "cookies.ignore",
@@ -72,13 +72,13 @@ pub(super) const KEYS: &[OptionRow] = &[
         "cookies.unknown",
         "",
         "declared",
-        "The treatment of a cookie that is on no list: `declared` (its request gets only pages whose TTL the application declares), `ignore`, or `bypass`.",
+        "A cookie that is on no list: `declared` (its request gets only pages whose TTL the application declares), `ignore`, or `bypass`.",
     ),
     row(
         "cookies.secret_file",
         "",
         "random, new at each start",
-        "A file with at least 32 random characters. It signs the mark of visitors that have just written. Use the same file on all nodes of a site.",
+        "A file with at least 32 random characters, which signs the mark of visitors that have just written; the same on all nodes of a site.",
     ),
     row("dialects.litespeed", "", "true", super::dialects::LITESPEED_HELP),
     row("dialects.litespeed_esi", "", "false", super::dialects::LITESPEED_ESI_HELP),
@@ -86,7 +86,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "dialects.pass_on",
         "",
         "none",
-        "Response header fields that clients still receive because a cache or web server in front of Pagewell needs them. These are tag fields, such as `Cache-Tag`, and fields that name a file to send (`X-Accel-Redirect`, `X-Sendfile`).",
+        "Response header fields that clients still receive because a cache or web server in front needs them: of tags (`Cache-Tag`), or of a file to send (`X-Accel-Redirect`, `X-Sendfile`).",
     ),
     row(
         "private.enabled",
@@ -98,13 +98,13 @@ pub(super) const KEYS: &[OptionRow] = &[
         "private.cookies",
         "",
         "none; for LiteSpeed's plugins, the session cookies of their software",
-        "Names of the cookies that identify a visitor, with `*`: `[\"PHPSESSID\"]`. Their values must be secret, different for each visitor, and at least 16 bytes long. They count as session cookies.",
+        "The cookies that identify a visitor: `[\"PHPSESSID\"]`; `*` stands for anything. Their values must be secret, different for each visitor, and at least 16 bytes long.",
     ),
     row(
         "private.pages_per_owner",
         "",
         "50",
-        "The largest number of private copies for one visitor, 1 to 10000. A further copy replaces the visitor's oldest one.",
+        "The most private copies for one visitor, 1 to 10000. A further copy replaces the oldest.",
     ),
     row(
         "private.lifetime_max",
@@ -116,7 +116,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "access_log.to",
         "--access-log",
         "none",
-        "The destination of the access log: the path of a file (reopened on SIGHUP and SIGUSR1), `stdout`, `syslog` (the daemon at `/dev/log`), or `syslog:/its/socket`.",
+        "The destination: the path of a file (reopened on SIGHUP and SIGUSR1), `stdout`, `syslog` (`/dev/log`), or `syslog:/its/socket`.",
     ),
     row(
         "access_log.format",
@@ -128,7 +128,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "access_log.buffer",
         "",
         "4M",
-        "The most that may wait to be written. Lines beyond that are dropped and counted (`access_log_dropped`); no request waits for the log.",
+        "The most that may wait to be written. Lines beyond that are dropped (`access_log_dropped`).",
     ),
     row(
         "access_log.mask_addresses",
@@ -146,13 +146,13 @@ pub(super) const KEYS: &[OptionRow] = &[
         "codings.make",
         "",
         "[\"br\", \"zstd\", \"gzip\"]",
-        "The compression formats of stored pages and files. A visitor gets the smallest stored form that the browser accepts. An empty list turns compression off; then `Accept-Encoding` is sent to the origin.",
+        "The compression formats of stored pages and files. An empty list turns compression off; then `Accept-Encoding` is sent to the origin.",
     ),
     row(
         "codings.types",
         "",
         "text, scripts, JSON, XML, SVG and the like",
-        "Media types to compress, such as `text/*`, or `!text/event-stream` to exclude one. The first matching pattern counts. The list replaces the built-in one.",
+        "Media types to compress, such as `text/*`, or `!text/event-stream` to exclude one. The first match counts. The list replaces the built-in one.",
     ),
     row("codings.min_bytes", "", "256", "Content shorter than this is sent uncompressed."),
     row(
@@ -177,7 +177,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "memcached.socket_mode",
         "",
         "666",
-        "Permission bits of its Unix sockets, as for `chmod`. A program that may connect may store pages. `660` permits Pagewell's own user and group only.",
+        "Permission bits of its Unix sockets. A program that may connect may store pages. `660` permits Pagewell's own user and group only.",
     ),
     row(
         "memcached.item_bytes",
@@ -189,19 +189,19 @@ pub(super) const KEYS: &[OptionRow] = &[
         "memcached.render_time",
         "",
         "60s",
-        "The longest time that the render of a page stored there may take. A page without a lease is rejected if anything that it depends on has changed within this time. A lease is valid for this time.",
+        "The longest time that a render may take. A lease is valid for this time; a page without one is rejected if anything that it depends on has changed within it.",
     ),
     row(
         "snapshot.directory",
         "",
         "none: pages are lost when the process ends",
-        "A directory, used by Pagewell alone, for pages that survive a restart. It is created if it does not exist. Every site has its own files in it.",
+        "A directory, used by Pagewell alone, for pages that survive a restart. It is created if it does not exist.",
     ),
     row(
         "snapshot.every",
         "",
         "10m",
-        "The time from the end of one snapshot to the start of the next. Pagewell writes another one when it stops.",
+        "The time from the end of one snapshot to the start of the next. Another one is written at the stop.",
     ),
     row(
         "snapshot.max_size",
@@ -213,7 +213,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "snapshot.unwatched",
         "",
         "none; required for a site without `[[database]]`",
-        "The treatment of stored pages at the start, for a site whose database is not followed: `serve` them, although changes while Pagewell was down are unknown, or `drop` them.",
+        "Stored pages at the start of a site whose database is not followed: `serve` them, although changes in between are unknown, or `drop` them.",
     ),
     row(
         "traces.to",
@@ -225,7 +225,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "traces.share",
         "",
         "0.01",
-        "The share of requests to trace, from 0 to 1, where no `traceparent` decides. A `traceparent` from `trusted_proxies` decides for its own request.",
+        "The share of requests to trace, from 0 to 1. A `traceparent` from `trusted_proxies` decides for its own request.",
     ),
     row("traces.service", "", "pagewell", "Pagewell's name in traces (`service.name`)."),
     row(
@@ -246,7 +246,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "wake.url",
         "",
         "",
-        "An address that Pagewell requests at intervals, such as `/wp-cron.php`. Without `site.host`, write the whole URL. At most 16 for a site. A document root with WordPress's `wp-cron.php` gets one for it, every minute, unless a `[[wake]]` names it.",
+        "An address that Pagewell requests at intervals, such as `/wp-cron.php`. Without `site.host`, write the whole URL. At most 16 for a site. WordPress's `wp-cron.php` in the document root is requested every minute unless a `[[wake]]` names it.",
     ),
     row(
         "wake.every",

@@ -60,14 +60,9 @@ pub const LIMITS: &[LimitRow] = &[
         connections_per_address,
         "512",
         count,
-        "Concurrent connections of one address (IPv6: of one /64); further ones are closed. Loopback, `trusted_proxies` and `connections_exempt` are not counted. A client behind the PROXY protocol is counted by the address in the PROXY header."
+        "Concurrent connections of one address (IPv6: of one /64); further ones are closed. Loopback, `trusted_proxies` and `connections_exempt` are not counted. With the PROXY protocol, the address in the header counts."
     ),
-    limit!(
-        connection_requests,
-        "1000000",
-        count,
-        "Requests on one connection. After the last one the connection is closed, and the client opens another."
-    ),
+    limit!(connection_requests, "1000000", count, "Requests on one connection; then it is closed."),
     limit!(
         header_timeout,
         "10s",
@@ -90,13 +85,13 @@ pub const LIMITS: &[LimitRow] = &[
         body_rate,
         "1K",
         parse_bytes,
-        "The least of a request's content that must arrive per second. It is measured each time Pagewell has waited for the content for longer than `body_timeout` in total; below: 408."
+        "The least of a request's content that must arrive per second, over each `body_timeout` of waiting; below: 408."
     ),
     limit!(
         body_ahead,
         "64K",
         bytes,
-        "How much of a request's content is held in memory until it is complete and the request has a place at the origin. All requests together use at most a sixteenth of `memory`. Longer content waits on disk."
+        "How much of a request's content waits in memory until it is complete; more waits on disk. All requests together use at most a sixteenth of `memory`."
     ),
     limit!(
         body_disk,
@@ -108,31 +103,31 @@ pub const LIMITS: &[LimitRow] = &[
         write_timeout,
         "60s",
         parse_duration,
-        "How long a client may read nothing of its response. Then the connection is closed. Over HTTP/2 the stream is reset, or the connection closed if it has no other stream."
+        "How long a client may read nothing of its response; then the connection is closed, over HTTP/2 the stream."
     ),
     limit!(
         half_closed_timeout,
         "10s",
         parse_duration,
-        "How long a request over HTTP/1 continues after its client has closed its sending direction: such a client may wait for the response, or have left. The time begins again with each part of the response that is sent. Then the request ends as if the client had reset the connection."
+        "How long a request over HTTP/1 continues after its client has closed its sending direction, from the last part of the response that was sent."
     ),
     limit!(
         write_rate,
         "1K",
         parse_bytes,
-        "The least of its response that a client must read per second. It is measured each time Pagewell has waited for the client for longer than `write_timeout` in total. HTTP/2 streams that wait at the same time share the rate. Below: the connection is closed. Over HTTP/2 the stream is reset, or the connection closed if it has no other stream."
+        "The least of its response that a client must read per second, over each `write_timeout` of waiting. HTTP/2 streams that wait at the same time share the rate. Below: as for `write_timeout`."
     ),
     limit!(
         client_backlog_bytes,
         "0",
         bytes,
-        "Memory for response content that clients have not read yet, for all clients together: responses in progress, and pages that are not in the store. 0 means a quarter of `memory`, and at least four times `page_bytes`. A set value is at least twice `page_bytes`. When half of it is used, responses wait on disk. Beyond: the connections of the slowest clients are closed."
+        "Memory for response content that clients have not read yet, for all clients together. 0 means a quarter of `memory`, and at least four times `page_bytes`; a set value is at least twice `page_bytes`. When half of it is used, responses wait on disk. Beyond: the connections of the slowest clients are closed."
     ),
     limit!(
         client_backlog_disk,
         "1G",
         parse_bytes,
-        "Disk space (in `uploads`) for responses that wait for their clients, for all sites together. A file counts for at least 256K; one response uses at most an eighth. A response without space keeps its place at the origin until its client reads. It is aborted when another request has waited one second for a place. Beyond: the connections of the slowest clients are closed."
+        "Disk space (in `uploads`) for responses that wait for their clients, for all sites together. A file counts for at least 256K; one response uses at most an eighth. A response without space keeps its place at the origin, until another request has waited one second for it. Beyond: the connections of the slowest clients are closed."
     ),
     limit!(
         origin_connect_timeout,
@@ -156,7 +151,7 @@ pub const LIMITS: &[LimitRow] = &[
         origin_idle_connections,
         "0",
         count,
-        "Idle connections kept open to a running FastCGI server. Each occupies one of its workers. The private php-fpm keeps all."
+        "Idle connections kept open to a running FastCGI server. Each occupies one of its workers."
     ),
     limit!(
         origin_queue,
@@ -193,13 +188,13 @@ pub const LIMITS: &[LimitRow] = &[
         rewarm_pages,
         "10000",
         count,
-        "Pages that wait for a refresh in the background, if `rewarm` is on. Beyond: the least used are refreshed at their next request. Half a kilobyte of `memory` is reserved for each, but at most a thirty-second of `memory`."
+        "Pages that wait for a refresh in the background, if `rewarm` is on. Beyond: the least used are refreshed at their next request. Each takes half a kilobyte of `memory`, all at most a thirty-second of it."
     ),
     limit!(
         hit_for_miss,
         "10s",
         parse_duration,
-        "After a page could not be stored: how long requests for it do not wait for each other."
+        "How long requests for a page that could not be stored do not wait for each other."
     ),
     limit!(
         drain,
@@ -211,7 +206,7 @@ pub const LIMITS: &[LimitRow] = &[
         snapshot_stop,
         "60s",
         parse_duration,
-        "How long the last snapshot may take when Pagewell stops; beyond: the previous one stays. Give a service manager more time than this and `drain` together."
+        "How long the last snapshot may take when Pagewell stops; beyond: the previous one stays. Give a service manager more time than this and `drain`."
     ),
     limit!(
         handshake_timeout,
