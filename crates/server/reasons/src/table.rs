@@ -93,7 +93,7 @@ reasons! {
     /// The request has both a session cookie and `Authorization`. It gets no private copies.
     OwnerAuthorization = NoOwner::Authorization.as_str(), [Bypassed], "", "Use either the session's cookie or Authorization.";
     /// The request has a cookie that is on no list, so the response is for its client. With `fwd=bypass`: `cookies.unknown` is `bypass`, or the stored page has its TTL only from a rule.
-    UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as the same for all (public, s-maxage or tags).";
+    UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as shared (public, s-maxage or tags).";
     /// The request has a field that identifies the client: `X-Api-Key`, `X-WP-Nonce`, `X-Auth-Token` and [similar ones](../guide/cache-key.md#request-fields).
     CredentialField = BypassBecause::Credential.as_str(), [Bypassed], "", "Nothing, if the response depends on the field. Otherwise name it in keys.fields, to store one copy for each value.";
     /// The request is for a part or another form of the page: `X-Requested-With: XMLHttpRequest`, `HX-Request`, `X-Inertia`, `X-PJAX`, `Turbo-Frame`.
@@ -168,7 +168,7 @@ reasons! {
     ContentMalformed = Refusal::ContentMalformed.as_str(), [Refused], "400", "";
     /// A transfer coding other than `chunked`, or any in HTTP/1.0.
     CodingUnknown = Refusal::CodingUnknown.as_str(), [Refused], "501", "";
-    /// A header section over `limits.header_bytes`, or a field too long for FastCGI (65,500 bytes).
+    /// A header section over `limits.header_bytes`, or a field over 65,500 bytes (FastCGI).
     HeadTooLarge = Refusal::HeadTooLarge.as_str(), [Refused], "431", "";
     /// More lines than `limits.headers`.
     TooManyHeaders = Refusal::TooManyHeaders.as_str(), [Refused], "431", "";
@@ -236,9 +236,9 @@ reasons! {
     SetCookie = NotStored::SetCookie.as_str(), [NotStored], "", "Set cookies on separate pages, or start sessions only when needed.";
     /// A private page is compressed, and `codings.make = []`, or the format is unknown.
     OwnerCoded = "owner-coded", [NotStored], "", "Turn compression off in the application: Pagewell compresses pages.";
-    /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
+    /// The page forbids storing it.
     Private = NotStored::Private.as_str(), [NotStored], "", "If the page is the same for everybody, remove private. If only some fields are private, name them: private=\"x-name\".";
-    /// The page forbids storing it. PHP's `session_start()` does that unless `session.cache_limiter` is empty.
+    /// The page forbids storing it, as PHP's `session_start()` does.
     NoStore = NotStored::NoStore.as_str(), [NotStored], "", "If the page is the same for everybody, remove no-store: do not call session_start() there.";
     /// The application does not offer the page: it has [`X-Pagewell-Refusal`](../http-caching.md#the-applications-reason-not-to-offer-a-page), although its other fields permit storing it.
     NotOffered = NotStored::NotOffered.as_str(), [NotStored], "", "If the page is the same for everybody, send it without X-Pagewell-Refusal.";
@@ -262,7 +262,7 @@ reasons! {
     PhpFatalError = "php-fatal-error", [NotStored], "", "Fix the page: PHP's error is in the log (origin-stderr).";
     /// `Vary: *`.
     VaryStar = NotStored::VaryStar.as_str(), [NotStored], "", "Name the fields that the page depends on instead of Vary: *.";
-    /// `Vary` contains something other than a field name, or `X-LiteSpeed-Vary` something other than `cookie=name`.
+    /// `Vary` is no list of field names, or `X-LiteSpeed-Vary` none of `cookie=name`.
     VaryUnreadable = NotStored::VaryUnreadable.as_str(), [NotStored], "", "List field names in Vary, separated by commas.";
     /// `Vary` or `X-LiteSpeed-Vary` has more than 16 names.
     VaryTooLong = NotStored::VaryTooLong.as_str(), [NotStored], "", "Name fewer fields in Vary.";

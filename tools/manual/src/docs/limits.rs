@@ -107,13 +107,10 @@ A flood of HTTP/2 frames ends its own connection only.
 |---|---|
 | The control interface | 16 MiB for a call, within 30 seconds. 16 streams of `/v1/live`. 256 connections. |
 | A purge request | 10,000 tags; expressions of 2,048 bytes; 64 searches at a time. |
-| The tags of a page | 1,000 tags of 1,024 bytes each, 128 KiB together. |
-| `Vary` | 16 fields. |
+| The tags of a page; `Vary` | 1,000 tags of 1,024 bytes each, 128 KiB together; 16 fields. |
 | Header lines | 256, even if `headers` is larger. |
-| The PROXY header | 107 bytes in version 1, 4,112 in version 2. |
 | Interim responses | 16 KiB wait for a client; more are dropped. |
 | The standard error of a script | 8 KiB for each request are logged. |
-| Redirects within the site | 5 for each request. |
 | A page with ESI fragments | `page_bytes`; 100 fragments, three levels deep, four fetched at a time. |
 ";
 

@@ -208,7 +208,10 @@ pub fn commands() -> String {
     program.build();
     page.push_str(&help_of(&program));
     for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
-        page.push_str(&help_of(command));
+        // The list above says all of a command without arguments.
+        if command.get_arguments().any(|arg| !matches!(arg.get_id().as_str(), "admin" | "token_file" | "help")) {
+            page.push_str(&help_of(command));
+        }
         let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
         page.extend(nested.map(help_of));
     }

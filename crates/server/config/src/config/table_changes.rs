@@ -42,7 +42,7 @@ pub const CHANGES: &[OptionRow] = &[
         "automatic.untracked",
         "",
         "short",
-        "A page with a TTL, without tags, and with unknown reads is stored for 60 seconds, and not at all if a cache is known to hide reads (`short`), not at all (`never`), or for its lifetime (`store`), although it misses changes.",
+        "A page with a TTL, without tags, and with unknown reads. `short`: it is stored for 60 seconds, and not at all if a cache is known to hide reads. `never`: it is not stored. `store`: it is stored for its TTL, and can be old.",
     ),
     row(
         "automatic.content_types",
@@ -117,7 +117,7 @@ pub const CHANGES: &[OptionRow] = &[
         "database.on_lag",
         "",
         "bypass",
-        "The action after the database has not been followed for `lag_max`. `bypass`: the site's pages are purged, and none is stored until the database is followed again. `serve`: pages stay, and can be out of date.",
+        "After the database has not been followed for `lag_max`: `bypass` (pages are purged, and none is stored until it is followed again), or `serve` (pages stay, and can be old).",
     ),
     row(
         "database.lag_max",
@@ -129,13 +129,13 @@ pub const CHANGES: &[OptionRow] = &[
         "database.barrier",
         "",
         "250ms",
-        "The longest time that the response to a write is held until the changes committed before it are applied. After that it is sent anyway (`changes-late`). `0s`: it is not held.",
+        "How long the response to a write is held at most until the changes committed before it are applied. Then it is sent anyway (`changes-late`).",
     ),
     row(
         "database.settle",
         "",
         "100ms",
-        "How long after a change no page that depends on it is stored. This applies where the database cannot report whether the change is visible to every reader.",
+        "How long after a change no page that depends on it is stored, where the database cannot report whether every reader sees it.",
     ),
     row(
         "change.database",
@@ -167,7 +167,7 @@ pub const CHANGES: &[OptionRow] = &[
         "change.when_changed",
         "",
         "all columns",
-        "An update counts only if one of these columns, or a column used in the tags, changes.",
+        "An update counts only if one of these columns, or one in the tags, changes.",
     ),
     row(
         "change.any_row",
@@ -192,13 +192,13 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.keep",
         "",
         "100000",
-        "About how many changes the stream keeps. A node that was away for longer purges every page.",
+        "How many changes the stream keeps. A node that missed more purges every page.",
     ),
     row(
         "cluster.on_lag",
         "",
         "bypass",
-        "The action after the stream has not been followed for `lag_max`. `bypass`: the site's pages are purged, and none is stored until the stream is followed again. `serve`: pages stay, and can be out of date.",
+        "After the stream has not been followed for `lag_max`: `bypass` or `serve`, as for `database.on_lag`.",
     ),
     row(
         "cluster.lag_max",
@@ -210,7 +210,7 @@ pub const CHANGES: &[OptionRow] = &[
         "cluster.barrier",
         "",
         "250ms",
-        "The longest time that the response to a write is held until all nodes have applied its changes. After that it is sent anyway (`changes-late`). `0s`: it is not held.",
+        "How long the response to a write is held at most until all nodes have applied its changes. Then it is sent anyway (`changes-late`).",
     ),
     row(
         "cluster.unpublished",
