@@ -25,39 +25,35 @@ fn heading_of(table: &str) -> &'static str {
         "site" => "\n## `[site]`\n\nSeveral sites: [guide](../guide/many-sites.md).\n",
         "php" => "\n## `[php]`\n",
         "cache" => "\n## `[cache]`\n",
-        "access_log" => "\n## `[access_log]`\n\nSee [The access log](access-log.md).\n",
-        "codings" => {
-            "\n## `[codings]`\n\nSee [HTTP caching](../http-caching.md#content-codings).\n"
-        }
-        "keys" => "\n## `[keys]`\n\nSee [Cache key](../guide/cache-key.md).\n",
-        "cookies" => "\n## `[cookies]`\n\nSee [Cookies](../guide/cookies.md).\n",
+        "access_log" => "\n## `[access_log]`\n\n[The access log](access-log.md).\n",
+        "codings" => "\n## `[codings]`\n\n[HTTP caching](../http-caching.md#content-codings).\n",
+        "keys" => "\n## `[keys]`\n\n[Cache key](../guide/cache-key.md).\n",
+        "cookies" => "\n## `[cookies]`\n\n[Cookies](../guide/cookies.md).\n",
         "tls" => "\n## `[[tls]]`\n\nOne table for each certificate: [TLS](../guide/tls.md).\n",
-        "snapshot" => "\n## `[snapshot]`\n\nSee [Restart](../guide/restart.md).\n",
-        "private" => "\n## `[private]`\n\nSee [Private copies](../guide/private-copies.md).\n",
+        "snapshot" => "\n## `[snapshot]`\n\n[Restart](../guide/restart.md).\n",
+        "private" => "\n## `[private]`\n\n[Private copies](../guide/private-copies.md).\n",
         "memcached" => {
-            "\n## `[memcached]`\n\nSee [nginx with memcached_pass](../guide/classic-nginx.md).\n"
+            "\n## `[memcached]`\n\n[nginx with memcached_pass](../guide/classic-nginx.md).\n"
         }
-        "purge" => "\n## `[purge]`\n\nSee [Purging](../guide/purging.md).\n",
+        "purge" => "\n## `[purge]`\n\n[Purging](../guide/purging.md).\n",
         "dialects" => {
             "\n## `[dialects]`\n\nCompatibility headers. See [tags made for other caches](../guide/purging.md#tags-made-for-other-caches).\n"
         }
-        "traces" => "\n## `[traces]`\n\nSee [Traces](access-log.md#traces).\n",
+        "traces" => "\n## `[traces]`\n\n[Traces](access-log.md#traces).\n",
         "wake" => {
-            "\n## `[[wake]]`\n\nSee [WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
+            "\n## `[[wake]]`\n\n[WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
         "rewarm" => {
-            "\n## `[rewarm]`\n\nSee [Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n"
+            "\n## `[rewarm]`\n\n[Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n"
         }
         "automatic" => {
-            "\n## `[automatic]`\n\nSee [Automatic dependencies](../guide/automatic.md). `ignore` is a list of tables, `[[automatic.ignore]]`.\n"
+            "\n## `[automatic]`\n\n[Automatic dependencies](../guide/automatic.md). `ignore` is a list of tables, `[[automatic.ignore]]`.\n"
         }
         "database" => {
-            "\n## `[[database]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
+            "\n## `[[database]]`\n\n[Database-driven invalidation](../guide/database.md).\n"
         }
-        "change" => {
-            "\n## `[[change]]`\n\nSee [Database-driven invalidation](../guide/database.md).\n"
-        }
-        "cluster" => "\n## `[cluster]`\n\nSee [Clusters](../guide/several-machines.md).\n",
+        "change" => "\n## `[[change]]`\n\n[Database-driven invalidation](../guide/database.md).\n",
+        "cluster" => "\n## `[cluster]`\n\n[Clusters](../guide/several-machines.md).\n",
         _ => "\n## Others\n",
     }
 }
@@ -209,7 +205,10 @@ pub fn commands() -> String {
     page.push_str(&help_of(&program));
     for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
         // The list above says all of a command without arguments.
-        if command.get_arguments().any(|arg| !matches!(arg.get_id().as_str(), "admin" | "token_file" | "help")) {
+        if command
+            .get_arguments()
+            .any(|arg| !matches!(arg.get_id().as_str(), "admin" | "token_file" | "help"))
+        {
             page.push_str(&help_of(command));
         }
         let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
