@@ -18,15 +18,15 @@ impl Default for Waiter {
     }
 }
 
-/// The outcome of a render, for its followers.
+/// The outcome of a render, for its followers. It is what they may use: also a page that the store has refused, for
+/// a follower that arrived before the change. What was stored is in the history (`history::StoreOutcome`).
 #[derive(Clone)]
 pub enum RenderOutcome {
     /// A page; each follower checks whether it may share it.
     Page(SharedPage),
-    /// A response for one client only.
-    NotShareable,
-    /// No page: the origin failed.
+    /// The origin failed.
     Failed(Failure),
-    /// No page: the render was cancelled, was not needed, or has panicked.
-    GivenUp,
+    /// Nothing that another client may use: the response is for one client only, or the render was cancelled, was
+    /// not needed, or has panicked.
+    NotShared,
 }

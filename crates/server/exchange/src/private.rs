@@ -180,11 +180,11 @@ async fn forward_and_keep(
     mut why: ForwardCause,
     keep: Option<Keep>,
 ) -> Response<ResponseBody> {
-    if let Err(refused) = forward::begin_bypass(site, &request) {
-        return *refused;
-    }
     let (head, body) = request.into_parts();
     let facts = read_facts(&head.method, &head.headers);
+    if let Err(refused) = forward::begin_bypass(site, &facts) {
+        return *refused;
+    }
     let outgoing = match forward::prepare(site, (&head, body), &target, client, &facts).await {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,

@@ -203,8 +203,11 @@ pub async fn pass_bypassed(
     client: &Client,
     why: ForwardCause,
 ) -> Response<ResponseBody> {
-    match begin_bypass(site, &request) {
-        Ok(()) => pass(site, request, target, client, why).await,
+    let (head, body) = request.into_parts();
+    let head = Arc::new(head);
+    let facts = read_facts(&head.method, &head.headers);
+    match begin_bypass(site, &facts) {
+        Ok(()) => passed(site, (&head, body), &facts, target, client, why).await,
         Err(refused) => *refused,
     }
 }
@@ -215,9 +218,9 @@ pub async fn pass_bypassed(
 /// The answer if the client accepts only a stored response (RFC 9111 section 5.2.1.7).
 pub fn begin_bypass(
     site: &Site,
-    request: &http::Request<RequestContent>,
+    facts: &RequestFacts<'_>,
 ) -> Result<(), Box<Response<ResponseBody>>> {
-    if read_facts(request.method(), request.headers()).cache_control.only_if_cached {
+    if facts.cache_control.only_if_cached {
         let refused = serve::error(StatusCode::GATEWAY_TIMEOUT, Reason::OnlyIfCached, None);
         return Err(Box::new(refused));
     }
@@ -234,18 +237,30 @@ pub async fn pass(
     why: ForwardCause,
 ) -> Response<ResponseBody> {
     let (head, body) = request.into_parts();
-    // A write takes ownership of the rest of the head.
-    let headers = head.headers.clone();
-    let facts = read_facts(&head.method, &headers);
-    let outgoing = match prepare(site, (&head, body), &target, client, &facts).await {
+    let head = Arc::new(head);
+    let facts = read_facts(&head.method, &head.headers);
+    passed(site, (&head, body), &facts, target, client, why).await
+}
+
+/// Forwards a request with these facts, which were read from its head.
+async fn passed(
+    site: &Arc<Site>,
+    (head, body): (&Arc<http::request::Parts>, RequestContent),
+    facts: &RequestFacts<'_>,
+    target: TargetUri,
+    client: &Client,
+    why: ForwardCause,
+) -> Response<ResponseBody> {
+    let outgoing = match prepare(site, (head, body), &target, client, facts).await {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
     let sent = match facts.method {
-        Kind::Unsafe => writes::send(site, outgoing, target, client, head).await,
+        // A write may outlive its client, so it shares the head.
+        Kind::Unsafe => writes::send(site, outgoing, target, client, head.clone()).await,
         _ => client_gone::send(site, outgoing, why.on_client_gone).await.map(not_late),
     };
-    answer(site, &facts, sent, why)
+    answer(site, facts, sent, why)
 }
 
 /// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is

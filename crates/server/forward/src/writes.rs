@@ -34,7 +34,7 @@ pub async fn send(
     outgoing: OriginRequest,
     target: TargetUri,
     client: &Client,
-    head: http::request::Parts,
+    head: Arc<http::request::Parts>,
 ) -> Result<Result<(OriginResponse, Propagation), (Unsent, Propagation)>, JoinError> {
     client_gone::to_its_end(write(site.clone(), outgoing, target, client.clone(), head)).await
 }
@@ -44,7 +44,7 @@ async fn write(
     mut outgoing: OriginRequest,
     target: TargetUri,
     client: Client,
-    head: http::request::Parts,
+    head: Arc<http::request::Parts>,
 ) -> Result<(OriginResponse, Propagation), (Unsent, Propagation)> {
     let pending = PendingChange::begin(site.state()).await;
     let reached = outgoing.progress.clone();

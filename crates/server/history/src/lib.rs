@@ -74,7 +74,7 @@ pub struct RenderRecord<'a> {
     /// The names of the cookies that the response sets.
     pub cookies: Vec<Box<str>>,
     /// Whether it was stored, and the reason if not.
-    pub outcome: Outcome,
+    pub outcome: StoreOutcome,
     /// The application's code for its own reason not to offer the response (`X-Pagewell-Refusal`).
     pub refusal: Option<Box<str>>,
     /// The names of the cookies of the request on which a response that was not stored may depend.
@@ -85,7 +85,7 @@ pub struct RenderRecord<'a> {
 
 /// The result of a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StoreOutcome {
     /// The response was stored as a page.
     Stored(Content),
     /// The response was not stored, for this reason.

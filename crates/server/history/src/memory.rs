@@ -10,7 +10,7 @@
 use super::cause::ChangeSource;
 use super::changes::ChangeName;
 use super::shown::cut_to;
-use super::{Content, Outcome, RenderRecord};
+use super::{Content, RenderRecord, StoreOutcome};
 use hashbrown::HashTable;
 use reasons::Reason;
 use std::hash::{BuildHasher, RandomState};
@@ -77,7 +77,7 @@ pub struct LastRender {
     /// The status code; `None` if there was no response.
     pub status: Option<NonZeroU16>,
     /// Whether it was stored, and the reason if not.
-    pub outcome: Outcome,
+    pub outcome: StoreOutcome,
 }
 
 /// The data that few pages have: a purge, cookies, or a refusal of the application.
@@ -182,7 +182,7 @@ impl Memory {
             rare.visitor_cookies = visitor_cookies;
             rare.refusal = rendered.refusal;
         }
-        let Outcome::Stored(content) = rendered.outcome else {
+        let StoreOutcome::Stored(content) = rendered.outcome else {
             entry.not_stored = entry.not_stored.saturating_add(1);
             return Comparison::None;
         };
@@ -207,7 +207,7 @@ impl Memory {
         let Some(at) = self.known(self.hash(key)) else { return };
         if let Some(render) = &mut self.entries[at].1.render
             && render.at_ms == at_ms
-            && let Outcome::NotStored(known) = &mut render.outcome
+            && let StoreOutcome::NotStored(known) = &mut render.outcome
         {
             *known = reason;
         }
@@ -217,7 +217,7 @@ impl Memory {
     pub(super) fn dropped(&mut self, key: &[u8], variant: u32, mut dropped: LastDrop) {
         let entry = self.entry(key);
         dropped.content = match entry.render.as_ref().map(|render| render.outcome) {
-            Some(Outcome::Stored(content)) if content.variant == variant => Some(content),
+            Some(StoreOutcome::Stored(content)) if content.variant == variant => Some(content),
             _ => None,
         };
         let rare = entry.rare.get_or_insert_default();
@@ -286,14 +286,14 @@ mod tests {
     use super::*;
     use config::target::TargetUri;
 
-    fn render(memory: &mut Memory, key: &str, outcome: Outcome) -> Comparison {
+    fn render(memory: &mut Memory, key: &str, outcome: StoreOutcome) -> Comparison {
         render_with(memory, key, outcome, Vec::new())
     }
 
     fn render_with(
         memory: &mut Memory,
         key: &str,
-        outcome: Outcome,
+        outcome: StoreOutcome,
         cookies: Vec<Box<str>>,
     ) -> Comparison {
         render_of(memory, key, outcome, |record| record.cookies = cookies)
@@ -302,7 +302,7 @@ mod tests {
     fn render_of(
         memory: &mut Memory,
         key: &str,
-        outcome: Outcome,
+        outcome: StoreOutcome,
         edit: impl FnOnce(&mut RenderRecord<'_>),
     ) -> Comparison {
         let target = TargetUri::of_key(b"http://a/").expect("a key");
@@ -321,8 +321,8 @@ mod tests {
         memory.rendered(record)
     }
 
-    fn stored(hash: u64) -> Outcome {
-        Outcome::Stored(Content { variant: 0, hash })
+    fn stored(hash: u64) -> StoreOutcome {
+        StoreOutcome::Stored(Content { variant: 0, hash })
     }
 
     fn drop_page(memory: &mut Memory, key: &str, variant: u32) {
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(render(&mut memory, "a", stored(1)), Comparison::None);
         drop_page(&mut memory, "a", 0);
         assert_eq!(
-            render(&mut memory, "a", Outcome::NotStored(Reason::TooLarge)),
+            render(&mut memory, "a", StoreOutcome::NotStored(Reason::TooLarge)),
             Comparison::None
         );
         assert!(matches!(render(&mut memory, "a", stored(1)), Comparison::Unchanged(_)));
@@ -354,7 +354,12 @@ mod tests {
     #[test]
     fn the_cookies_are_those_of_the_last_render() {
         let mut memory = Memory::new(10);
-        render_with(&mut memory, "a", Outcome::NotStored(Reason::SetCookie), vec!["id".into()]);
+        render_with(
+            &mut memory,
+            "a",
+            StoreOutcome::NotStored(Reason::SetCookie),
+            vec!["id".into()],
+        );
         assert_eq!(memory.get(b"a").expect("remembered").cookies(), [Box::from("id")]);
         assert!(memory.get(b"a").expect("remembered").dropped().is_none());
         drop_page(&mut memory, "a", 0);
@@ -369,7 +374,7 @@ mod tests {
         let mut memory = Memory::new(10);
         let names: Vec<Box<str>> =
             (0..100).map(|at| format!("{at}{}", "n".repeat(999)).into()).collect();
-        render_of(&mut memory, "a", Outcome::NotStored(Reason::Private), |record| {
+        render_of(&mut memory, "a", StoreOutcome::NotStored(Reason::Private), |record| {
             record.refusal = Some("visitors-cookie".into());
             record.visitor_cookies = names;
         });
@@ -385,13 +390,13 @@ mod tests {
     #[test]
     fn a_reason_is_corrected_only_for_its_own_render() {
         let mut memory = Memory::new(10);
-        render(&mut memory, "a", Outcome::NotStored(Reason::NoLifetime));
+        render(&mut memory, "a", StoreOutcome::NotStored(Reason::NoLifetime));
         let reason =
             |memory: &Memory| memory.get(b"a").and_then(|entry| entry.render).map(|r| r.outcome);
         memory.correct_reason(b"a", 14, Reason::PhpFatalError);
-        assert_eq!(reason(&memory), Some(Outcome::NotStored(Reason::NoLifetime)));
+        assert_eq!(reason(&memory), Some(StoreOutcome::NotStored(Reason::NoLifetime)));
         memory.correct_reason(b"a", 15, Reason::PhpFatalError);
-        assert_eq!(reason(&memory), Some(Outcome::NotStored(Reason::PhpFatalError)));
+        assert_eq!(reason(&memory), Some(StoreOutcome::NotStored(Reason::PhpFatalError)));
         render(&mut memory, "a", stored(1));
         memory.correct_reason(b"a", 15, Reason::PhpFatalError);
         assert_eq!(reason(&memory), Some(stored(1)), "it was stored");

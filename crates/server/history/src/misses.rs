@@ -17,7 +17,7 @@
 
 use super::cause::ChangeSource;
 use super::memory::Comparison;
-use super::{Outcome, RenderRecord, shown};
+use super::{RenderRecord, StoreOutcome, shown};
 use reasons::Reason;
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ pub struct Slow {
 impl MissCauses {
     pub(super) fn rendered(&mut self, rendered: &RenderRecord<'_>, url: &str) {
         let stored = match rendered.outcome {
-            Outcome::Stored(_) => true,
-            Outcome::NotStored(reason) => {
+            StoreOutcome::Stored(_) => true,
+            StoreOutcome::NotStored(reason) => {
                 match rendered.refusal.as_deref() {
                     Some(code) => self.not_stored.add(NameKind::CodeWith(reason), code, url, None),
                     None => self.not_stored.add_reason(reason, url),

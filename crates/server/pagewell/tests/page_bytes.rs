@@ -9,7 +9,7 @@ use bytes::Bytes;
 use config::target::TargetUri;
 use counting_allocator::{Counting, held_bytes};
 use history::memory::entries_for;
-use history::{Content, History, Outcome, RenderRecord};
+use history::{Content, History, RenderRecord, StoreOutcome};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
@@ -90,7 +90,7 @@ fn remembered_bytes(memory_bytes: usize) -> usize {
             times: (n, n + 1),
             status: Some(200),
             cookies: Vec::new(),
-            outcome: Outcome::Stored(Content { variant: 0, hash: n }),
+            outcome: StoreOutcome::Stored(Content { variant: 0, hash: n }),
             refusal: None,
             visitor_cookies: Vec::new(),
             is_new: true,

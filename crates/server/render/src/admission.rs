@@ -250,7 +250,7 @@ async fn follow(
     match outcome {
         Some(RenderOutcome::Page(page)) => shared(site, ask, follower, &page),
         Some(RenderOutcome::Failed(failure)) => failed(site, ask, failure, failed_before),
-        Some(RenderOutcome::NotShareable | RenderOutcome::GivenUp) | None => FollowOutcome::Refused,
+        Some(RenderOutcome::NotShared) | None => FollowOutcome::Refused,
     }
 }
 

@@ -177,21 +177,20 @@ impl Render {
         mut status: CacheStatus<'static>,
         reason: Reason,
     ) {
-        let outcome = self.refused(&stored, reason);
+        self.refused(&stored, reason);
         stored.set_content_length(Some(content.len() as u64));
         status.detail = status.detail.or(Some(reason.as_str()));
         let now = self.site.clock.now();
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
-        self.give_up(response, outcome);
+        self.give_up(response, RenderOutcome::NotShared);
     }
 
-    /// Reports that a complete response is not stored, and why. Returns the outcome for the followers.
-    fn refused(&self, stored: &StoredResponse, reason: Reason) -> RenderOutcome {
+    /// Reports that a complete response is not stored, and why. The followers cannot share it.
+    fn refused(&self, stored: &StoredResponse, reason: Reason) {
         self.supersede(UnstoredResponse::of(stored, reason));
-        let outcome = self.not_stored_outcome(reason);
+        self.count_not_stored(reason);
         self.tell_complete(&self.ask.key, stored, Err(reason));
-        outcome
     }
 
     /// Stores a page. The result contains the reason if it was refused.
@@ -290,7 +289,7 @@ impl Render {
 
     /// The outcome of a page for the followers.
     fn outcome(&self, page: SharedPage) -> RenderOutcome {
-        if self.site.is_current() { RenderOutcome::Page(page) } else { RenderOutcome::GivenUp }
+        if self.site.is_current() { RenderOutcome::Page(page) } else { RenderOutcome::NotShared }
     }
 
     /// Whether the page is requested repeatedly.
@@ -360,8 +359,8 @@ impl Render {
         if reason == Reason::TooLarge {
             self.site.counters.limit_hits.note(Limit::PageBytes);
         }
-        let outcome = self.refused(stored, reason);
-        self.right.tell(outcome);
+        self.refused(stored, reason);
+        self.right.tell(RenderOutcome::NotShared);
     }
 
     async fn finish(
@@ -418,8 +417,8 @@ impl Render {
     ) {
         let content = Bytes::from(std::mem::take(&mut streaming.content).into_boxed_slice());
         let (content, page) = if let Some(reason) = against {
-            let outcome = self.refused(&stored, reason);
-            self.right.end(outcome);
+            self.refused(&stored, reason);
+            self.right.end(RenderOutcome::NotShared);
             (content, None)
         } else if parts::is_part(&stored) {
             self.put_part(&stored, content.clone());

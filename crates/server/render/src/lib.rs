@@ -234,7 +234,7 @@ impl Drop for RenderPermit {
         leader.waiter().outcome.send_if_modified(|outcome| {
             let is_open = outcome.is_none();
             if is_open {
-                *outcome = Some(RenderOutcome::GivenUp);
+                *outcome = Some(RenderOutcome::NotShared);
             }
             is_open
         });
@@ -407,7 +407,7 @@ impl Render {
             }
             other => {
                 let response = forward::failed(&self.site, other, self.ask.why);
-                self.give_up(response, RenderOutcome::NotShareable);
+                self.give_up(response, RenderOutcome::NotShared);
             }
         }
         Attempt::Done
@@ -491,7 +491,7 @@ impl Render {
                 self.end_older(&response, not_kept.reason);
                 // The followers need not wait for the range.
                 self.not_shareable();
-                self.right.tell(RenderOutcome::NotShareable);
+                self.right.tell(RenderOutcome::NotShared);
                 self.ask.ranges = Ranges::Forwarded;
                 return Attempt::ForRange(self);
             }
@@ -520,7 +520,7 @@ impl Render {
                 let passed = forward::stream(&self.site, response, &status, record);
                 let head_only = self.ask.method == Method::HEAD;
                 let passed = if head_only { serve::without_body(passed) } else { passed };
-                self.give_up(passed, RenderOutcome::NotShareable);
+                self.give_up(passed, RenderOutcome::NotShared);
             }
         }
         Attempt::Done
@@ -563,9 +563,9 @@ mod tests {
 
     #[test]
     fn followers_are_told_however_their_leader_goes() {
-        assert!(matches!(outcome_after(drop), Some(RenderOutcome::GivenUp)));
-        let told = outcome_after(|right| right.end(RenderOutcome::NotShareable));
-        assert!(matches!(told, Some(RenderOutcome::NotShareable)));
+        assert!(matches!(outcome_after(drop), Some(RenderOutcome::NotShared)));
+        let told = outcome_after(|right| right.end(RenderOutcome::Failed(Failure::TimedOut)));
+        assert!(matches!(told, Some(RenderOutcome::Failed(Failure::TimedOut))));
         let panicked = outcome_after(|right| {
             let _ = std::thread::spawn(move || {
                 let _right = right;
@@ -573,6 +573,6 @@ mod tests {
             })
             .join();
         });
-        assert!(matches!(panicked, Some(RenderOutcome::GivenUp)));
+        assert!(matches!(panicked, Some(RenderOutcome::NotShared)));
     }
 }

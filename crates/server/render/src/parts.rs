@@ -135,7 +135,7 @@ impl Render {
         status.ttl_seconds = Some(stored.ttl_seconds(now));
         let page = NewPage::new(stored, content).apart();
         let response = serve::unstored_page(&self.ask.facts(), &page, now, &status);
-        self.give_up(response, RenderOutcome::NotShareable);
+        self.give_up(response, RenderOutcome::NotShared);
     }
 
     /// Stores a part, combined with the older parts. Returns the reason if it was refused.

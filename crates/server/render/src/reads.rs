@@ -19,7 +19,7 @@
 //! | after the insertion | the page is purged |
 
 use super::revised::{self, NotKept};
-use super::{OriginTimes, Render, RenderOutcome, parts, undeclared};
+use super::{OriginTimes, Render, parts, undeclared};
 use config::UntrackedPages;
 use config::log::Seldom;
 use delivery::site::Site;
@@ -196,21 +196,20 @@ impl Render {
         }
     }
 
-    /// The outcome of a complete response that is not stored. If that is no matter of the page, it may be stored by
-    /// the next render.
-    pub(super) fn not_stored_outcome(&self, reason: Reason) -> RenderOutcome {
+    /// Counts a complete response that is not stored, and marks its page as hit-for-miss. If that is no matter of the
+    /// page, it may be stored by the next render.
+    pub(super) fn count_not_stored(&self, reason: Reason) {
         let is_changed = reason == Reason::ReadsChanged;
         // The next request of this client's own kind gets no fixed values either.
         let is_own = reason == Reason::AsSent && self.names.is_none();
         if is_own || !reason.is_of_this_render() {
             self.not_shareable();
-            return RenderOutcome::NotShareable;
+            return;
         }
         self.site.counters.not_stored.add();
         if let Some(for_nobody) = self.for_nobody.as_ref().filter(|_| is_changed) {
             for_nobody.is_outdated.store(true, Relaxed);
         }
-        RenderOutcome::GivenUp
     }
 }
 

@@ -7,7 +7,7 @@ use delivery::body::ResponseBody;
 use delivery::serve;
 use delivery::site::Site;
 use history::shown::cut;
-use history::{Content, Outcome, RenderRecord, UnstoredRecord};
+use history::{Content, RenderRecord, StoreOutcome, UnstoredRecord};
 use http::{HeaderMap, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
 use http_cache::{ForwardReason, StoredFacts, StoredResponse, refusal_code};
@@ -138,7 +138,7 @@ impl Render {
         status: Option<http::StatusCode>,
         headers: &HeaderMap,
     ) -> u64 {
-        self.tell(&self.ask.key, Outcome::NotStored(reason), status, headers)
+        self.tell(&self.ask.key, StoreOutcome::NotStored(reason), status, headers)
     }
 
     /// Records that the response was not stored, before its content is sent. Returns the record, to be
@@ -161,7 +161,7 @@ impl Render {
         stored: &StoredFacts,
         content: Result<Content, Reason>,
     ) {
-        let outcome = content.map_or_else(Outcome::NotStored, Outcome::Stored);
+        let outcome = content.map_or_else(StoreOutcome::NotStored, StoreOutcome::Stored);
         // A response that sets a cookie, or that the application refuses, does not get here.
         self.tell(key, outcome, Some(stored.status), &HeaderMap::new());
     }
@@ -170,7 +170,7 @@ impl Render {
     fn tell(
         &self,
         key: &[u8],
-        outcome: Outcome,
+        outcome: StoreOutcome,
         status: Option<http::StatusCode>,
         headers: &HeaderMap,
     ) -> u64 {
@@ -179,8 +179,8 @@ impl Render {
             return now_ms;
         }
         let visitor_cookies = match outcome {
-            Outcome::Stored(_) => Vec::new(),
-            Outcome::NotStored(_) => self.visitor_cookies(),
+            StoreOutcome::Stored(_) => Vec::new(),
+            StoreOutcome::NotStored(_) => self.visitor_cookies(),
         };
         let began_ms = self.began_ms.unwrap_or(now_ms);
         let is_new = matches!(self.ask.why, ForwardReason::UriMiss | ForwardReason::Miss);

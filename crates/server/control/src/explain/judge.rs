@@ -12,7 +12,7 @@ use exchange::private::owner;
 use exchange::steps::{AskedRequest, RequestPlan, RequestStep};
 use forward::route_of;
 use history::memory::Entry;
-use history::{Outcome, refusals, shown};
+use history::{StoreOutcome, refusals, shown};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::{ForwardReason, PrivateWord, Reuse, Verdict};
 use origin::routes::Route;
@@ -302,7 +302,7 @@ fn last_unstored<'e>(
 ) -> Option<(&'e Entry, Reason)> {
     let entry = remembered?;
     match (verdict, page, entry.render.as_ref()?.outcome) {
-        (ExplainVerdict::Render, None, Outcome::NotStored(reason)) => Some((entry, reason)),
+        (ExplainVerdict::Render, None, StoreOutcome::NotStored(reason)) => Some((entry, reason)),
         _ => None,
     }
 }

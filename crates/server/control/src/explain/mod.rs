@@ -26,7 +26,7 @@ use config::target::TargetUri;
 use delivery::site::Site;
 use history::changes::ChangeName;
 use history::memory::{Entry, LastRender};
-use history::{Outcome, RenderedHosts, refusals, shown};
+use history::{RenderedHosts, StoreOutcome, refusals, shown};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use reasons::Reason;
@@ -174,8 +174,8 @@ pub fn url(asked: &ExplainRequest) -> Value {
 
 fn last_render(entry: &Entry, render: &LastRender) -> Value {
     let reason = match render.outcome {
-        Outcome::Stored(_) => None,
-        Outcome::NotStored(reason) => Some(reason),
+        StoreOutcome::Stored(_) => None,
+        StoreOutcome::NotStored(reason) => Some(reason),
     };
     json!({
         "at_ms": render.at_ms,

@@ -5,7 +5,7 @@
 use super::judge::{ExplainVerdict, Judgement};
 use config::target::TargetUri;
 use delivery::site::Site;
-use history::{Outcome, shown};
+use history::{StoreOutcome, shown};
 use http::{HeaderName, header};
 use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;
@@ -72,8 +72,8 @@ fn targeted_field<'s>(site: &'s Site, page: &SharedPage) -> Option<&'s str> {
 pub(super) fn refused_reads(site: &Site, judged: &Judgement) -> String {
     let render = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
     let is_refused = render.is_some_and(|render| match render.outcome {
-        Outcome::NotStored(reason) => reason.is_of_reads(),
-        Outcome::Stored(_) => false,
+        StoreOutcome::NotStored(reason) => reason.is_of_reads(),
+        StoreOutcome::Stored(_) => false,
     });
     let why = site.footprints.refused_pages.reason(&judged.target.path_and_query);
     match why.filter(|_| is_refused) {
@@ -143,7 +143,7 @@ fn render_ms(page: &SharedPage, judged: &Judgement) -> u64 {
     let stored = &page.payload().stored;
     let last = judged.remembered.as_ref().and_then(|entry| entry.render.as_ref());
     let own = last.filter(|render| {
-        matches!(render.outcome, Outcome::Stored(_)) && render.at_ms >= stored.response_time.0
+        matches!(render.outcome, StoreOutcome::Stored(_)) && render.at_ms >= stored.response_time.0
     });
     let head_ms = stored.response_time.0.saturating_sub(stored.request_time().0);
     own.map_or(head_ms, |render| render.took_ms.into())

@@ -4,7 +4,7 @@
 
 use super::judge::{ExplainVerdict, Judgement, PrivateCopy};
 use history::memory::{Entry, LastRender};
-use history::{Outcome, refusals};
+use history::{StoreOutcome, refusals};
 use reasons::Reason;
 use stored_pages::page::SharedPage;
 
@@ -158,7 +158,7 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
     }
     let last = judged.remembered.as_ref().and_then(|entry| Some((entry, entry.render.as_ref()?)));
     if let Some((entry, last)) = last
-        && let Outcome::NotStored(reason) = last.outcome
+        && let StoreOutcome::NotStored(reason) = last.outcome
     {
         return match &judged.cookies_of_last[..] {
             [] => not_stored(entry, reason),
