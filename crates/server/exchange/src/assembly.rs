@@ -35,7 +35,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use telemetry::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent};
+use telemetry::client::{
+    Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent, RequestPurpose,
+};
 use telemetry::request_fields::{METHOD_OVERRIDES, read_facts};
 use telemetry::trailers::Trailers;
 use tokio::sync::Semaphore;
@@ -197,8 +199,13 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 /// The same client, with neither interim responses nor trailers.
 fn for_fragment(mut client: Client) -> Client {
     let ClientExtras { spent, trace, .. } = client.extras;
-    client.extras =
-        ClientExtras { trailers: Trailers::Dropped, spent, trace, ..ClientExtras::default() };
+    client.extras = ClientExtras {
+        trailers: Trailers::Dropped,
+        spent,
+        trace,
+        purpose: RequestPurpose::Fragment,
+        ..ClientExtras::default()
+    };
     client
 }
 

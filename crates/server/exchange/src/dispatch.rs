@@ -48,10 +48,7 @@ pub async fn dispatch(
 ) -> Response<ResponseBody> {
     let reason = step.reason();
     match step {
-        RequestStep::Upgrade => match upgrade::upgrade_origin(site, &request) {
-            Some(origin) => Box::pin(upgrade::pass(site, origin, request, target, client)).await,
-            None => pass(site, request, target, client, ForwardReason::Bypass).await,
-        },
+        RequestStep::Upgrade => Box::pin(upgrade::pass(site, request, target, client)).await,
         RequestStep::WithContent => {
             pass(site, request, target, client, ForwardReason::Bypass).await
         }

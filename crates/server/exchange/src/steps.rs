@@ -218,7 +218,7 @@ impl<'a> AskedRequest<'a> {
             target: target.map_err(|error| *error),
             client,
             is_purge: false,
-            offers_upgrade: upgrade::upgrade_origin(site, request).is_some(),
+            offers_upgrade: upgrade::is_upgrade(site, request),
             has_content: request.body().as_ref().is_some_and(|body| !body.is_end_stream()),
             is_fragment: false,
         }

@@ -27,10 +27,7 @@ use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
 use origin::routes::{Route, Script, Withheld, route_in};
 use origin::upload::Upload;
-use origin::{
-    LiteSpeedFeatures, Origin, OriginBody, OriginRequest, OriginResponse, RequestBody,
-    SendProgress, Unsent,
-};
+use origin::{Origin, OriginBody, OriginClass, OriginRequest, OriginResponse, RequestBody, Unsent};
 use reasons::Reason;
 use reasons::refusal::Refusal;
 use site_rules::PlannedFields;
@@ -276,20 +273,11 @@ pub async fn post_form(
     let Answerer::Origin(script) = answerer(site, &target, &facts).await else { return None };
     site.counters.forwards.add();
     let outgoing = OriginRequest {
-        target: target.path_and_query.clone(),
-        host: target.host.clone(),
-        scheme: target.scheme,
         headers: outgoing(&headers),
         body: RequestBody::Stream(Box::new(Upload::of_bytes(content))),
-        peer: client.peer,
-        local: client.local,
         script,
-        version: Version::HTTP_11,
-        extras: client.extras.clone(),
         method: Method::POST,
-        litespeed: LiteSpeedFeatures::Nothing,
-        progress: SendProgress::default(),
-        capture: None,
+        ..OriginRequest::of(&target, client, OriginClass::Personal)
     };
     client_gone::send(site, outgoing, OnClientGone::Abort).await.ok()?.ok()
 }
@@ -310,21 +298,17 @@ pub async fn prepare(
         Answerer::Origin(script) => script,
     };
     site.counters.forwards.add();
+    let class = match facts.method {
+        Kind::Unsafe => OriginClass::Write,
+        _ => OriginClass::Personal,
+    };
     Ok(Box::new(OriginRequest {
-        target: target.path_and_query.clone(),
-        host: target.host.clone(),
-        scheme: target.scheme,
         headers: with_announced(site, outgoing(&head.headers), &head.headers),
         body: content_of(body, head.version, &head.headers, &site.limits),
-        peer: client.peer,
-        local: client.local,
         script,
         version: head.version,
-        extras: client.extras.clone(),
         method: head.method.clone(),
-        litespeed: LiteSpeedFeatures::Nothing,
-        progress: SendProgress::default(),
-        capture: None,
+        ..OriginRequest::of(target, client, class)
     }))
 }
 

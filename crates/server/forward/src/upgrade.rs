@@ -23,8 +23,8 @@ use http_cache::ForwardReason;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use origin::http::{HttpOrigin, Switch};
-use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
+use origin::http::Switch;
+use origin::{Origin, OriginClass, OriginRequest};
 use reasons::Reason;
 use site_state::pending_changes::PendingChange;
 use std::io;
@@ -107,24 +107,17 @@ impl Slot {
     }
 }
 
-/// The origin that gets the upgrade request, if the request offers an upgrade and the origin may
-/// support it. A server may ignore an offer (RFC 9110 section 7.8). It is ignored for methods other
+/// Whether a request offers an upgrade, and the origin may support it. A server may ignore an offer (RFC 9110 section 7.8). It is ignored for methods other
 /// than GET, so that writes are handled as writes.
-pub fn upgrade_origin<'a>(
-    site: &'a Site,
-    request: &Request<RequestContent>,
-) -> Option<&'a HttpOrigin> {
-    let Origin::Http(origin) = &*site.origin else { return None };
-    if request.method() != Method::GET {
-        return None;
-    }
-    request.extensions().get::<Offer>().map(|_| &**origin)
+pub fn is_upgrade(site: &Site, request: &Request<RequestContent>) -> bool {
+    matches!(*site.origin, Origin::Http(_))
+        && request.method() == Method::GET
+        && request.extensions().get::<Offer>().is_some()
 }
 
 /// Forwards an upgrade request to the origin.
 pub async fn pass(
     site: &Arc<Site>,
-    origin: &HttpOrigin,
     mut request: Request<RequestContent>,
     target: TargetUri,
     client: &Client,
@@ -140,25 +133,16 @@ pub async fn pass(
     site.counters.forwards.add();
     let (head, _) = request.into_parts();
     let mut outgoing = OriginRequest {
-        target: target.path_and_query.clone(),
-        host: target.host.clone(),
-        scheme: target.scheme,
         headers: switching(forward::outgoing(&head.headers), &protocols),
-        body: RequestBody::Empty,
-        peer: client.peer,
-        local: client.local,
-        script: None,
         version: head.version,
         extras: ClientExtras { trailers: Trailers::Dropped, ..client.extras.clone() },
         method: head.method.clone(),
-        litespeed: LiteSpeedFeatures::Nothing,
-        progress: SendProgress::default(),
-        capture: None,
+        ..OriginRequest::of(&target, client, OriginClass::Upgrade)
     };
     let trace = client.extras.trace.as_ref();
     let asked = traces::in_request(site.config.traces.as_ref(), &mut outgoing.headers, trace);
     let pending = PendingChange::begin(site.state()).await;
-    let switched = origin.switch(outgoing).await;
+    let switched = site.origin.switch(outgoing).await;
     if let Some(asked) = asked {
         asked.ended(switched.as_ref().ok().map(Switch::status));
     }

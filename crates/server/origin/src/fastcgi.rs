@@ -18,6 +18,7 @@ mod stdin;
 use self::connect::ConnectionChoice;
 use self::idle::Idle;
 use self::stdin::{read_while_sending, send_content};
+use super::admission::OriginPermit;
 use super::places::Places;
 use super::{
     HALF_WAY, NO_ANSWER, OriginBody, OriginRequest, OriginResponse, RequestBody, Unsent,
@@ -47,7 +48,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use telemetry::limit_hits::{Limit, LimitHits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -116,14 +116,17 @@ impl FastCgi {
         self.idle.close_old();
     }
 
-    /// Sends a request; see [`super::Origin::send`].
-    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
-        let place = self.places.enter().await?;
+    /// Sends a request that has this permit; see [`super::Origin::send`].
+    pub(super) async fn send(
+        &self,
+        request: &mut OriginRequest,
+        permit: OriginPermit,
+    ) -> Result<OriginResponse, Unsent> {
         let body = std::mem::replace(&mut request.body, RequestBody::Empty);
         let content = RequestContent::of(body)?;
         let after = if self.idle.has_room() { AfterRequest::KeepOpen } else { AfterRequest::Close };
         let flaw = content.flaw();
-        let reply = Box::new(Reply::new(self, request, after, place));
+        let reply = Box::new(Reply::new(self, request, after, permit));
         let exchanged = self.exchange(request, content, reply).await;
         let (mut head, mut reply) = match (exchanged, flaw.and_then(|flaw| flaw.get())) {
             (Ok(exchanged), _) => exchanged,
@@ -353,7 +356,7 @@ pub struct Reply {
     wait: Duration,
     head_bytes: usize,
     limit_hits: Arc<LimitHits>,
-    _place: OwnedSemaphorePermit,
+    _permit: OriginPermit,
 }
 
 impl Reply {
@@ -361,7 +364,7 @@ impl Reply {
         of: &FastCgi,
         request: &OriginRequest,
         after: AfterRequest,
-        place: OwnedSemaphorePermit,
+        permit: OriginPermit,
     ) -> Reply {
         let config = &of.config;
         Reply {
@@ -383,7 +386,7 @@ impl Reply {
             wait: config.limits.origin_timeout,
             head_bytes: config.limits.origin_header_bytes,
             limit_hits: of.places.limit_hits.clone(),
-            _place: place,
+            _permit: permit,
         }
     }
 

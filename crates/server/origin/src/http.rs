@@ -9,6 +9,7 @@
 //! safe do as well, because they cannot be sent again over a new connection, as safe ones are if the
 //! origin has closed the idle one.
 
+use super::admission::OriginPermit;
 use super::places::Places;
 use super::strict::{self, Reuse, StrictConnector};
 use super::{
@@ -33,7 +34,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use telemetry::limit_hits::{Limit, LimitHits};
 use telemetry::trailers::{self, Trailers};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// How long an idle connection is kept: less than the 5 s that are the default of Apache and Node.js.
 const IDLE: Duration = Duration::from_secs(4);
@@ -99,9 +99,13 @@ impl HttpOrigin {
         &self.places
     }
 
-    /// Sends a request; see [`super::Origin::send`].
-    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
-        let asked = self.ask(request).await?;
+    /// Sends a request that has this permit; see [`super::Origin::send`].
+    pub(super) async fn send(
+        &self,
+        request: &mut OriginRequest,
+        permit: OriginPermit,
+    ) -> Result<OriginResponse, Unsent> {
+        let asked = self.ask(request, permit).await?;
         // RFC 9110 section 15.2.2: only in response to a request with Upgrade.
         if asked.response.status() == StatusCode::SWITCHING_PROTOCOLS {
             log_failure(&asked.url, Failure::InvalidResponse, "a 101 that was not asked for");
@@ -110,12 +114,14 @@ impl HttpOrigin {
         Ok(self.response(asked))
     }
 
-    /// Sends a request that asks for another protocol on the connection (Upgrade).
-    ///
-    /// # Errors
-    /// As for [`super::Origin::send`].
-    pub async fn switch(&self, mut request: OriginRequest) -> Result<Switch, Unsent> {
-        let mut asked = self.ask(&mut request).await?;
+    /// Sends a request that has this permit, and asks for another protocol on the connection; see
+    /// [`super::Origin::switch`].
+    pub(super) async fn switch(
+        &self,
+        mut request: OriginRequest,
+        permit: OriginPermit,
+    ) -> Result<Switch, Unsent> {
+        let mut asked = self.ask(&mut request, permit).await?;
         if asked.response.status() != ::http::StatusCode::SWITCHING_PROTOCOLS {
             return Ok(Switch::Refused(self.response(asked)));
         }
@@ -124,8 +130,11 @@ impl HttpOrigin {
         Ok(Switch::Agreed { headers: asked.response.into_parts().0.headers, protocol })
     }
 
-    async fn ask(&self, request: &mut OriginRequest) -> Result<PendingResponse, Unsent> {
-        let place = self.places.enter().await?;
+    async fn ask(
+        &self,
+        request: &mut OriginRequest,
+        permit: OriginPermit,
+    ) -> Result<PendingResponse, Unsent> {
         let (trailers, url) = (request.extras.trailers, request.url());
         let wait = self.config.limits.origin_timeout;
         match tokio::time::timeout(wait, self.exchange(request, &url)).await {
@@ -134,7 +143,7 @@ impl HttpOrigin {
                 log_failure(&url, Failure::TimedOut, NO_ANSWER);
                 Err(Failure::TimedOut.into())
             }
-            Ok(response) => Ok(PendingResponse { response: response?, place, trailers, url }),
+            Ok(response) => Ok(PendingResponse { response: response?, permit, trailers, url }),
         }
     }
 
@@ -193,7 +202,7 @@ impl HttpOrigin {
             config: self.config.clone(),
             url: asked.url,
             limit_hits: self.places.limit_hits.clone(),
-            _place: asked.place,
+            _permit: asked.permit,
         };
         OriginResponse {
             status: head.status,
@@ -257,10 +266,10 @@ impl HttpOrigin {
     }
 }
 
-/// The response to a request, with its place among the concurrent requests.
+/// The response to a request, with its permit.
 struct PendingResponse {
     response: ::http::Response<Incoming>,
-    place: OwnedSemaphorePermit,
+    permit: OriginPermit,
     trailers: Trailers,
     /// The requested URL, for the log.
     url: String,
@@ -360,7 +369,7 @@ pub struct Reply {
     config: Arc<Config>,
     url: String,
     limit_hits: Arc<LimitHits>,
-    _place: OwnedSemaphorePermit,
+    _permit: OriginPermit,
 }
 
 impl Reply {

@@ -10,7 +10,7 @@
 //! | `routes` | maps a URL path to a file or script |
 //! | `fastcgi`, `http` | the two kinds of origin; `strict` validates what an HTTP origin sends |
 //! | `php_fpm` | Pagewell's own php-fpm; `held` is its directory, `child` ends it with Pagewell |
-//! | `places` | the limit of concurrent requests, and their queue |
+//! | `admission`, `places` | the permit of each request and its class; the limit of concurrent requests, and their queue |
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
 //! | `decoded_body` | decompresses responses that nobody asked to be compressed |
 //! | `probe` | tests for `pagewell check` whether an origin can be reached |
@@ -19,6 +19,7 @@
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
 
+mod admission;
 mod announce;
 pub mod capture;
 mod child;
@@ -35,6 +36,7 @@ pub mod spool;
 mod strict;
 pub mod upload;
 
+pub use admission::{Admission, OriginClass, OriginPermit};
 pub use announce::LiteSpeedFeatures;
 pub use decoded_body::{DecodedBody, decodable_coding};
 
@@ -42,8 +44,9 @@ use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, C
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::upload::Upload;
-use ::http::{HeaderMap, Method, StatusCode};
+use ::http::{HeaderMap, Method, StatusCode, Version};
 use bytes::Bytes;
+use config::target::TargetUri;
 use config::{Config, OriginConfig};
 use http_cache::Failure;
 use reasons::Reason;
@@ -53,7 +56,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use telemetry::client::ClientExtras;
+use telemetry::client::{Client, ClientExtras};
 use telemetry::trailers::Trailers;
 
 /// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
@@ -68,6 +71,8 @@ pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [
 
 /// A request to the origin.
 pub struct OriginRequest {
+    /// What decides when it may be sent.
+    pub admission: Admission,
     /// The method of the request.
     pub method: Method,
     /// The client's request target, unchanged: path and query.
@@ -87,7 +92,7 @@ pub struct OriginRequest {
     /// The script for this request, for a FastCGI origin.
     pub script: Option<Script>,
     /// The HTTP version of the client's request.
-    pub version: ::http::Version,
+    pub version: Version,
     /// Messages that the client accepts in addition to the response, and measurements of the request.
     pub extras: ClientExtras,
     /// The features that are announced to LiteSpeed's plugins.
@@ -100,6 +105,27 @@ pub struct OriginRequest {
 }
 
 impl OriginRequest {
+    /// A GET request for this target on behalf of a client, without header fields and content.
+    pub fn of(target: &TargetUri, client: &Client, class: OriginClass) -> OriginRequest {
+        OriginRequest {
+            admission: Admission::of(client, class),
+            method: Method::GET,
+            target: target.path_and_query.clone(),
+            host: target.host.clone(),
+            scheme: target.scheme,
+            headers: HeaderMap::new(),
+            body: RequestBody::Empty,
+            peer: client.peer,
+            local: client.local,
+            script: None,
+            version: Version::HTTP_11,
+            extras: client.extras.clone(),
+            litespeed: LiteSpeedFeatures::Nothing,
+            progress: SendProgress::default(),
+            capture: None,
+        }
+    }
+
     /// The requested URL: scheme, host, and path with query.
     pub fn url(&self) -> String {
         format!("{}://{}{}", self.scheme, self.host, self.target)
@@ -346,11 +372,29 @@ impl Origin {
     /// # Errors
     /// The origin's failure, or the reason why the request could not be sent.
     pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
+        let permit = self.admit(&request.admission).await?;
         match self {
-            Origin::FastCgi(origin) => origin.send(request).await,
+            Origin::FastCgi(origin) => origin.send(request, permit).await,
             // Boxed, because the HTTP library's state would enlarge the state of every fetch.
-            Origin::Http(origin) => Box::pin(origin.send(request)).await,
+            Origin::Http(origin) => Box::pin(origin.send(request, permit)).await,
         }
+    }
+
+    /// Sends a request that asks for another protocol on the connection (Upgrade). FastCGI does not support it.
+    ///
+    /// # Errors
+    /// As for [`Origin::send`].
+    pub async fn switch(&self, request: OriginRequest) -> Result<http::Switch, Unsent> {
+        let permit = self.admit(&request.admission).await?;
+        match self {
+            Origin::FastCgi(_) => Err(Failure::InvalidResponse.into()),
+            Origin::Http(origin) => origin.switch(request, permit).await,
+        }
+    }
+
+    /// Waits for the permit of a request. Every request to the origin gets its permit here.
+    async fn admit(&self, admission: &Admission) -> Result<OriginPermit, Failure> {
+        self.places().enter(admission).await
     }
 
     /// Begins the capture of a request's statements, if the site has automatic dependencies.

@@ -1,7 +1,8 @@
 //! Limits the concurrent requests at an origin, and the length and duration of the queue for them.
 //! Above these limits the origin counts as overloaded, and requests fail at once instead of
-//! accumulating. Each request holds a permit (a "place"), which is released when it is dropped.
+//! accumulating. Each request holds a permit, which is released when it is dropped (`admission`).
 
+use crate::admission::{Admission, OriginPermit};
 use crate::upload::Room;
 use config::Limits;
 use http_cache::Failure;
@@ -57,13 +58,13 @@ impl Places {
         }
     }
 
-    /// Waits for a permit; it is released when dropped.
+    /// Waits for a permit. All classes wait in one queue, in the order of their arrival.
     ///
     /// # Errors
     /// [`Failure::Overloaded`] if the queue is full or the wait was too long.
-    pub async fn enter(&self) -> Result<OwnedSemaphorePermit, Failure> {
+    pub(crate) async fn enter(&self, _admission: &Admission) -> Result<OriginPermit, Failure> {
         if let Ok(place) = self.free.clone().try_acquire_owned() {
-            return Ok(place);
+            return Ok(OriginPermit::new(place));
         }
         self.limit_hits.note(Limit::OriginConnections);
         let waiting = CountGuard::enter(&self.waiting);
@@ -72,7 +73,7 @@ impl Places {
             return Err(Failure::Overloaded);
         }
         match tokio::time::timeout(self.timeout, self.wait()).await {
-            Ok(Ok(place)) => Ok(place),
+            Ok(Ok(place)) => Ok(OriginPermit::new(place)),
             _ => {
                 self.limit_hits.note(Limit::OriginQueueTimeout);
                 Err(Failure::Overloaded)
@@ -146,15 +147,17 @@ impl Drop for CountGuard<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::OriginClass;
 
     #[tokio::test]
     async fn a_place_is_spare_while_one_is_free_and_no_request_waits() {
         let places = Arc::new(Places::new(1, &Limits::default(), 1 << 20));
         assert!(places.is_one_to_spare());
-        let place = places.enter().await.unwrap();
+        let page = Admission { class: OriginClass::Page };
+        let place = places.enter(&page).await.unwrap();
         assert!(!places.is_one_to_spare());
         let other = places.clone();
-        let waiting = tokio::spawn(async move { other.enter().await });
+        let waiting = tokio::spawn(async move { other.enter(&page).await });
         while places.waiting() == 0 {
             tokio::task::yield_now().await;
         }

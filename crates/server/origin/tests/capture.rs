@@ -22,7 +22,9 @@ use origin::capture::{
 };
 use origin::php_fpm::PhpFpm;
 use origin::routes::Script;
-use origin::{LiteSpeedFeatures, Origin, OriginRequest, RequestBody, SendProgress};
+use origin::{
+    Admission, LiteSpeedFeatures, Origin, OriginClass, OriginRequest, RequestBody, SendProgress,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,6 +99,7 @@ async fn send(
     let mut headers = HeaderMap::new();
     headers.insert("host", HeaderValue::from_static("blog.test"));
     let mut request = OriginRequest {
+        admission: Admission { class: OriginClass::Page },
         method: Method::GET,
         target: target.to_owned(),
         host: "blog.test".to_owned(),

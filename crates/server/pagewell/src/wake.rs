@@ -21,8 +21,7 @@ use site_rules::Peer;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::client::ClientExtras;
-use telemetry::client::{AddressSource, Client};
+use telemetry::client::{AddressSource, Client, ClientExtras, RequestPurpose};
 use telemetry::phase::{Phase, PhaseWatch};
 
 /// The `User-Agent` that the application receives.
@@ -66,7 +65,7 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
         proxy_trust: Peer::Anybody,
         address_source: AddressSource::Socket,
         scheme: target.scheme,
-        extras: ClientExtras::default(),
+        extras: ClientExtras { purpose: RequestPurpose::Background, ..ClientExtras::default() },
     };
     let url = target.uri();
     site.counters.wakes.add();

@@ -8,15 +8,16 @@ use delivery::serve;
 use delivery::site::Site;
 use history::shown::cut;
 use history::{Content, RenderRecord, StoreOutcome, UnstoredRecord};
-use http::{HeaderMap, Method, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
 use http_cache::{ForwardReason, StoredFacts, StoredResponse, refusal_code};
 use origin::routes::Script;
-use origin::{LiteSpeedFeatures, OriginRequest, OriginResponse, RequestBody, SendProgress};
+use origin::{OriginClass, OriginRequest, OriginResponse};
 use page_store::Lease;
 use reasons::Reason;
 use std::pin::Pin;
 use std::sync::Arc;
+use telemetry::client::RequestPurpose;
 use telemetry::request_fields::AsSent;
 use tokio::sync::oneshot;
 
@@ -68,9 +69,10 @@ impl Render {
     /// Creates a render for which no client waits. Returns it together with its result.
     pub(super) fn for_nobody(
         site: &Arc<Site>,
-        ask: RenderRequest,
+        mut ask: RenderRequest,
         right: RenderPermit,
     ) -> (Box<Render>, Arc<ForNobody>) {
+        ask.client.extras.purpose = RequestPurpose::Background;
         let outcome = Arc::new(ForNobody::default());
         (Render::with(site, ask, right, (None, Some(outcome.clone()))), outcome)
     }
@@ -103,20 +105,12 @@ impl Render {
         let (capture, peer) = (self.begin_capture(script.as_ref()), self.peer());
         let RenderRequest { target, client, version, .. } = &self.ask;
         OriginRequest {
-            method: Method::GET,
-            target: target.path_and_query.clone(),
-            host: target.host.clone(),
-            scheme: target.scheme,
             headers,
-            body: RequestBody::Empty,
             peer,
-            local: client.local,
             script,
             version: *version,
-            extras: client.extras.clone(),
-            litespeed: LiteSpeedFeatures::Nothing,
-            progress: SendProgress::default(),
             capture,
+            ..OriginRequest::of(target, client, OriginClass::Page)
         }
     }
 

@@ -92,6 +92,20 @@ pub struct ClientExtras {
     pub trace: Option<Trace>,
     /// The page that the request is for, if it requests a fragment of LiteSpeed's ESI.
     pub fragment: Option<Arc<FragmentRequest>>,
+    /// What waits for the response.
+    pub purpose: RequestPurpose,
+}
+
+/// What waits for the response to a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestPurpose {
+    /// The client that has sent it.
+    #[default]
+    Client,
+    /// A page of which it is a fragment (ESI), and that a client waits for.
+    Fragment,
+    /// No client: a refresh, cache warming, `[[wake]]`.
+    Background,
 }
 
 /// The page and the include element for which a fragment is requested (LiteSpeed's ESI).
