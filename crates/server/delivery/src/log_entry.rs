@@ -97,11 +97,11 @@ impl Entry {
 /// The request's scheme (`http` or `https`): from the headers of a trusted proxy, else the
 /// connection's.
 fn scheme(headers: &HeaderMap, client: &Client) -> &'static str {
-    let named = match client.proxy_trust {
+    let named = match client.connection.proxy_trust {
         Peer::Trusted => forwarded_scheme(headers),
         Peer::Anybody => None,
     };
-    named.unwrap_or(client.scheme)
+    named.unwrap_or(client.connection.scheme)
 }
 
 impl Drop for Entry {

@@ -54,7 +54,8 @@ async fn by_site(
     client: &Client,
 ) -> Response<ResponseBody> {
     let fallback = default_site.unnamed_host();
-    let read = TargetUri::read(request.uri(), request.headers(), fallback, client.scheme);
+    let read =
+        TargetUri::read(request.uri(), request.headers(), fallback, client.connection.scheme);
     let read = read.map(|target| with_scheme(request.headers(), client, target));
     let site = match &read {
         Ok(target) => default_site.for_host(&target.host),
@@ -123,7 +124,7 @@ fn is_told_timing(
 
 /// Applies the scheme that a trusted proxy sends. For any other peer, the target stays unchanged.
 fn with_scheme(headers: &HeaderMap, client: &Client, target: TargetUri) -> TargetUri {
-    let named = match client.proxy_trust {
+    let named = match client.connection.proxy_trust {
         Peer::Trusted => forwarded_scheme(headers),
         Peer::Anybody => None,
     };

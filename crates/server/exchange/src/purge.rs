@@ -70,7 +70,7 @@ pub async fn answer(
     let scheme = match request.uri().scheme_str() {
         Some("https") => "https",
         Some("http") => "http",
-        _ => client.scheme,
+        _ => client.connection.scheme,
     };
     let target = match TargetUri::read(request.uri(), headers, default_site.unnamed_host(), scheme)
     {
@@ -102,7 +102,7 @@ pub async fn answer(
         Scope::Site => Pages::All,
     };
     let sites = sites(default_site, site, &purge);
-    let peer = client.connection_peer.map(|peer| cut(&peer.ip().to_string()));
+    let peer = client.connection.peer.map(|peer| cut(&peer.ip().to_string()));
     let by = ChangeSource::Purge { method: cut(method.as_str()), peer };
     // In a task of its own, so that it is executed even if its sender disconnects.
     let carried_out = async move {

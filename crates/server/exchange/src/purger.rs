@@ -76,15 +76,15 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
     {
         return if same(given, right.as_bytes()) { Ok(()) } else { Err(MayNot::TokenWrong) };
     }
-    if !purging.from.have_peer(client.connection_peer) {
+    if !purging.from.have_peer(client.connection.peer) {
         return Err(MayNot::NotListed);
     }
-    let for_somebody = match client.address_source {
+    let for_somebody = match client.connection.address_source {
         AddressSource::Socket => false,
         // The proxy's loopback address: it belongs to another machine, or to a proxy in front of that
         // one.
         AddressSource::Proxy => {
-            client.connection_peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
+            client.connection.peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback())
         }
         AddressSource::Nobody => true,
     };
@@ -125,6 +125,7 @@ mod tests {
     use super::*;
     use config::networks::Networks;
     use site_rules::Peer;
+    use telemetry::client::ClientConnection;
 
     fn asked(peer: &str, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {
         over(peer, AddressSource::Socket, fields)
@@ -146,17 +147,14 @@ mod tests {
             headers.append(*name, value.parse().unwrap());
         }
         let peer = Some(std::net::SocketAddr::new(peer.parse().unwrap(), 99));
-        let (proxy_trust, extras) = (Peer::Trusted, telemetry::client::ClientExtras::default());
-        let client = Client {
+        let connection = ClientConnection {
             peer,
-            connection_peer: peer,
             local: peer,
-            proxy_trust,
+            proxy_trust: Peer::Trusted,
             address_source,
             scheme: "http",
-            extras,
         };
-        check_with(&purging, &headers, &client)
+        check_with(&purging, &headers, &Client::of(connection.into()))
     }
 
     #[test]

@@ -105,8 +105,9 @@ pub struct Front<IO> {
     unflushed: bool,
     /// Whether a header section waits until hyper has flushed.
     held_up: bool,
-    /// The end of what the client sends, while a request is in progress.
-    half_close: HalfClose,
+    /// The end of what the client sends, while a request is in progress; `None` until hyper has content with an
+    /// unknown length or the client has sent its end.
+    half_close: Option<Box<HalfClose>>,
     /// Whether the client is idle and the buffers have been freed.
     rested: bool,
     /// The rate at which the client reads pending output.
@@ -147,7 +148,7 @@ impl<IO> Front<IO> {
             early: (Vec::new(), 0),
             unflushed: false,
             held_up: false,
-            half_close: HalfClose::default(),
+            half_close: None,
             rested: false,
             pace: Pace::default(),
             waiting_hit: None,
@@ -522,7 +523,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
-            front.half_close.wrote();
+            front.half_close_wrote();
             front.took(*count);
             front.keeps_pace(*count)?;
         }
@@ -539,7 +540,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
         front.count_written(&written);
         if let Poll::Ready(Ok(count)) = &written {
-            front.half_close.wrote();
+            front.half_close_wrote();
             front.took(*count);
             front.keeps_pace(*count)?;
         }

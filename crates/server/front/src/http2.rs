@@ -48,9 +48,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use streams::{StreamProgress, StreamWatch, Streams};
-use telemetry::client::Client;
-use telemetry::client::ClientExtras;
-use telemetry::client::Spent;
+use telemetry::client::{Client, ClientConnection, ClientExtras, Spent};
 use telemetry::limit_hits::Limit;
 use telemetry::per_address::{AddressRequest, AddressRequests};
 use telemetry::phase::{Phase, PhaseWatch};
@@ -237,7 +235,7 @@ impl Drop for Open {
 pub async fn serve<IO>(
     io: IO,
     before: Vec<u8>,
-    client: Client,
+    client: Arc<ClientConnection>,
     site: Arc<Site>,
     mut stop: PhaseWatch,
 ) where
@@ -255,7 +253,8 @@ pub async fn serve<IO>(
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
         let site = site.now();
-        let mut client = client.of_request(&site.config.trusted_proxies, request.headers());
+        let proxies = &site.config.trusted_proxies;
+        let mut client = Client::of_request(&client, proxies, request.headers());
         client.extras.spent = is_timed.then(Spent::default);
         client.extras.trace = Trace::of(site.state().exporter.as_ref(), &request, &client);
         let mut entry = Entry::of(&site, &request, &client);

@@ -17,8 +17,7 @@ use sockets::accept::Ends;
 use sockets::{AcceptedConnection, Listener, accept_each};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use telemetry::client::ClientExtras;
-use telemetry::client::{AddressSource, Client};
+use telemetry::client::{AddressSource, ClientConnection};
 use telemetry::limit_hits::Limit;
 use telemetry::per_address::ConnectionGuard;
 use telemetry::phase::{Phase, PhaseWatch};
@@ -93,15 +92,8 @@ async fn welcome(
         ProxyClient::Unknown => AddressSource::Nobody,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let client = Client {
-        peer,
-        connection_peer: peer,
-        local,
-        scheme,
-        proxy_trust,
-        address_source,
-        extras: ClientExtras::default(),
-    };
+    let client = ClientConnection { peer, local, proxy_trust, address_source, scheme };
+    let client = Arc::new(client);
     match tls {
         None => connection::serve_plain(io, client, site.clone(), stop).await,
         Some(tls) => Box::pin(shake(io, &tls, client, site.clone(), stop)).await,
@@ -176,7 +168,13 @@ async fn read_header(io: &mut ClientStream) -> Result<Option<ProxyClient>, Proxy
 }
 
 /// Serves a connection after its TLS handshake.
-async fn shake(io: ClientStream, tls: &Tls, client: Client, site: Arc<Site>, mut stop: PhaseWatch) {
+async fn shake(
+    io: ClientStream,
+    tls: &Tls,
+    client: Arc<ClientConnection>,
+    site: Arc<Site>,
+    mut stop: PhaseWatch,
+) {
     let shaken = tokio::select! {
         shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
         _ = stop.wait_for(Phase::is_over) => return,

@@ -57,21 +57,13 @@ impl OriginPermit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use site_rules::Peer;
-    use telemetry::client::{AddressSource, ClientExtras};
+    use telemetry::client::ClientConnection;
 
     #[test]
     fn a_request_for_no_client_is_of_its_own_class() {
         let class_for = |purpose| {
-            let client = Client {
-                peer: None,
-                connection_peer: None,
-                local: None,
-                proxy_trust: Peer::Anybody,
-                address_source: AddressSource::Socket,
-                scheme: "http",
-                extras: ClientExtras { purpose, ..ClientExtras::default() },
-            };
+            let mut client = Client::of(ClientConnection::none("http").into());
+            client.extras.purpose = purpose;
             Admission::of(&client, OriginClass::Page).class
         };
         assert_eq!(class_for(RequestPurpose::Client), OriginClass::Page);

@@ -116,7 +116,7 @@ impl OriginRequest {
             headers: HeaderMap::new(),
             body: RequestBody::Empty,
             peer: client.peer,
-            local: client.local,
+            local: client.connection.local,
             script: None,
             version: Version::HTTP_11,
             extras: client.extras.clone(),

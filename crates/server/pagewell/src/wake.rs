@@ -17,11 +17,10 @@ use forward::{self, ForwardCause};
 use http::{HeaderValue, Request, header};
 use http_body_util::BodyExt;
 use http_cache::ForwardReason;
-use site_rules::Peer;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::client::{AddressSource, Client, ClientExtras, RequestPurpose};
+use telemetry::client::{Client, ClientConnection, RequestPurpose};
 use telemetry::phase::{Phase, PhaseWatch};
 
 /// The `User-Agent` that the application receives.
@@ -58,15 +57,8 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     }
     request.headers_mut().insert(header::HOST, host);
     request.headers_mut().insert(header::USER_AGENT, USER_AGENT);
-    let client = Client {
-        peer: None,
-        connection_peer: None,
-        local: None,
-        proxy_trust: Peer::Anybody,
-        address_source: AddressSource::Socket,
-        scheme: target.scheme,
-        extras: ClientExtras { purpose: RequestPurpose::Background, ..ClientExtras::default() },
-    };
+    let mut client = Client::of(ClientConnection::none(target.scheme).into());
+    client.extras.purpose = RequestPurpose::Background;
     let url = target.uri();
     site.counters.wakes.add();
     let why = ForwardCause::of(ForwardReason::Bypass);

@@ -21,13 +21,11 @@ use front::request_head::{Framing, Inspection, inspect};
 use harness::Random;
 use http_body_util::{BodyExt, Full};
 use pagewell::server::Server;
-use site_rules::Peer;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use telemetry::client::ClientExtras;
-use telemetry::client::{AddressSource, Client};
+use telemetry::client::ClientConnection;
 use telemetry::clock::Clock;
 use telemetry::phase::Phase;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -303,17 +301,9 @@ impl Side {
         let (client, inside) = tokio::io::duplex(piece);
         let (stop, stopped) = tokio::sync::watch::channel(Phase::default());
         let peer = Some("127.0.0.1:9".parse().unwrap());
-        let from = Client {
-            peer,
-            connection_peer: peer,
-            local: peer,
-            proxy_trust: Peer::Anybody,
-            address_source: AddressSource::Socket,
-            scheme: "http",
-            extras: ClientExtras::default(),
-        };
+        let from = ClientConnection { peer, local: peer, ..ClientConnection::none("http") };
         let site = self.server.site().clone();
-        let served = tokio::spawn(connection::serve_plain(inside, from, site, stopped));
+        let served = tokio::spawn(connection::serve_plain(inside, from.into(), site, stopped));
         (client, stop, served)
     }
 

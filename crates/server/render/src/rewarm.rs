@@ -17,11 +17,11 @@ use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
-use site_rules::{Handling, Peer};
+use site_rules::Handling;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use telemetry::client::{AddressSource, Client, ClientExtras};
+use telemetry::client::{Client, ClientConnection};
 use telemetry::phase::{Phase, PhaseWatch};
 use telemetry::request_fields::{AsSent, read_facts, view_of};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -166,19 +166,7 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<RenderRequest> {
     let mut headers = HeaderMap::new();
     headers.insert(header::USER_AGENT, USER_AGENT);
     headers.insert(header::HOST, HeaderValue::from_str(&target.host).ok()?);
-    let scheme = target.scheme;
-    let extras = ClientExtras::default();
-    let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
-    let peer = None;
-    let client = Client {
-        peer,
-        connection_peer: peer,
-        local: peer,
-        proxy_trust,
-        address_source,
-        scheme,
-        extras,
-    };
+    let client = Client::of(ClientConnection::none(target.scheme).into());
     let fields = AsSent(&headers);
     let view = view_of(&target, &Method::GET, &fields, &client);
     let rules = &site.config.rules;

@@ -1,8 +1,8 @@
 //! The client of a request: its address, the source of that address, and the scheme of its
 //! requests.
 //!
-//! It is created when the connection is accepted. `front` derives the client of each request from it, over HTTP/1.1
-//! and HTTP/2 alike, before anything else asks for it.
+//! A connection is described once, when it is accepted. `front` derives the client of each request from it, over
+//! HTTP/1.1 and HTTP/2 alike, before anything else asks for it.
 
 use crate::traces::Trace;
 use crate::trailers::Trailers;
@@ -19,40 +19,64 @@ use std::time::Duration;
 /// The content of a request; `None` if Pagewell itself requests a fragment of a page.
 pub type RequestContent = Option<Incoming>;
 
-/// The client, and the way by which its requests arrive.
-#[derive(Clone, Debug)]
-pub struct Client {
-    /// The client's address; `None` over a Unix socket. For a request behind a trusted proxy, it is the one that the
-    /// proxy names ([`Client::of_request`]).
+/// The connection by which the requests of a client arrive.
+#[derive(Debug)]
+pub struct ClientConnection {
+    /// The address of its other end, whatever its requests name; `None` over a Unix socket.
     pub peer: Option<SocketAddr>,
-    /// The address of the connection, whatever its requests name; `None` over a Unix socket.
-    pub connection_peer: Option<SocketAddr>,
-    /// The local address of the connection; `None` over a Unix socket.
+    /// Its local address; `None` over a Unix socket.
     pub local: Option<SocketAddr>,
-    /// Whether the connection comes from a trusted proxy, whose forwarding fields are used.
+    /// Whether it comes from a trusted proxy, whose forwarding fields are used.
     pub proxy_trust: Peer,
     /// The source of the client's address.
     pub address_source: AddressSource,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
+}
+
+impl ClientConnection {
+    /// The connection of a request that Pagewell itself makes: it has no addresses, and is not trusted.
+    pub fn none(scheme: &'static str) -> ClientConnection {
+        let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
+        ClientConnection { peer: None, local: None, proxy_trust, address_source, scheme }
+    }
+
+    /// Whether it uses TLS.
+    pub fn is_secure(&self) -> bool {
+        self.scheme == "https"
+    }
+}
+
+/// The client of one request.
+#[derive(Clone, Debug)]
+pub struct Client {
+    /// The client's address; `None` over a Unix socket. For a request behind a trusted proxy, it is the one that the
+    /// proxy names ([`Client::of_request`]).
+    pub peer: Option<SocketAddr>,
+    /// The connection by which the request has arrived.
+    pub connection: Arc<ClientConnection>,
     /// Additional messages and measurements of the request.
     pub extras: ClientExtras,
 }
 
 impl Client {
     /// Returns the client of a request with these header lines over this connection.
-    pub fn of_request(&self, proxies: &Networks, headers: &HeaderMap) -> Client {
-        let named = match self.proxy_trust {
+    pub fn of_request(
+        connection: &Arc<ClientConnection>,
+        proxies: &Networks,
+        headers: &HeaderMap,
+    ) -> Client {
+        let named = match connection.proxy_trust {
             Peer::Trusted => proxies.client(headers),
             Peer::Anybody => None,
         };
         let named = named.map(|address| SocketAddr::new(address, 0));
-        Client { peer: named.or(self.connection_peer), ..self.clone() }
+        Client { peer: named.or(connection.peer), ..Client::of(connection.clone()) }
     }
 
-    /// Whether the connection uses TLS.
-    pub fn is_secure(&self) -> bool {
-        self.scheme == "https"
+    /// Returns the client of a request over this connection, by which nobody else sends requests.
+    pub fn of(connection: Arc<ClientConnection>) -> Client {
+        Client { peer: connection.peer, connection, extras: ClientExtras::default() }
     }
 }
 
@@ -62,7 +86,7 @@ impl RequestClient for Client {
     }
 
     fn peer(&self) -> Peer {
-        self.proxy_trust
+        self.connection.proxy_trust
     }
 }
 
@@ -187,26 +211,21 @@ mod tests {
 
     #[test]
     fn only_a_trusted_proxy_names_the_client_of_a_request() {
-        let connection_peer = Some(SocketAddr::from(([10, 0, 0, 2], 4711)));
-        let client = |proxy_trust| Client {
-            peer: connection_peer,
-            connection_peer,
-            local: None,
-            proxy_trust,
-            address_source: AddressSource::Socket,
-            scheme: "http",
-            extras: ClientExtras::default(),
+        let peer = Some(SocketAddr::from(([10, 0, 0, 2], 4711)));
+        let connection = |proxy_trust| {
+            Arc::new(ClientConnection { peer, proxy_trust, ..ClientConnection::none("http") })
         };
+        let (trusting, other) = (connection(Peer::Trusted), connection(Peer::Anybody));
         let proxies = Networks::read(&["10.0.0.0/8".to_owned()]).expect("a network");
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-for", HeaderValue::from_static("198.51.100.9, 192.0.2.1"));
-        let trusted = client(Peer::Trusted).of_request(&proxies, &headers);
+        let trusted = Client::of_request(&trusting, &proxies, &headers);
         assert_eq!(trusted.address(), Some(IpAddr::from([192, 0, 2, 1])));
-        assert_eq!(trusted.connection_peer, connection_peer);
-        let other = client(Peer::Anybody).of_request(&proxies, &headers);
-        assert_eq!(other.peer, connection_peer);
+        assert_eq!(trusted.connection.peer, peer);
+        let other = Client::of_request(&other, &proxies, &headers);
+        assert_eq!(other.peer, peer);
         // The client of one request is not that of the next one.
-        let next = trusted.of_request(&proxies, &HeaderMap::new());
-        assert_eq!(next.peer, connection_peer);
+        let next = Client::of_request(&trusting, &proxies, &HeaderMap::new());
+        assert_eq!(next.peer, peer);
     }
 }

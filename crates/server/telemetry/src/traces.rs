@@ -75,7 +75,7 @@ impl Trace {
     ) -> Option<Trace> {
         let exporter = exporter?;
         let headers = request.headers();
-        let given = match client.proxy_trust {
+        let given = match client.connection.proxy_trust {
             Peer::Trusted => TraceParent::of(headers),
             Peer::Anybody => None,
         };
@@ -88,7 +88,7 @@ impl Trace {
         let host = host.or_else(|| Some(headers.get(header::HOST)?.to_str().ok()?.to_owned()));
         let facts = SpanFacts {
             method: request.method().clone(),
-            scheme: client.scheme,
+            scheme: client.connection.scheme,
             host: host.unwrap_or_default(),
             path: request.uri().path().to_owned(),
             status: None,

@@ -31,12 +31,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use reasons::Reason;
 use serde_json::{Value, json};
-use site_rules::Peer;
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use telemetry::client::ClientExtras;
-use telemetry::client::{AddressSource, Client};
+use telemetry::client::{Client, ClientConnection};
 
 /// A request to explain.
 pub struct ExplainRequest {
@@ -212,14 +210,5 @@ fn named(named: &ChangeName) -> Value {
 
 /// A client without any credentials, with this scheme.
 fn client(scheme: &'static str) -> Client {
-    let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
-    Client {
-        peer: None,
-        connection_peer: None,
-        local: None,
-        proxy_trust,
-        address_source,
-        scheme,
-        extras: ClientExtras::default(),
-    }
+    Client::of(ClientConnection::none(scheme).into())
 }

@@ -36,11 +36,6 @@ pub(super) struct HalfClose {
 }
 
 impl HalfClose {
-    /// Records that the socket took a part of a response.
-    pub(super) fn wrote(&mut self) {
-        self.since.disarm();
-    }
-
     fn ends_with(&mut self, content: &[u8]) {
         let new = content.len().min(self.last.len());
         self.last.rotate_left(new);
@@ -49,14 +44,33 @@ impl HalfClose {
     }
 }
 
+impl<IO> Front<IO> {
+    /// Records that the socket took a part of a response.
+    pub(super) fn half_close_wrote(&mut self) {
+        if let Some(half_close) = &mut self.half_close {
+            half_close.since.disarm();
+        }
+    }
+
+    fn half_close(&mut self) -> &mut HalfClose {
+        self.half_close.get_or_insert_default()
+    }
+
+    fn is_half_closed(&self) -> bool {
+        self.half_close.as_ref().is_some_and(|half_close| half_close.is_seen)
+    }
+}
+
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
     /// While hyper answers: buffers what the client sends, and detects that it has left. Ready with false when
     /// it has.
     pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
-        while !self.half_close.is_seen && self.waiting().len() < self.limits.header_bytes {
-            self.half_close.is_seen = ready!(self.poll_arrive(cx))? == 0;
+        while !self.is_half_closed() && self.waiting().len() < self.limits.header_bytes {
+            if ready!(self.poll_arrive(cx))? == 0 {
+                self.half_close().is_seen = true;
+            }
         }
-        if self.half_close.is_seen {
+        if self.is_half_closed() {
             ready!(self.poll_left(cx));
             return Poll::Ready(Ok(false));
         }
@@ -70,17 +84,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         cx: &mut Context<'_>,
         out: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let awaits = self.half_close.last == EMPTY_LINE && self.in_flight.is_busy(cx.waker());
-        if awaits && !self.half_close.is_seen {
+        let is_complete = self.half_close().last == EMPTY_LINE;
+        let awaits = is_complete && self.in_flight.is_busy(cx.waker());
+        if awaits && !self.is_half_closed() {
             self.reading.disarm();
         }
-        if !(awaits && self.half_close.is_seen) {
+        if !(awaits && self.is_half_closed()) {
             let before = out.filled().len();
             if ready!(self.poll_content(u64::MAX, cx, out))? > 0 || !awaits {
-                self.half_close.ends_with(&out.filled()[before..]);
+                self.half_close().ends_with(&out.filled()[before..]);
                 return Poll::Ready(Ok(()));
             }
-            self.half_close.is_seen = true;
+            self.half_close().is_seen = true;
         }
         self.poll_left(cx).map(Ok)
     }
@@ -91,12 +106,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         if self.writing.is_begun() {
             return Poll::Pending;
         }
-        self.half_close.since.poll(self.limits.half_closed_timeout.max(AT_LEAST), cx)
+        let after = self.limits.half_closed_timeout.max(AT_LEAST);
+        self.half_close().since.poll(after, cx)
     }
 
     /// Begins the wait after a part of the response, if the client sends no more.
     pub(super) fn await_half_closed(&mut self, cx: &mut Context<'_>) {
-        if self.half_close.is_seen && self.in_flight.is_busy(cx.waker()) {
+        if self.is_half_closed() && self.in_flight.is_busy(cx.waker()) {
             let _ = self.poll_left(cx);
         }
     }

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use telemetry::access_log::{AccessLog, ClientText, Line, Outcome};
-use telemetry::client::Client;
+use telemetry::client::ClientConnection;
 
 /// Maximum number of bytes of a refused request that are parsed for the log.
 const REQUEST_LINE_BYTES_MAX: usize = 8 << 10;
@@ -36,7 +36,7 @@ pub struct Lines {
 
 impl<IO> Front<IO> {
     /// Enables logging of this client's requests, if there is an access log.
-    pub fn logged(mut self, client: &Client) -> Front<IO> {
+    pub fn logged(mut self, client: &ClientConnection) -> Front<IO> {
         self.lines = Lines::of(&self.site, client);
         self
     }
@@ -122,7 +122,7 @@ pub struct LoggedRequest<'a> {
 
 impl Lines {
     /// Creates the lines for a client's connection, if the site has an access log.
-    pub fn of(site: &Site, client: &Client) -> Option<Box<Lines>> {
+    pub fn of(site: &Site, client: &ClientConnection) -> Option<Box<Lines>> {
         site.access_log.clone().map(|log| {
             let peer = client.peer.map(|peer| peer.ip());
             let (scheme, proxy_trust) = (client.scheme, client.proxy_trust);

@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use stored_pages::page::{ReadPage, Section, SharedPage, select};
-use telemetry::client::Client;
+use telemetry::client::ClientConnection;
 
 /// Looks up plain hits for one connection.
 pub struct HitFinder {
@@ -77,9 +77,9 @@ struct Key {
 
 impl HitFinder {
     /// Creates a finder for the connection of this client to `site`.
-    pub fn new(site: Arc<Site>, client: &Client) -> HitFinder {
+    pub fn new(site: Arc<Site>, client: &ClientConnection) -> HitFinder {
         let (key, places, scheme) = (Key::default(), Vec::new(), client.scheme);
-        let address = client.connection_peer.map(|peer| peer.ip());
+        let address = client.peer.map(|peer| peer.ip());
         let connection = ConnectionPeer { proxy_trust: client.proxy_trust, address };
         HitFinder { site, scheme, key, places, connection, content_max: usize::MAX }
     }

@@ -11,7 +11,7 @@ use crate::hit::{Hit, HitFinder};
 use delivery::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;
-use telemetry::client::Client;
+use telemetry::client::ClientConnection;
 
 /// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without
 /// copying it.
@@ -33,7 +33,7 @@ pub struct Answers {
 
 impl Answers {
     /// For a client's connection. `None` if hyper has to answer every request.
-    pub fn new(site: &Arc<Site>, client: &Client) -> Option<Answers> {
+    pub fn new(site: &Arc<Site>, client: &ClientConnection) -> Option<Answers> {
         let redirected = exchange::is_redirected(site, client.scheme);
         (site.config.hits_in_front && !redirected && site.answers_from_cache()).then(|| Answers {
             site: site.clone(),
