@@ -187,6 +187,7 @@ const fn fixed_bytes<P>() -> usize {
 }
 
 impl<P> Page<P> {
+    #[inline]
     fn kept(&self) -> &PageHeader<P> {
         &self.0.header.header
     }
@@ -202,6 +203,7 @@ impl<P> Page<P> {
     }
 
     /// The key under which the page is stored.
+    #[inline]
     pub fn key(&self) -> Key<'_> {
         let kept = self.kept();
         Key { bytes: &self.0.slice[..kept.key_bytes as usize], hash: kept.hash }

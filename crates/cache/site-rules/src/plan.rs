@@ -212,6 +212,7 @@ impl SiteRules {
     }
 
     /// The plan for a request without cookies at a site without rules.
+    #[inline]
     pub fn plain_plan(&self) -> Plan {
         Plan {
             handling: Handling::Store,

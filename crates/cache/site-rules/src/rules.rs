@@ -39,6 +39,7 @@ impl SiteRules {
     }
 
     /// Whether a request without cookies may get different plans, or has more in its key than its URL.
+    #[inline]
     pub fn has_rules(&self) -> bool {
         !self.rules.is_empty() || !self.key_fields.is_empty()
     }

@@ -70,6 +70,7 @@ impl Clock {
 
     /// The time at a moment that [`instant`](Self::instant) has returned, so that one reading of the
     /// machine's clock serves both.
+    #[inline]
     pub fn at(&self, instant: Instant) -> Timestamp {
         let counted = if self.inner.runs {
             instant.saturating_duration_since(self.inner.started)
