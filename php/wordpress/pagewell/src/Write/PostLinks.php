@@ -19,7 +19,7 @@ use Pagewell\WordPress\Tags;
 final class PostLinks
 {
     /** Parts of a URL that are no terms. */
-    private const PLAIN_PARTS = ['year', 'monthnum', 'day', 'hour', 'minute', 'second', 'post_id', 'postname'];
+    private const PLAIN_PARTS = ['year', 'monthnum', 'day', 'hour', 'minute', 'second', 'post_id', 'postname', 'author'];
 
     /** Maximum number of neighbours of one date that are named individually. */
     private const NEIGHBOURS_MAX = 50;
@@ -31,15 +31,21 @@ final class PostLinks
     /** Whether the URLs of posts of this type may contain their terms. Pages have none there. */
     public static function hasTermsInUrl(string $type): bool
     {
-        return (!in_array($type, ['post', 'page', 'attachment'], true) && self::isLinkedByTerms($type)) || ($type !== 'page' && preg_match('/%(?!(year|monthnum|day|hour|minute|second|post_id|postname|author)%)\w+%/', (string) get_option('permalink_structure')) === 1);
+        $isOfPosts = $type !== 'page' && self::hasTerms((string) get_option('permalink_structure'));
+        return $isOfPosts || (!in_array($type, ['post', 'page', 'attachment'], true) && self::isLinkedByTerms($type));
+    }
+
+    /** Whether a form of URLs has other parts than the plain ones and the name of the type. */
+    private static function hasTerms(string $form, string $type = ''): bool
+    {
+        preg_match_all('~%([^%/]+)%~', $form, $parts);
+        return array_diff($parts[1], [$type, ...self::PLAIN_PARTS]) !== [];
     }
 
     /** The same for types of plugins: by the form of their URLs, or by a filter that may add anything. */
     private static function isLinkedByTerms(string $type): bool
     {
-        $form = (string) ($GLOBALS['wp_rewrite']->extra_permastructs[$type]['struct'] ?? '');
-        preg_match_all('/%([\w-]+)%/', $form, $found);
-        if (array_diff($found[1], [$type, ...self::PLAIN_PARTS]) !== []) {
+        if (self::hasTerms((string) ($GLOBALS['wp_rewrite']->extra_permastructs[$type]['struct'] ?? ''), $type)) {
             return true;
         }
         $filters = array_merge(...array_values(($GLOBALS['wp_filter']['post_type_link'] ?? null)?->callbacks ?? []));
