@@ -142,6 +142,13 @@ final class ClassicTest extends TestCase
         yield 'key' => [str_repeat('x', 250), 'key'];
     }
 
+    public function testAPageForAnUnknownCookieIsNotStored(): void
+    {
+        self::$site->ask('GET', '/news/4?cookie', ['Cookie: currency=eur']);
+        self::assertSame('visitors-cookie', $this->refusal());
+        self::assertFalse($this->isStored('/news/4?cookie'));
+    }
+
     public function testAHeadIsNotStored(): void
     {
         self::$site->ask('HEAD', '/news/4?head');

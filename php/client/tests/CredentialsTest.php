@@ -62,6 +62,8 @@ final class CredentialsTest extends TestCase
         yield 'nothing' => [Credentials::of(''), null];
         yield 'analytics and consent' => [Credentials::of('_ga=1; _GA_X=2; cookieyes-consent=yes; _ce.s=1', ['_ce_s' => '1']), null];
         yield 'what copies are told apart by' => [Credentials::of('_lscache_vary_eur=1; x-magento-vary=2; pagewell-wrote=1'), null];
+        // Pagewell renders the page once more without it.
+        yield 'an unknown cookie' => [Credentials::of('currency=eur'), null];
         yield 'a token of nobody knows what' => [Credentials::of('member=eyJhbGciOi'), Refusal::VisitorsCookie];
         yield 'beside analytics' => [Credentials::of('_ga=1; member=eyJhbGciOi'), Refusal::VisitorsCookie];
         yield 'without a value' => [Credentials::of('member'), Refusal::VisitorsCookie];
@@ -74,6 +76,14 @@ final class CredentialsTest extends TestCase
         yield 'a name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => 'ada']), Refusal::Authorization];
         yield 'no name that the server checked' => [Credentials::of('', [], ['REMOTE_USER' => '', 'AUTH_TYPE' => '']), null];
         yield 'nobody knows what' => [new Credentials(isKnown: false), Refusal::RequestUnknown];
+    }
+
+    public function testAPageForAnUnknownCookieIsForPagewellAlone(): void
+    {
+        $page = (new Declaration())->uses('news', 4);
+        $lines = static fn (string $cookies): array => $page->lines(new Response(credentials: Credentials::of($cookies)));
+        self::assertSame(['Cache-Groups: "news:4", "news:*"', 'Pagewell-Cache-Control: max-age=86400', 'Cache-Control: private, no-cache'], $lines('_ga=1; currency=eur'));
+        self::assertSame('Cache-Control: no-cache', $lines('_ga=1')[2]);
     }
 
     /** @dataProvider marks */

@@ -4,7 +4,7 @@
  * The parts of a request by which an application may know its visitor: cookies, and Authorization.
  *
  * A page that is rendered for a request with one of these may be personal, so the library does not
- * offer it to a shared cache. SharedCookies lists the harmless cookies.
+ * offer it to a shared cache. SharedCookies says which cookies are harmless.
  */
 
 declare(strict_types=1);

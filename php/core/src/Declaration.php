@@ -165,10 +165,19 @@ final class Declaration
     }
 
     /**
+     * Whether the request has a cookie that may select the content, as far as anybody knows. Pagewell stores no
+     * response to such a request. It renders the page once more, without the cookie, for everybody.
+     */
+    public function hasUnknownCookie(Response $response): bool
+    {
+        return !$response->isMarkedShared() && !$response->variesByCookie() && SharedCookies::others($response->credentials->cookies, $this->sharedCookies) !== [];
+    }
+
+    /**
      * Returns the lines to add to this response. Fields that the application has set are not
      * changed.
      *
-     * A page that may be personal (a session, a cookie, Authorization, a signed-in visitor) gets
+     * A page that may be personal (a session, a cookie of a login, Authorization, a signed-in visitor) gets
      * `private`, unless the application has set Cache-Control. Otherwise a rule that stores
      * undeclared pages would store it. Such a page, a failed page, or one with too many tags is not
      * stored either, even if the application gives it a TTL.
@@ -205,7 +214,8 @@ final class Declaration
             $lines[] = "Pagewell-Cache-Control: max-age={$this->lifetimeSeconds()}";
         }
         if (!$response->has('Cache-Control')) {
-            $lines[] = 'Cache-Control: no-cache';
+            // Other caches in front of Pagewell know nothing of the cookie.
+            $lines[] = $this->hasUnknownCookie($response) ? 'Cache-Control: private, no-cache' : 'Cache-Control: no-cache';
         }
         return $lines;
     }
@@ -230,7 +240,7 @@ final class Declaration
         return match (true) {
             !$credentials->isKnown => Refusal::RequestUnknown,
             $credentials->authorization => Refusal::Authorization,
-            !$response->variesByCookie() && SharedCookies::others($credentials->cookies, $this->sharedCookies) !== [] => Refusal::VisitorsCookie,
+            !$response->variesByCookie() && SharedCookies::areOfVisitor($credentials->cookies, $this->sharedCookies) => Refusal::VisitorsCookie,
             default => null,
         };
     }

@@ -44,7 +44,7 @@ enum Refusal: string
     /** The request carries Authorization, and the page is not marked as shared. */
     case Authorization = 'authorization';
 
-    /** The request carries a cookie that may be a login, and the page is not marked as shared. */
+    /** The request carries a cookie of a login, a session or a cart by its name, and the page is not marked as shared. In a page for the memcached port, any cookie on no list. */
     case VisitorsCookie = 'visitors-cookie';
 
     /** The contents of the request are unknown: a worker passed no Credentials. */

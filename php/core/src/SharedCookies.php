@@ -7,7 +7,7 @@
  *     those in Pagewell's cache key      one copy for each value: KEYED
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Configuration::set()
  *
- * Any other cookie may be a login. SCRIPT_ONLY is Pagewell's own list
+ * Any other cookie may be a login, and is one if its name says so. SCRIPT_ONLY is Pagewell's own list
  * (crates/cache/site-rules/src/known.rs); a test compares the two. `*` matches any text, case is
  * ignored, and a dot or a space is an underscore, as in PHP's names of cookies.
  */
@@ -59,6 +59,9 @@ final class SharedCookies
     /** Pagewell's own cookie, set after a write. */
     private const OWN = 'pagewell-wrote';
 
+    /** Names of a session, a login or a cart. Pagewell does not use its store for most of them. */
+    private const OF_VISITOR = '/sess|auth|login|logged|token|remember|member|user|cart|basket|wishlist|sid$/i';
+
     private function __construct()
     {
     }
@@ -80,6 +83,17 @@ final class SharedCookies
     public static function others(array $cookies, array $named): array
     {
         return $cookies === [] ? [] : self::without($cookies, [...self::SCRIPT_ONLY, ...self::KEYED, self::OWN, ...$named]);
+    }
+
+    /**
+     * Whether one of these is a login, a session or a cart by its name.
+     *
+     * @param list<string> $cookies names, as the request has them
+     * @param list<string> $named   patterns of harmless cookies that the site adds
+     */
+    public static function areOfVisitor(array $cookies, array $named = []): bool
+    {
+        return preg_grep(self::OF_VISITOR, self::others($cookies, $named)) !== [];
     }
 
     /**

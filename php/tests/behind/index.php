@@ -36,6 +36,10 @@ switch ($what) {
         uses('news', $id);
         echo $read();
         break;
+    case 'greeting':
+        uses('news', $id);
+        echo 'Hello, ', $_COOKIE['theme'] ?? 'all';
+        break;
     case 'own-callback':
         header_register_callback(static fn () => header('X-Own: yes'));
         uses('news', $id);

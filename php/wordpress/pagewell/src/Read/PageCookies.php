@@ -27,8 +27,8 @@ final class PageCookies
     /** The language of the URL: Polylang, WPML, TranslatePress, qTranslate. A visit was counted: Paid Memberships Pro. */
     private const SAME = ['pll_language', 'wp-wpml_current_language', '_icl_current_language', 'trp_language', 'qtrans_front_language', 'pmpro_visit'];
 
-    /** Names of a session, a login, a cart or a commenter. Pagewell does not use its store for most of them. */
-    private const OF_VISITOR = '/^(wordpress_(?!test_cookie$)|wp-postpass|wp-resetpass|comment_author|woocommerce_|wp_woocommerce_|edd_|bp-|wpsc_|yith_)|sess|auth|login|logged|token|remember|member|user|cart|basket|wishlist|sid$/i';
+    /** Names of WordPress and its plugins for a login, a cart or a commenter, beside those of SharedCookies. */
+    private const OF_VISITOR = '/^(wordpress_(?!test_cookie$)|wp-postpass|wp-resetpass|comment_author|woocommerce_|wp_woocommerce_|edd_|bp-|wpsc_|yith_)/i';
 
     private function __construct()
     {
@@ -59,7 +59,7 @@ final class PageCookies
      */
     public static function mayBeLogin(array $names): bool
     {
-        return preg_grep(self::OF_VISITOR, $names) !== [];
+        return preg_grep(self::OF_VISITOR, $names) !== [] || SharedCookies::areOfVisitor($names);
     }
 
     /** Takes the cookies off a page that is stored. */
