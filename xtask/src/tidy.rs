@@ -14,6 +14,7 @@ mod layers;
 mod lexer;
 pub mod licences;
 mod manifests;
+mod manual_size;
 mod markdown;
 mod messages;
 mod prose;
@@ -119,6 +120,7 @@ fn numbers(files: &[SourceFile]) -> Vec<RatchetNumber> {
     all.extend([type_names::participles(files), doc_comments::short(files), flags::flags(files)]);
     all.extend(prose::comments(files));
     all.extend(prose::documents(files));
+    all.extend(manual_size::sizes(files));
     all.extend(messages::messages(files));
     all.extend(type_names::repeated(files));
     all

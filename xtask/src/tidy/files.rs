@@ -14,7 +14,7 @@ const TEXT: [&str; 16] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
     "conf", "service", "socket",
 ];
-const TEXT_BY_NAME: [&str; 24] = [
+const TEXT_BY_NAME: [&str; 25] = [
     "Containerfile",
     "Makefile",
     "README.Debian",
@@ -37,6 +37,7 @@ const TEXT_BY_NAME: [&str; 24] = [
     "rustup-server",
     "setup",
     "sign-release",
+    "terminal-svg",
     "use-hooks",
     "lintian-overrides",
 ];

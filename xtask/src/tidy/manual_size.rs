@@ -17,7 +17,7 @@ const NOT_FOR_USERS: [&str; 2] = ["docs/decisions/", "docs/internals/"];
 pub fn sizes(files: &[SourceFile]) -> [RatchetNumber; 2] {
     let pages: Vec<&SourceFile> = files.iter().filter(|file| file.extension() == "md").collect();
     let for_users = pages.iter().filter(|page| is_for_users(&page.path));
-    let words = for_users.map(|page| word_count(&page.text)).sum();
+    let words: usize = for_users.map(|page| word_count(&page.text)).sum();
     let number = |name: &str, limit: usize, value: usize, what: &str| {
         let message = format!("{value} {what}: merge or shorten pages");
         let first = pages.first().map(|page| finding(page, 1, "size", &message));
