@@ -104,8 +104,8 @@ final class MemcachedPage
         return match (true) {
             !self::changesAreHeard() => Refusal::ChangesNotReceived,
             $declared !== null => $declared,
-            // What is put there is for everybody. Pagewell does not see the request.
-            $declaration->hasUnknownCookie($response) => Refusal::VisitorsCookie,
+            // A page of that port is for everybody, and Pagewell does not see its request.
+            $response->hasUnknownCookie(Configuration::sharedCookies()) => Refusal::VisitorsCookie,
             $response->method !== 'GET' => Refusal::Method,
             $response->status !== 200 => Refusal::Status,
             !self::isHtml($response) => Refusal::ContentType,

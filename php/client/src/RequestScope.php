@@ -19,26 +19,8 @@ declare(strict_types=1);
 
 namespace Pagewell;
 
-use Pagewell\Core\ChangeArguments;
-use Pagewell\Core\Changes;
-use Pagewell\Core\Declaration;
-use Pagewell\Core\Exception\ChangeBeforeCommit;
-use Pagewell\Core\Exception\InvalidFragment;
-use Pagewell\Core\Exception\InvalidLifetime;
-use Pagewell\Core\Exception\InvalidTag;
-use Pagewell\Core\Exception\PagewellException;
-use Pagewell\Core\Exception\UseAfterHeaders;
-use Pagewell\Core\Invalidation;
-use Pagewell\Core\InvalidationClient;
-use Pagewell\Core\InvalidationHeader;
-use Pagewell\Core\InvalidationResult;
-use Pagewell\Core\PendingChanges;
-use Pagewell\Core\Refusal;
-use Pagewell\Core\Response;
-use Pagewell\Core\ResponseChannel;
-use Pagewell\Core\Tag;
-use Pagewell\Core\Template;
-use Pagewell\Core\Transaction;
+use Pagewell\Core\{ChangeArguments, Changes, Declaration, Invalidation, InvalidationClient, InvalidationHeader, InvalidationResult, PendingChanges, Refusal, Response, ResponseChannel, Tag, Template, Transaction};
+use Pagewell\Core\Exception\{ChangeBeforeCommit, InvalidFragment, InvalidLifetime, InvalidTag, PagewellException, UseAfterHeaders};
 
 /** Collects for the running request. */
 final class RequestScope

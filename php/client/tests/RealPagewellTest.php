@@ -67,18 +67,6 @@ final class RealPagewellTest extends TestCase
         $this->assertHits(true, $page);
     }
 
-    public function testAPageForAnUnknownCookieIsRenderedForAllAsWell(): void
-    {
-        [, $fields, $own] = self::$pagewell->ask('GET', '/greeting/4', '', 'Cookie: theme=dark');
-        self::assertSame(['Hello, dark', ['private, no-cache']], [$own, $fields['cache-control']]);
-        self::assertStringNotContainsString('stored', $fields['cache-status'][0]);
-        // It joins the render without the cookie, or finds its page.
-        [, $fields, $shared] = self::$pagewell->ask('GET', '/greeting/4');
-        self::assertSame(['Hello, all', ['no-cache']], [$shared, $fields['cache-control']]);
-        self::assertMatchesRegularExpression('/hit|collapsed/', $fields['cache-status'][0]);
-        self::assertSame('Hello, all', self::$pagewell->ask('GET', '/greeting/4', '', 'Cookie: theme=light')[2]);
-    }
-
     public function testAPageOfAnApplicationWithItsOwnHeaderCallbackIsKept(): void
     {
         self::assertSame(['yes'], self::$pagewell->ask('GET', '/own-callback/4')[1]['x-own']);

@@ -165,15 +165,6 @@ final class Declaration
     }
 
     /**
-     * Whether the request has a cookie that may select the content, as far as anybody knows. Pagewell stores no
-     * response to such a request. It renders the page once more, without the cookie, for everybody.
-     */
-    public function hasUnknownCookie(Response $response): bool
-    {
-        return !$response->isMarkedShared() && !$response->variesByCookie() && SharedCookies::others($response->credentials->cookies, $this->sharedCookies) !== [];
-    }
-
-    /**
      * Returns the lines to add to this response. Fields that the application has set are not
      * changed.
      *
@@ -214,8 +205,7 @@ final class Declaration
             $lines[] = "Pagewell-Cache-Control: max-age={$this->lifetimeSeconds()}";
         }
         if (!$response->has('Cache-Control')) {
-            // Other caches in front of Pagewell know nothing of the cookie.
-            $lines[] = $this->hasUnknownCookie($response) ? 'Cache-Control: private, no-cache' : 'Cache-Control: no-cache';
+            $lines[] = $response->hasUnknownCookie($this->sharedCookies) ? 'Cache-Control: private, no-cache' : 'Cache-Control: no-cache';
         }
         return $lines;
     }

@@ -80,6 +80,18 @@ final class Response
         return in_array('cookie', $names, true);
     }
 
+    /**
+     * Whether the request has a cookie that may select the content, as far as anybody knows. Pagewell stores no
+     * response to such a request. It renders the page once more, without the cookie, for everybody. Other caches
+     * in front of Pagewell know nothing of the cookie.
+     *
+     * @param list<string> $sharedCookies patterns of harmless cookies that the site adds
+     */
+    public function hasUnknownCookie(array $sharedCookies): bool
+    {
+        return !$this->isMarkedShared() && !$this->variesByCookie() && SharedCookies::others($this->credentials->cookies, $sharedCookies) !== [];
+    }
+
     private function hasDirective(string ...$names): bool
     {
         foreach (explode(',', implode(',', $this->values('Cache-Control'))) as $directive) {

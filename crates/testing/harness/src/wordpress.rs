@@ -207,10 +207,10 @@ pub fn install_plugin(
     let mut script = Command::new(repository.join("php/build-plugin"));
     let output = script.arg(application).arg(directory).output();
     let output = output.map_err(|error| refused(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(refused(String::from_utf8_lossy(&output.stderr).into_owned())),
+    if output.status.success() {
+        return Ok(());
     }
+    Err(refused(String::from_utf8_lossy(&output.stderr).into_owned()))
 }
 
 fn unmade(error: io::Error) -> StartError {
