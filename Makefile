@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
-# The suites of php/phpunit.xml but WordPress's, which takes as long as all others together.
+# The suites of php/phpunit.xml but WordPress's, which takes longer than all others together.
 PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
