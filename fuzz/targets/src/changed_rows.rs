@@ -9,7 +9,7 @@ use change_feed::schema::{
     Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
 };
 use change_feed::{ChangeRule, Feed, Rules};
-use change_sources::{MariaDbChanges, MariaDbFollowedTables, MariaDbListedTable, MariaDbTables};
+use databases::{MariaDbChanges, MariaDbFollowedTables, MariaDbListedTable, MariaDbTables};
 use footprint::{SqlValue, TableChange};
 use mysql_replication::position::{GtidList, GtidSet, Start};
 use mysql_replication::schema::TableShape;

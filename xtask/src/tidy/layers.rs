@@ -47,7 +47,7 @@ const PROTOCOLS: [&str; 9] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 25] = [
+const SERVER: [(&str, &[&str]); 26] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
@@ -78,6 +78,7 @@ const SERVER: [(&str, &[&str]); 25] = [
         "cluster",
         &["config", "telemetry", "stored-pages", "history", "site-state", "database-links"],
     ),
+    ("databases", &["config", "statements", "database-links", "cluster"]),
     (
         "change-sources",
         &[
@@ -90,6 +91,7 @@ const SERVER: [(&str, &[&str]); 25] = [
             "site-state",
             "database-links",
             "cluster",
+            "databases",
         ],
     ),
     (
@@ -227,6 +229,7 @@ const SERVER: [(&str, &[&str]); 25] = [
             "site-state",
             "database-links",
             "cluster",
+            "databases",
             "change-sources",
             "origin",
             "delivery",

@@ -8,8 +8,8 @@
 //! the time limit the response is sent with a detail in `Cache-Status`.
 
 use super::reusable_session::ReusableSession;
-use super::stream_types::Position;
 use super::{ChangeSources, Feed};
+use databases::stream_types::Position;
 use site_state::SiteState;
 use site_state::propagation::Propagation;
 use std::sync::Arc;

@@ -5,11 +5,11 @@
 //! tests the account's privileges by using them, and changes nothing on the server. Not here:
 //! printing.
 
-use super::source::{self, Stream};
-use super::stream_types::{Aim, Resume};
 use command_line::options::Application;
 use config::{Config, Database, DatabaseServer};
 use database_links::fault::Recovery;
+use databases::source::{self, Stream};
+use databases::stream_types::{Aim, Resume};
 use std::sync::Arc;
 
 /// Tries to follow each database of a configuration. Returns one sentence for each setting that

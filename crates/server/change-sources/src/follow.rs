@@ -18,15 +18,15 @@ use super::Feed;
 use super::held_rows::{HeldRows, ReleaseCause};
 use super::partner_search::PartnerSession;
 use super::settle::{Entry, Opening, Waiting};
-use super::source::{self, Stream};
 use super::stream_ahead::StreamAhead;
-use super::stream_types::{
-    Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
-    VisibilityMarker, say_if_wrong,
-};
 use change_feed::TouchedTags;
 use config::DatabaseKind;
 use database_links::fault::{Recovery, StreamFault, Warning};
+use databases::source::{self, Stream};
+use databases::stream_types::{
+    Aim, Position, Resume, SourceConnection, StreamRead, Transaction, TransactionBody,
+    VisibilityMarker, say_if_wrong,
+};
 use footprint::schema::SqlSchema;
 use history::ChangeSource;
 use history::shown::cut;

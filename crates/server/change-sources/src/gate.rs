@@ -13,11 +13,11 @@
 use super::Feed;
 use super::barrier::count_lag;
 use super::reusable_session::{Asking, ReusableSession};
-use super::source::Session;
-use super::stream_types::Position;
 use cluster::{NodeReports, PeerReports, UnpublishedChanges};
 use config::OnLag;
 use database_links::proof_times::{LAG_LEAST, ask_every, proof_max};
+use databases::source::Session;
+use databases::stream_types::Position;
 use history::ChangeSource;
 use history::shown::cut;
 use page_store::{ChangeTarget, OpenChange};

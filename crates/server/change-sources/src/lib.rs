@@ -3,10 +3,6 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `source` | the interface to every kind of database: its operations |
-//! | `stream_types` | positions in a stream, transactions, and what a new connection has found |
-//! | `mariadb` | MariaDB and MySQL: login, change stream, schema, queries |
-//! | `postgres` | PostgreSQL: the same, and its set-up (publication, slot) |
 //! | `reusable_session` | a reused connection for queries |
 //! | `follow` | connects, reads, applies, counts; resumes after a break without a gap |
 //! | `progress` | the positions up to which changes are applied, and settled |
@@ -19,37 +15,29 @@
 //! | `barrier` | holds the response to a write until its changes are applied |
 //!
 //! Invariants: a position covers only applied changes. Where a gap cannot be excluded, every page
-//! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the
-//! bytes of the streams (`mysql_replication`, `postgres_replication`), the stream of a cluster (`cluster`),
-//! transport and failures of a connection (`database_links`).
+//! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the kinds of
+//! databases (`databases`), the stream of a cluster (`cluster`), transport and failures of a connection
+//! (`database_links`).
 
 mod barrier;
 pub mod check;
 mod follow;
 mod gate;
 mod held_rows;
-mod mariadb;
 mod partner_search;
-mod postgres;
 mod progress;
 mod reusable_session;
 mod row_changes;
 mod settle;
-mod source;
 mod stream_ahead;
-mod stream_types;
 
 pub use barrier::barrier;
-pub use mariadb::{
-    FollowedTables as MariaDbFollowedTables, ListedTable as MariaDbListedTable,
-    Tables as MariaDbTables, TransactionChanges as MariaDbChanges,
-};
-pub use stream_types::Bookmark;
 
 use barrier::{Asks, Questions};
 use cluster::Peers;
 use config::{Config, Database, DatabaseKind};
 use database_links::fault::Recovery;
+use databases::stream_types::{Aim, Bookmark, Position, RowDetail};
 use follow::Follower;
 use gate::Gate;
 use held_rows::{HeldRows, ReleaseAsks, release_asks};
@@ -61,7 +49,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use stream_types::{Aim, Position, RowDetail};
 use telemetry::phase::{Phase, PhaseWatch};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
@@ -357,7 +344,7 @@ async fn start_one(
     // A database is followed only once.
     let Some((questions, held)) = questions else { return Ok(()) };
     let aim = Aim::Follow(feed.detail(&site));
-    let first = timeout(first_timeout, source::connect(&feed.config, aim)).await;
+    let first = timeout(first_timeout, databases::source::connect(&feed.config, aim)).await;
     let (name, place) = (&feed.config.name, &feed.config.server.place);
     let wrong = |why: &dyn fmt::Display| format!("{place}, {name}: {why}");
     match &first {

@@ -6,12 +6,11 @@
 //! present. The number of look-ups and the time for all of them are limited.
 
 use super::Feed;
-use super::mariadb::TIME_MAX;
-use super::reusable_session::{Asking, ReusableSession};
+use super::reusable_session::{Asking, LOOKUP_TIME_MAX, ReusableSession};
 use super::settle::visible;
-use super::source::{PartnerQuery, Session};
 use super::stream_ahead::StreamAhead;
-use super::stream_types::{Position, VisibilityMarker};
+use databases::source::{PartnerQuery, Session};
+use databases::stream_types::{Position, VisibilityMarker};
 use footprint::schema::SqlSchema;
 use footprint::{Lookup, NearestLookup, SqlRow};
 use statements::footprints::{FindPartners, NearestRows};
@@ -110,7 +109,7 @@ impl<'f> PartnerSearch<'f> {
             return Vec::new();
         }
         self.left -= count;
-        let until = *self.until.get_or_insert_with(|| Instant::now() + TIME_MAX);
+        let until = *self.until.get_or_insert_with(|| Instant::now() + LOOKUP_TIME_MAX);
         let queries = lookups.iter().map(|lookup| PartnerQuery::nearest(schema, lookup));
         let found = match timeout_at(until, self.ask_nearest(queries.collect())).await {
             Ok(Ok(found)) => found,
@@ -164,7 +163,7 @@ impl<'f> PartnerSearch<'f> {
             return None;
         }
         self.left -= 1;
-        let until = *self.until.get_or_insert_with(|| Instant::now() + TIME_MAX);
+        let until = *self.until.get_or_insert_with(|| Instant::now() + LOOKUP_TIME_MAX);
         match timeout_at(until, self.ask(query)).await {
             Ok(Ok(found)) => found,
             Ok(Err(reason)) => self.end(reason),

@@ -11,7 +11,7 @@
 //! Lock: that of [`Progress`]. It is never held across an `await`, and no other lock is taken under
 //! it.
 
-use super::stream_types::{Bookmark, Position, StreamPosition};
+use databases::stream_types::{Bookmark, Position, StreamPosition};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -4,9 +4,13 @@
 //! may have closed an idle connection, so a failed query is repeated once on a new connection.
 
 use super::Feed;
-use super::source::Session;
 use database_links::fault::ConnectionError;
+use databases::source::Session;
 use std::pin::Pin;
+use std::time::Duration;
+
+/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
+pub const LOOKUP_TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
 
 /// A query in progress.
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + 'a>>;
@@ -25,7 +29,7 @@ impl ReusableSession {
     pub async fn open(&mut self, feed: &Feed) -> Result<(), ConnectionError> {
         let now = feed.generation();
         if self.session.as_ref().is_none_or(|(generation, _)| *generation != now) {
-            self.session = Some((now, Session::open(&feed.config).await?));
+            self.session = Some((now, Session::open(&feed.config, LOOKUP_TIME_MAX).await?));
         }
         Ok(())
     }
@@ -47,7 +51,7 @@ impl ReusableSession {
             self.session = Some((now, session));
             return Ok(answer);
         }
-        let mut session = Session::open(&feed.config).await?;
+        let mut session = Session::open(&feed.config, LOOKUP_TIME_MAX).await?;
         let answer = question(&mut session).await?;
         self.session = Some((now, session));
         Ok(answer)

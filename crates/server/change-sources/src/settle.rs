@@ -13,8 +13,8 @@
 use super::Feed;
 use super::barrier::KnownPositions;
 use super::reusable_session::{Asking, ReusableSession};
-use super::source::Session;
-use super::stream_types::{Position, Visibility, VisibilityMarker};
+use databases::source::Session;
+use databases::stream_types::{Position, Visibility, VisibilityMarker};
 use page_store::OpenChange;
 use site_state::SiteState;
 use statements::footprints::StatementLook;

@@ -6,9 +6,11 @@
 //! of the tables, and the number of transactions and rows is limited. Not here: the meaning of the changes for a look-up
 //! (`partner_search`).
 
-use super::source::Stream;
-use super::stream_types::{Forget, Position, Resume, StreamPosition, StreamRead, TransactionBody};
 use database_links::fault::StreamFault;
+use databases::source::Stream;
+use databases::stream_types::{
+    Forget, Position, Resume, StreamPosition, StreamRead, TransactionBody,
+};
 use footprint::TableChange;
 use footprint::schema::SqlSchema;
 use std::collections::VecDeque;
@@ -134,29 +136,6 @@ impl StreamAhead {
     /// The positions of the stream itself.
     fn positions(&self) -> Positions {
         Positions { position: self.stream.position(), reached: self.stream.reached() }
-    }
-}
-
-impl Stream {
-    /// Reads once from the stream, if something arrives until then and no definitions have to be read first. Only for
-    /// streams that report rows with their values.
-    ///
-    /// # Errors
-    /// The stream has ended.
-    async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
-        match self {
-            Stream::MariaDb(stream) => stream.next_until(until).await,
-            Stream::Postgres(_) | Stream::Valkey(_) => Ok(None),
-        }
-    }
-
-    /// Returns whether all transactions whose rows are visible have been read, if they are visible before this position
-    /// of the log.
-    fn has_read(&self, end: &Position) -> bool {
-        match self {
-            Stream::MariaDb(stream) => stream.has_read(end),
-            Stream::Postgres(_) | Stream::Valkey(_) => false,
-        }
     }
 }
 

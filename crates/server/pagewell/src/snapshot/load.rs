@@ -13,7 +13,7 @@
 //! served while pages are restored; missing pages are fetched from the origin.
 
 use super::page::{self, LeftOut};
-use change_sources::Bookmark;
+use databases::stream_types::Bookmark;
 use delivery::site::Site;
 use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,

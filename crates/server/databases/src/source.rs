@@ -24,6 +24,8 @@ use footprint::schema::SqlSchema;
 use postgres_replication::wire::login::Purpose;
 use statements::footprints::NearestRows;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
 
 pub use mariadb::PartnerQuery;
 
@@ -38,15 +40,18 @@ pub enum Session {
 }
 
 impl Session {
-    /// Connects and logs in.
+    /// Connects and logs in. The server ends a look-up that takes longer than `lookup_time_max`, if it can.
     ///
     /// # Errors
     /// The connection or the login failed.
-    pub async fn open(config: &Database) -> Result<Session, ConnectionError> {
+    pub async fn open(
+        config: &Database,
+        lookup_time_max: Duration,
+    ) -> Result<Session, ConnectionError> {
         let server = &config.server;
         match &server.kind {
             DatabaseKind::MariaDb => {
-                let opened = mariadb::Session::open(server).await;
+                let opened = mariadb::Session::open(server, lookup_time_max).await;
                 opened.map(|session| Session::MariaDb(Box::new(session)))
             }
             DatabaseKind::Postgres(_) => {
@@ -215,6 +220,28 @@ impl Stream {
                 EntryRead::Moved => StreamRead::Moved,
                 EntryRead::Nothing => StreamRead::Nothing,
             }),
+        }
+    }
+
+    /// Reads once from the stream, if something arrives until then and no definitions have to be read first. Only for
+    /// streams that report rows with their values.
+    ///
+    /// # Errors
+    /// The stream has ended.
+    pub async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
+        match self {
+            Stream::MariaDb(stream) => stream.next_until(until).await,
+            Stream::Postgres(_) | Stream::Valkey(_) => Ok(None),
+        }
+    }
+
+    /// Returns whether all transactions whose rows are visible have been read, if they are visible before this position
+    /// of the log.
+    #[must_use]
+    pub fn has_read(&self, end: &Position) -> bool {
+        match self {
+            Stream::MariaDb(stream) => stream.has_read(end),
+            Stream::Postgres(_) | Stream::Valkey(_) => false,
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Values and names are written by `footprint::sql_text`. Rows have the form of the rows in the stream (`followed`),
 //! apart from long values and columns that no condition tests, which are unknown. Not here: how many look-ups are made,
-//! and how long they take (`crate::partner_search`).
+//! and how long they take (`partner_search` in `change_sources`).
 
 use super::connection::Connection;
 use database_links::fault::ConnectionError;
@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// The maximum number of rows of a look-up. If there are more, they are not known.
 const ROWS_MAX: usize = 64;
-/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
-pub const TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
 /// The maximum size of a result in bytes.
 const RESULT_BYTES: usize = 4 << 20;
 
@@ -89,10 +87,13 @@ impl PartnerQuery {
 ///
 /// # Errors
 /// A statement or the connection failed.
-pub async fn prepare(connection: &mut Connection) -> Result<(), ConnectionError> {
+pub async fn prepare(
+    connection: &mut Connection,
+    time_max: Duration,
+) -> Result<(), ConnectionError> {
     let limit = match connection.flavour() {
-        Flavour::MariaDb => format!("max_statement_time = {}", TIME_MAX.as_secs_f64()),
-        Flavour::MySql => format!("max_execution_time = {}", TIME_MAX.as_millis()),
+        Flavour::MariaDb => format!("max_statement_time = {}", time_max.as_secs_f64()),
+        Flavour::MySql => format!("max_execution_time = {}", time_max.as_millis()),
     };
     // Without `autocommit`, each look-up would see the rows of the first one. Rows that are not committed do not count.
     let sql =

@@ -8,6 +8,7 @@ use config::Database;
 use footprint::Lookup;
 use harness::{MariaDb, MariaDbOptions, PrivateDir, SqlProduct, numbers};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// A server, and the stream of its database `paper`.
 struct Stage {
@@ -55,7 +56,8 @@ impl Stage {
     /// Runs statements, and returns the changes of each transaction, with the tables as they were then.
     async fn changes(&mut self, sql: &str) -> Vec<(Vec<TableChange>, SqlSchema)> {
         self.server.sql_in("paper", sql).expect("statements");
-        let mut session = Session::open(&self.config.server).await.expect("a session");
+        let mut session =
+            Session::open(&self.config.server, Duration::from_secs(60)).await.expect("a session");
         let committed = session.committed().await.expect("a position");
         let mut all = Vec::new();
         while !self.stream.position().is_some_and(|position| position.has_all(&committed)) {
@@ -153,7 +155,8 @@ async fn a_value_is_written_alike_in_the_stream_in_select_and_in_a_look_up() {
     let transactions = stage.changes(VALUES).await;
     let rows: Vec<_> = transactions.iter().flat_map(|(rows, _)| rows).collect();
     assert_eq!(rows.len(), 4);
-    let mut session = Session::open(&stage.config.server).await.expect("a session");
+    let mut session =
+        Session::open(&stage.config.server, Duration::from_secs(60)).await.expect("a session");
     let id = stage.schema.table_id("types").expect("a table");
     let columns = &stage.schema.table(id).columns;
     for (number, change) in rows.into_iter().enumerate().map(|(at, row)| (at + 1, row)) {
@@ -248,7 +251,8 @@ async fn a_look_up_finds_its_value_whatever_the_characters_and_the_mode() {
     let many = stage.schema.table_id("many").expect("a table");
     for mode in ["", "NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT", "TRADITIONAL,ANSI"] {
         stage.server.sql(&format!("SET GLOBAL sql_mode = '{mode}'")).expect("a mode");
-        let mut session = Session::open(&stage.config.server).await.expect("a session");
+        let mut session =
+            Session::open(&stage.config.server, Duration::from_secs(60)).await.expect("a session");
         for (at, value) in values.iter().enumerate() {
             for column in [1, 3] {
                 let found = look_up(&mut session, &stage.schema, table, column, value).await;

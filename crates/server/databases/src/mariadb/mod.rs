@@ -21,7 +21,7 @@ mod touch;
 mod untracked;
 
 pub use followed::{FollowedTables, ListedTable};
-pub use partners::{PartnerQuery, TIME_MAX};
+pub use partners::PartnerQuery;
 pub use stream::{Stream, connect};
 pub use touch::{Tables, TransactionChanges};
 
@@ -35,6 +35,7 @@ use mysql_replication::position::{FilePosition, GtidList};
 use mysql_replication::wire::query::QueryLimits;
 use naming::Naming;
 use statements::footprints::NearestRows;
+use std::time::Duration;
 
 /// A connection for queries.
 pub struct Session {
@@ -43,6 +44,8 @@ pub struct Session {
     /// The transactions that are visible at the log position of the last query.
     seen: Option<(FilePosition, Option<GtidList>)>,
     use_for: SessionUse,
+    /// The maximum time for the look-ups of a transaction.
+    lookup_time_max: Duration,
     /// Whether rows are in the log before they are visible; `None`: not asked yet.
     is_logged_first: Option<bool>,
 }
@@ -57,11 +60,14 @@ enum SessionUse {
 }
 
 impl Session {
-    /// Connects and logs in.
+    /// Connects and logs in. The server ends a look-up that takes longer than `lookup_time_max`.
     ///
     /// # Errors
     /// The connection, the login or a query failed.
-    pub async fn open(server: &DatabaseServer) -> Result<Session, ConnectionError> {
+    pub async fn open(
+        server: &DatabaseServer,
+        lookup_time_max: Duration,
+    ) -> Result<Session, ConnectionError> {
         let mut connection = Connection::open(server).await?;
         let naming = Naming::of(&mut connection, server).await?;
         Ok(Session {
@@ -69,6 +75,7 @@ impl Session {
             naming,
             seen: None,
             use_for: SessionUse::Positions,
+            lookup_time_max,
             is_logged_first: None,
         })
     }
@@ -90,7 +97,7 @@ impl Session {
         query: &PartnerQuery,
     ) -> Result<Option<Vec<SqlRow<'static>>>, ConnectionError> {
         if self.use_for == SessionUse::Positions {
-            partners::prepare(&mut self.connection).await?;
+            partners::prepare(&mut self.connection, self.lookup_time_max).await?;
             self.use_for = SessionUse::Lookups;
         }
         query.run(&mut self.connection).await
