@@ -10,12 +10,12 @@ use bytes::{Bytes, BytesMut};
 use mysql_replication::position::{FilePosition, GtidList, GtidSet, Start};
 use mysql_replication::schema::{ColumnShape, TableShape};
 use mysql_replication::value::json;
-use mysql_replication::wire::login::{Account, Channel, Login};
-use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits};
 use mysql_replication::{
     ChangeScope, Interest, Limits, Step, Transaction, Transactions, Watch, statement,
 };
+use mysql_wire::login::{Account, Channel, Login};
+use mysql_wire::packet::{Packet, PacketReader};
+use mysql_wire::query::{Query, QueryLimits};
 use std::sync::Arc;
 
 /// The limits for memory.

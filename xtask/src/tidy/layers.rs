@@ -35,13 +35,14 @@ const CACHE: [&str; 7] = [
     "page-store",
     "site-rules",
 ];
-const PROTOCOLS: [&str; 9] = [
+const PROTOCOLS: [&str; 10] = [
     "esi",
     "fastcgi",
     "hpack",
     "memcache",
     "mysql-relay",
     "mysql-replication",
+    "mysql-wire",
     "postgres-replication",
     "purge-requests",
     "valkey",

@@ -5,7 +5,7 @@
 //! numbers within a payload must be consecutive. Not here: what the payloads mean.
 
 use crate::RelayRefused;
-use mysql_replication::wire::packet::PIECE_MAX;
+use mysql_wire::packet::PIECE_MAX;
 
 /// The length of the header of a frame in bytes.
 pub const HEADER_BYTES: usize = 4;
@@ -100,7 +100,7 @@ impl FrameCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mysql_replication::wire::packet::put_packet;
+    use mysql_wire::packet::put_packet;
 
     /// The payloads of a stream that arrives in chunks.
     fn payloads(wire: &[u8], chunk: usize) -> Vec<Vec<u8>> {

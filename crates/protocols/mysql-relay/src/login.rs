@@ -10,8 +10,8 @@
 //! password or the user, passes that check; its name is the user's. Not here: passwords.
 
 use crate::RelayRefused;
-use mysql_replication::Refusal;
-use mysql_replication::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 const CONNECT_WITH_DB: u32 = 1 << 3;
 const COMPRESS: u32 = 1 << 5;
@@ -199,7 +199,7 @@ fn put_nul(out: &mut Vec<u8>, text: &[u8]) {
 #[cfg(test)]
 pub mod samples {
     use super::*;
-    use mysql_replication::reader::put_lenenc;
+    use mysql_wire::reader::put_lenenc;
 
     /// A greeting of MariaDB with all capabilities.
     pub fn greeting() -> Vec<u8> {

@@ -7,8 +7,8 @@
 
 use crate::session::SessionMode;
 use crate::text::{SqlPart, split};
-use mysql_replication::Refusal;
-use mysql_replication::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 

@@ -3,7 +3,7 @@
 //! Every reason closes the connection. The client gets an error packet ("ERR_Packet") with the sentence for
 //! people, unless the connection is in the middle of a packet. Not here: the log.
 
-use mysql_replication::wire::packet::put_packet;
+use mysql_wire::packet::put_packet;
 use std::fmt;
 
 /// `ER_UNKNOWN_ERROR`, for which the text says everything.

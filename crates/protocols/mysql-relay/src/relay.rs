@@ -19,8 +19,8 @@ use crate::login::{self, AccountCheck, LoginFacts};
 use crate::prepared::PreparedStatements;
 use crate::refused::{IsGreeted, error_packet};
 use crate::session::{SessionEffect, SessionMode, SqlSession, StatusMoment};
-use mysql_replication::reader::Reader;
-use mysql_replication::wire::packet::put_packet;
+use mysql_wire::packet::put_packet;
+use mysql_wire::reader::Reader;
 
 /// The maximum length of the text of a statement that is recorded, in bytes.
 pub const TEXT_MAX: usize = 1 << 20;

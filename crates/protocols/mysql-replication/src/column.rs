@@ -3,9 +3,9 @@
 //! The stream always contains the types ([`ColumnKind`]). It has the other properties only if the server is
 //! configured so. Not here: where they come from otherwise ([`crate::schema`], [`crate::Table::of`]).
 
-use crate::Refusal;
 use crate::charset::Charset;
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::sync::Arc;
 
 /// The maximum number of columns of a table in both servers.

@@ -3,9 +3,9 @@
 //! Every length is known or bounded before memory is allocated; output beyond the announced length is refused.
 //! Sources: `binlog_buf_uncompress` and `sql/field_comp.cc` of MariaDB, "Transaction_payload" of MySQL.
 
-use crate::Refusal;
-use crate::reader::Reader;
 use flate2::{Decompress, FlushDecompress, Status};
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::io::Read;
 
 /// Compression windows of up to 128 MiB, the largest that the server's own compressor uses.

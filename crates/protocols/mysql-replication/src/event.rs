@@ -23,11 +23,11 @@ pub use query::QueryEvent;
 pub use rows::{ColumnChange, Row, RowChange, RowChanges, RowKind, Rows};
 pub use table_map::TableMap;
 
-use crate::Refusal;
 use crate::position::{FilePosition, GtidList, GtidSet, MariaDbGtid};
-use crate::reader::Reader;
 use bytes::Bytes;
 use flate2::Crc;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 /// The length of an event's header in bytes.
 pub const HEADER_LEN: usize = 19;

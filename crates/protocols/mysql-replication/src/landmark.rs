@@ -11,12 +11,12 @@
 //! next file is not announced either, but then a stop event ends the file before, or the new one has a creation
 //! time (`created`). MySQL may remove that time (`Binlog_sender`): the GTIDs before the file must be those read.
 
-use crate::Refusal;
 use crate::event::{EventBody, EventReader, HEADER_LEN, Header};
 use crate::position::{FilePosition, GtidSet, Gtids, NoPosition, Position, Start};
-use crate::reader::Reader;
 use crate::transactions::StreamRefused;
-use crate::wire::packet::Packet;
+use mysql_wire::Refusal;
+use mysql_wire::packet::Packet;
+use mysql_wire::reader::Reader;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;

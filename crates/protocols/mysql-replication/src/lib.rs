@@ -4,28 +4,25 @@
 //! The README shows how to use it.
 //!
 //! Invariants: no input causes a panic. Every length is bounded. Data that cannot be decoded never counts as
-//! "nothing changed" ([`FallbackReason`]). Not here: sockets, TLS, time, tags, the tables that a foreign key's cascade
+//! "nothing changed" ([`FallbackReason`]). Not here: the client/server protocol (`mysql_wire`), sockets, TLS, time, tags, the tables that a foreign key's cascade
 //! reaches (no server logs those rows), and the time when a change becomes visible (servers send it before).
 #![doc = include_str!("../README.md")]
 
 pub mod charset;
 pub mod column;
+pub mod command;
 mod compressed;
 pub mod event;
 mod landmark;
 pub mod position;
-pub mod reader;
-mod refusal;
 pub mod schema;
 pub mod statement;
 pub mod table;
 mod transactions;
 pub mod value;
-pub mod wire;
 
 pub use column::{Column, ColumnKind};
 pub use landmark::{Landmark, LandmarkCheck, Proof};
-pub use refusal::Refusal;
 pub use table::Table;
 pub use transactions::{
     Change, ChangeScope, Effect, Ending, FallbackReason, Interest, Limits, Step, StreamRefused,

@@ -8,10 +8,10 @@
 //!
 //! Sources: the manuals of both servers, "INFORMATION_SCHEMA COLUMNS table".
 
-use crate::Refusal;
 use crate::charset::Charset;
 use crate::column::{Column, ColumnKind, Sign, Special};
-use crate::wire::query::Rows;
+use mysql_wire::Refusal;
+use mysql_wire::query::Rows;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -8,9 +8,9 @@
 //! Invariant: the stream takes precedence over the schema. If they contradict each other, the table was altered
 //! in between, and its columns are refused.
 
-use crate::Refusal;
 use crate::column::Column;
 use crate::schema::TableShape;
+use mysql_wire::Refusal;
 use std::sync::Arc;
 
 /// A table as described by one table map of the stream.

@@ -24,7 +24,6 @@ pub use outcome::{
     Transaction,
 };
 
-use crate::Refusal;
 use crate::event::{
     Event, EventBody, EventReader, GtidEvent, Header, Inner, Payload, QueryEvent, Rows, TableMap,
     XaPhase, next_event,
@@ -34,9 +33,10 @@ use crate::position::{FilePosition, Gtid, Position, Start};
 use crate::schema::TableShape;
 use crate::statement::{self, NamedTables, Verb};
 use crate::table::Table;
-use crate::wire::packet::Packet;
 use bytes::Bytes;
 use group::Group;
+use mysql_wire::Refusal;
+use mysql_wire::packet::Packet;
 use prepared::PreparedTransactions;
 use std::collections::HashMap;
 use std::sync::Arc;

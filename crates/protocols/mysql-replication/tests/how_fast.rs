@@ -7,8 +7,8 @@ mod common;
 
 use common::{Follower, server};
 use mysql_replication::position::Start;
-use mysql_replication::wire::packet::Packet;
 use mysql_replication::{ChangeScope, Interest, Limits, Step, Transactions};
+use mysql_wire::packet::Packet;
 
 /// Row changes decoded per second, from memory: `cargo test --release -p mysql-replication --test how_fast --
 /// --ignored --nocapture how_fast`.

@@ -9,11 +9,12 @@ use common::{Connection, Follower, account, server};
 use harness::{Address, MariaDb, PrivateDir};
 use mysql_replication::event::ColumnChange;
 use mysql_replication::position::{FilePosition, Start};
-use mysql_replication::wire::login::{Account, LoginRefused};
-use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    Change, ChangeScope, FallbackReason, Interest, Limits, Refusal, StreamRefused, Transaction,
+    Change, ChangeScope, FallbackReason, Interest, Limits, StreamRefused, Transaction,
 };
+use mysql_wire::Refusal;
+use mysql_wire::login::{Account, LoginRefused};
+use mysql_wire::response::ServerErrorKind;
 
 #[test]
 fn images_of_rows() {

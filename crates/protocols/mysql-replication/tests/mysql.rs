@@ -7,11 +7,12 @@ use bytes::Bytes;
 use mysql_replication::event::RowChange;
 use mysql_replication::position::{GtidSet, Gtids, Start};
 use mysql_replication::schema::TableShape;
-use mysql_replication::wire::packet::Packet;
 use mysql_replication::{
-    ChangeScope, Ending, FallbackReason, Interest, Limits, Refusal, Step, StreamRefused,
-    Transaction, Transactions, Value, Watch,
+    ChangeScope, Ending, FallbackReason, Interest, Limits, Step, StreamRefused, Transaction,
+    Transactions, Value, Watch,
 };
+use mysql_wire::Refusal;
+use mysql_wire::packet::Packet;
 use std::sync::Arc;
 
 struct All;

@@ -4,9 +4,9 @@
 //! each event type, checksum type. Source: "Format_description_event".
 
 use super::{CHECKSUM_LEN, Checksum, HEADER_LEN};
-use crate::Refusal;
-use crate::reader::Reader;
-use crate::wire::greeting::Flavour;
+use mysql_wire::Refusal;
+use mysql_wire::greeting::Flavour;
+use mysql_wire::reader::Reader;
 
 /// The code of this event type.
 pub(super) const CODE: u8 = 15;

@@ -7,9 +7,9 @@
 //! | MySQL, anonymous | 34 | the same, all zero |
 //! | MySQL 8.3 with a tag | 42 | fields by their ids, in the format of `libs/mysql/serialization` |
 
-use crate::Refusal;
 use crate::position::{Gtid, MariaDbGtid, MySqlGtid, SourceId};
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 /// The beginning of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]

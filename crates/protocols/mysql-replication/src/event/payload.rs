@@ -5,10 +5,10 @@
 //! memory for one event is enough.
 
 use super::{HEADER_LEN, Header};
-use crate::Refusal;
 use crate::compressed::DecompressedEvents;
-use crate::reader::Reader;
 use bytes::Bytes;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 const FIELDS_END: u64 = 0;
 const FIELD_COMPRESSION: u64 = 2;

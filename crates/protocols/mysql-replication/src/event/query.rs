@@ -5,10 +5,10 @@
 //! 18) has 13 more bytes in its fixed part. Source: "Query_event", "Execute_load_query_event". The variables
 //! are skipped, because none affects the table names.
 
-use crate::Refusal;
 use crate::compressed;
-use crate::reader::Reader;
 use bytes::Bytes;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 /// A statement of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

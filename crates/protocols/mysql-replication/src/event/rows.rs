@@ -7,13 +7,13 @@
 //! The rows stay encoded until [`Rows::changes`] decodes them one by one. An invalid row ends the iteration,
 //! because the start of the next row is unknown.
 
-use crate::Refusal;
 use crate::column::{COLUMNS_MAX, Column, ColumnKind};
 use crate::compressed;
-use crate::reader::Reader;
 use crate::table::Table;
 use crate::value::{Value, read};
 use bytes::Bytes;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 
 /// The kind of a row change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

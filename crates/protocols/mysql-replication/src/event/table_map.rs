@@ -15,12 +15,12 @@
 //! Source: "Table_map_event", `Optional_metadata_fields`. Database and table are decoded even if the columns
 //! cannot be: then the table is known, but its rows cannot be decoded.
 
-use crate::Refusal;
 use crate::charset::Charset;
 use crate::column::{COLUMNS_MAX, Column, ColumnKind, Sign, Special};
-use crate::reader::Reader;
 use crate::table::Table;
 use bytes::Bytes;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::sync::Arc;
 
 /// The format limits the members of an enum or set to a two-byte number.

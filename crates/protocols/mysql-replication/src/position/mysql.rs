@@ -5,8 +5,8 @@
 //! bounded; a larger set is refused.
 
 use super::{NoPosition, PositionOrder};
-use crate::Refusal;
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;

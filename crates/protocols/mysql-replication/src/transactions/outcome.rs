@@ -3,12 +3,12 @@
 //! Only types. A change never reports less than what may have changed; [`FallbackReason`] is the reason if it reports
 //! more. Not here: the assembly of transactions ([`super::Transactions`]).
 
-use crate::Refusal;
 use crate::event::Rows;
 use crate::position::Gtid;
 use crate::table::Table;
-use crate::wire::packet::Packet;
-use crate::wire::response::ServerError;
+use mysql_wire::Refusal;
+use mysql_wire::packet::Packet;
+use mysql_wire::response::ServerError;
 use std::fmt;
 use std::sync::Arc;
 

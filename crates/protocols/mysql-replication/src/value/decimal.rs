@@ -3,7 +3,7 @@
 //! Source: `strings/decimal.c` of both servers, `decimal2bin`. All bits of a negative number are inverted; the
 //! first bit is set for numbers that are not negative.
 
-use crate::Refusal;
+use mysql_wire::Refusal;
 
 const BYTES_FOR_DIGITS: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 const DIGITS_MAX: u8 = 81;

@@ -16,8 +16,8 @@
 
 use super::temporal::{Date, DateTime, Time};
 use super::{decimal, hex};
-use crate::Refusal;
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::fmt::Write as _;
 
 /// Limits for the conversion of a document.

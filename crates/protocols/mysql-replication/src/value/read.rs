@@ -6,11 +6,11 @@
 use super::network::uuid_of_record;
 use super::temporal::{Date, DateTime, Time, Timestamp, fraction_len};
 use super::{Value, decimal};
-use crate::Refusal;
 use crate::charset::Charset;
 use crate::column::{Column, ColumnKind, Sign, Special};
 use crate::compressed;
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::borrow::Cow;
 
 /// Consumes the bytes of a value of this column type.

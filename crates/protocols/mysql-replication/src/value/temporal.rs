@@ -4,8 +4,8 @@
 //! they sort as bytes. The old formats do not. Source: `my_time.cc` and `compat56.cc` of the servers. Values
 //! that no calendar has (month or day zero) are valid, because SQL allows them.
 
-use crate::Refusal;
-use crate::reader::Reader;
+use mysql_wire::Refusal;
+use mysql_wire::reader::Reader;
 use std::fmt;
 
 /// A date; any part may be 0.

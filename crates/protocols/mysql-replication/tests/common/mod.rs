@@ -9,13 +9,13 @@ pub mod told;
 
 use bytes::BytesMut;
 use harness::{Address, MariaDb, MariaDbOptions, PrivateDir, Stream, free_port};
+use mysql_replication::command;
 use mysql_replication::position::Start;
 use mysql_replication::schema::{TableShape, columns_query};
-use mysql_replication::wire::command;
-use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
-use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use mysql_replication::{Interest, Limits, Step, StreamRefused, Transaction, Transactions, Watch};
+use mysql_wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
+use mysql_wire::packet::{Packet, PacketReader};
+use mysql_wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::Arc;

@@ -8,12 +8,12 @@ use bytes::BytesMut;
 use config::{self, DatabaseServer, Place};
 use database_links::fault::ConnectionError;
 use database_links::link::{Link, within};
+use mysql_replication::command;
 use mysql_replication::position::Start;
-use mysql_replication::wire::command;
-use mysql_replication::wire::greeting::{Flavour, Greeting};
-use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
-use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
+use mysql_wire::greeting::{Flavour, Greeting};
+use mysql_wire::login::{Account, Channel, Login, LoginRefused, LoginStep};
+use mysql_wire::packet::{Packet, PacketReader};
+use mysql_wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use std::io;
 use std::time::Duration;
 

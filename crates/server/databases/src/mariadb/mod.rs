@@ -32,7 +32,7 @@ use connection::Connection;
 use database_links::fault::ConnectionError;
 use footprint::SqlRow;
 use mysql_replication::position::{FilePosition, GtidList};
-use mysql_replication::wire::query::QueryLimits;
+use mysql_wire::query::QueryLimits;
 use naming::Naming;
 use statements::footprints::NearestRows;
 use std::time::Duration;

@@ -14,8 +14,8 @@ use crate::stream_types::{Position, Visibility, VisibilityMarker};
 use config::{DatabaseServer, PositionBy};
 use database_links::fault::ConnectionError;
 use mysql_replication::position::{self, FilePosition, Gtid, GtidList, Gtids, Start};
-use mysql_replication::wire::greeting::Flavour;
-use mysql_replication::wire::query::{QueryLimits, Rows};
+use mysql_wire::greeting::Flavour;
+use mysql_wire::query::{QueryLimits, Rows};
 
 /// The representation of log positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use database_links::fault::ConnectionError;
 use footprint::schema::{SqlColumnKind, SqlSchema};
 use footprint::sql_text::{TEXT_MAX, put_column, put_name, put_value};
 use footprint::{Lookup, NearestLookup, SqlRow, SqlValue};
-use mysql_replication::wire::greeting::Flavour;
-use mysql_replication::wire::query::{QueryLimits, Rows, TextRow};
+use mysql_wire::greeting::Flavour;
+use mysql_wire::query::{QueryLimits, Rows, TextRow};
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use change_feed::schema::{
 use database_links::fault::ConnectionError;
 use footprint::sql_text::put_name;
 use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
-use mysql_replication::wire::query::QueryLimits;
+use mysql_wire::query::QueryLimits;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

@@ -18,13 +18,14 @@ use database_links::fault::{ConnectionError, Recovery, StreamFault, Warning};
 use database_links::link::within;
 use footprint::schema::SqlSchema;
 use mysql_replication::position::MariaDbGtid;
-use mysql_replication::wire::greeting::Flavour;
-use mysql_replication::wire::packet::Packet;
-use mysql_replication::wire::response::ServerErrorKind;
 use mysql_replication::{
-    ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Refusal, Step,
-    StreamRefused, Transactions,
+    ChangeScope, FallbackReason, Landmark, LandmarkCheck, Limits, Proof, Step, StreamRefused,
+    Transactions,
 };
+use mysql_wire::Refusal;
+use mysql_wire::greeting::Flavour;
+use mysql_wire::packet::Packet;
+use mysql_wire::response::ServerErrorKind;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;

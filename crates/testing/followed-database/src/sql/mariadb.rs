@@ -1,13 +1,13 @@
 //! Statements to MariaDB over its Unix socket, one after the other.
 //!
-//! The bytes are those of `mysql_replication::wire`. After an error of the network the connection is not used
+//! The bytes are those of `mysql_wire`. After an error of the network the connection is not used
 //! again; after one of a statement it can be.
 
 use super::{PATIENCE, READ_BYTES, Row};
 use bytes::BytesMut;
-use mysql_replication::wire::login::{Account, Channel, Login, LoginStep};
-use mysql_replication::wire::packet::{Packet, PacketReader};
-use mysql_replication::wire::query::{Query, QueryLimits, Rows, query};
+use mysql_wire::login::{Account, Channel, Login, LoginStep};
+use mysql_wire::packet::{Packet, PacketReader};
+use mysql_wire::query::{Query, QueryLimits, Rows, query};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;

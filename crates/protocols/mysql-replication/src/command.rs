@@ -4,12 +4,12 @@
 //! MySQL in `COM_BINLOG_DUMP_GTID`; both support file and offset in `COM_BINLOG_DUMP`.
 //!
 //! **Choose the server id at random: a second replica with the same id disconnects the first**
-//! ([`crate::wire::response::ServerErrorKind::ServerIdTaken`]). Not here: semi-synchronous replication, filters
+//! ([`mysql_wire::response::ServerErrorKind::ServerIdTaken`]). Not here: semi-synchronous replication, filters
 //! on the server.
 
-use super::greeting::Flavour;
-use super::query::command;
 use crate::position::{GtidList, GtidSet, Start};
+use mysql_wire::greeting::Flavour;
+use mysql_wire::query::command;
 
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;

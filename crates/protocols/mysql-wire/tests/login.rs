@@ -2,13 +2,13 @@
 //! MySQL, TLS, and faulty servers.
 //!
 //! The authentication responses are tested beside their code, the login to a real MariaDB in
-//! `tests/mariadb.rs`.
+//! `mysql-replication/tests/mariadb.rs`.
 
 use bytes::Bytes;
-use mysql_replication::Refusal;
-use mysql_replication::wire::auth::Plugin;
-use mysql_replication::wire::login::{Account, Channel, Login, LoginRefused, LoginStep, STEPS_MAX};
-use mysql_replication::wire::packet::Packet;
+use mysql_wire::Refusal;
+use mysql_wire::auth::Plugin;
+use mysql_wire::login::{Account, Channel, Login, LoginRefused, LoginStep, STEPS_MAX};
+use mysql_wire::packet::Packet;
 
 const CHALLENGE: &[u8] = b"abcdefghijklmnopqrst";
 

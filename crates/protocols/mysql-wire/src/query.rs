@@ -43,7 +43,9 @@ pub fn quit() -> Vec<u8> {
     command(COM_QUIT, b"")
 }
 
-pub(super) fn command(code: u8, payload: &[u8]) -> Vec<u8> {
+/// The packet of a command: its code and its payload.
+#[must_use]
+pub fn command(code: u8, payload: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(payload.len() + 1);
     whole.push(code);
     whole.extend_from_slice(payload);
