@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_package_has_what_it_should_and_its_program_runs() {
+    fn the_package_has_its_files_and_its_program_runs() {
         let packages = build(Profile::Dev).expect("they can be built");
         let package = packages.program.display().to_string();
         let listed = said("dpkg-deb", &["--contents", &package]).expect("a package");

@@ -133,7 +133,7 @@ fn it_changes_nothing_without_an_answer() {
 }
 
 #[test]
-fn it_installs_what_is_missing_and_runs_make_with_the_toolchain() {
+fn missing_programs_are_installed_and_make_runs_with_the_toolchain() {
     let machine = Machine::new();
     machine.serves_rustup("99.1.0");
     let (status, said) = machine.bootstrap(&["--yes", "package"]);
@@ -153,7 +153,7 @@ fn it_installs_what_is_missing_and_runs_make_with_the_toolchain() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn a_failure_is_reported() {
     // A download that is not what its sum says.
     let machine = Machine::new();
     machine.serves_rustup("99.1.0");

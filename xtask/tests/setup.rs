@@ -98,7 +98,7 @@ fn a_machine_that_has_everything_is_left_alone() {
 }
 
 #[test]
-fn what_is_missing_is_listed_by_package() {
+fn missing_programs_are_listed_by_package() {
     let machine = Machine::new();
     let all = "curl mariadb-client mariadb-server php-cli php-fpm php-mysql\n";
     assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
@@ -207,7 +207,7 @@ fn another_system_gets_the_list_of_requirements() {
 }
 
 #[test]
-fn only_what_is_missing_is_installed() {
+fn only_missing_packages_are_installed() {
     let machine = Machine::new();
     machine.has_demo_parts();
     machine.has("php", FOUND);

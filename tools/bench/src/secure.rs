@@ -166,7 +166,7 @@ mod tests {
          requests: 2 total, 2 started, 2 done, 2 succeeded, 1 failed, 0 errored, 0 timeout\n";
 
     #[test]
-    fn what_h2load_says_is_read() {
+    fn the_output_of_h2load_is_read() {
         let asked = read(SAID, "1\t200\t310\n2\t200\t290\n", Protocol::Http2).expect("readable");
         assert_eq!((asked.failed, asked.micros), (1, vec![310, 290]));
         assert!((asked.per_second - 20000.5).abs() < 0.1);

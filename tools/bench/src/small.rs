@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_article_may_be_drawn_and_nothing_else() {
+    fn only_articles_are_drawn_and_each_may_be() {
         let drawn = drawn(20);
         assert!(drawn.contains(&"/".to_owned()));
         for article in 1..=20 {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_leaves_no_name_out() {
+    fn the_manual_names_every_public_name() {
         let left_out = named::left_out(&repository()).expect("the repository can be read");
         assert!(left_out.is_empty(), "\n{}", left_out.join("\n"));
     }

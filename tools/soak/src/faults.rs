@@ -150,7 +150,7 @@ mod tests {
     use rustix::process::getrlimit;
 
     #[test]
-    fn what_is_lowered_is_given_back() {
+    fn a_lowered_limit_is_restored() {
         let own = std::process::id();
         let before = getrlimit(Resource::Core);
         let lowered = LoweredLimit::to(own, Resource::Core, 0).expect("one's own can be lowered");

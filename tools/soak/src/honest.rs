@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_found() {
+    fn wrong_answers_are_found() {
         let run = Run::new(SocketAddr::from(([127, 0, 0, 1], 1)), 1);
         run.truth.sent[3].store(7, SeqCst);
         let wrong = |text: &str| match judge_item(&run, 3, 5, &answered(text)) {

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_names_what_it_changes() {
+    fn a_change_names_its_cells() {
         let site = Site::new(1, 60, 50);
         for manner in Manner::ALL {
             let Change { cells, way } = Change::draw(&site, manner, &mut Chance::new(1, 1));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_soft_change_has_marked_is_stale_and_then_outdated() {
+    fn a_page_marked_by_a_soft_change_is_stale_and_then_outdated() {
         let site = &Site::new(1, 60, 10).by(By::Soft);
         let page = &site.pages[2];
         site.acknowledge(page.own(), 4, Strength::Soft, 1);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_and_what_has_not_changed() {
+    fn ranges_and_304_are_judged_like_whole_pages() {
         let content = content();
         let range = format!("bytes 100-299/{}", content.len());
         let piece = response(206, &[FROM, ("Content-Range", &range)], &content[100..300]);

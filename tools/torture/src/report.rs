@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_to_be_answered() {
+    fn every_request_has_to_be_answered() {
         let mut calm = figures(LeaseCheck::LeftOut, 1, &[]);
         calm.seen.incomplete = 1;
         assert!(calm.verdict().is_err());

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_say_what_they_were_made_from() {
+    fn pages_name_the_versions_of_their_cells() {
         let site = Site::new(1, 60, 50);
         site.commit(site.pages[6].own());
         let varying = ask(&site, "GET", "/page/6", None);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_commit_and_name_what_they_changed() {
+    fn writes_commit_and_name_their_changes() {
         let site = Site::new(1, 60, 50);
         let items = ask(&site, "POST", "/write?items=3,17", None);
         assert!(items.contains("X-Committed: 3:1 17:1\r\n"));

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_counts_once_it_is_acknowledged() {
+    fn a_commit_counts_once_it_is_acknowledged() {
         let site = Site::new(1, 60, 10);
         let page = &site.pages[7];
         let version = site.commit(page.own());

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_allows_is_no_fault() {
+    fn allowed_dependencies_are_no_finding() {
         for (directory, dependencies) in [
             (
                 "crates/cache/page-store",

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_a_parent_touches_what_was_read_of_its_children() {
+    fn a_change_of_a_parent_touches_reads_of_its_children() {
         let schema = schema();
         let mut reader = StatementReader::new(schema.clone());
         let post = schema.table_id("post").expect("added");

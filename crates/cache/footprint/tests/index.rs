@@ -72,7 +72,7 @@ fn event() -> impl Strategy<Value = (Option<SqlRow<'static>>, Option<SqlRow<'sta
 
 proptest! {
     #[test]
-    fn the_index_finds_what_a_search_through_all_statements_finds(
+    fn the_index_finds_the_same_statements_as_a_full_search(
         steps in proptest::collection::vec((statement(), any::<bool>()), 1..40),
         events in proptest::collection::vec(event(), 1..8),
     ) {

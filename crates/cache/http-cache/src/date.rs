@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_a_date() {
+    fn other_texts_are_no_dates() {
         for text in [
             "",
             "0",

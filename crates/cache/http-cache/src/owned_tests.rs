@@ -50,7 +50,7 @@ fn a_private_response_with_a_lifetime_is_stored() {
 
 /// The field is about pages for everybody. A plugin sends it to a visitor who is signed in, too.
 #[test]
-fn a_page_that_is_not_offered_to_everybody_may_be_stored_for_its_owner() {
+fn a_private_page_may_be_stored_for_its_owner() {
     let lines = [("cache-control", "private, max-age=60"), ("x-pagewell-refusal", "signed-in")];
     assert_eq!(by_any_field(&lines), Ok(Some(60_000)));
 }

@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn an_unusual_accept_and_origin_select_only_what_nominates_them() {
+fn an_unusual_accept_and_origin_select_only_pages_that_vary_by_them() {
     let plain = NominatedFields::of(&HeaderMap::new(), &HeaderMap::new(), &at_most(16));
     let plain = plain.expect("selectable");
     for line in BROWSERS_ACCEPT {

@@ -29,7 +29,7 @@ fn is_stale_because(verdict: Verdict, expected: StaleBecause) -> bool {
 }
 
 #[test]
-fn fresh_is_reused_for_get_and_head_and_for_nothing_else() {
+fn a_fresh_response_is_reused_for_get_and_head_only() {
     let stored = stored(&[("cache-control", "max-age=60")]);
     for method in [Method::GET, Method::HEAD, Method::POST, Method::OPTIONS, Method::DELETE] {
         let facts = request(&method, &[]);

@@ -32,7 +32,7 @@ fn small_batches() -> Store<TestPayload> {
 }
 
 #[test]
-fn it_drops_what_it_touches_and_nothing_else() {
+fn a_predicate_removes_only_the_pages_that_it_matches() {
     let store = small_batches();
     for n in 0..50 {
         put(&store, &format!("/{n}"), &["t"], &store.lease()).unwrap();

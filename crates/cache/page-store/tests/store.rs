@@ -37,7 +37,7 @@ mod store {
     }
 
     #[test]
-    fn a_change_drops_what_depends_on_it_and_nothing_else() {
+    fn a_change_removes_only_the_pages_that_depend_on_it() {
         let store = roomy();
         let lease = store.lease();
         for (url, tags) in [("/1", &["a", "b"][..]), ("/2", &["b"]), ("/3", &["c"]), ("/4", &[])] {

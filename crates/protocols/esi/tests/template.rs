@@ -82,7 +82,7 @@ fn elements_of_litespeeds_plugins() {
 }
 
 #[test]
-fn templates_and_what_is_sent_of_them() {
+fn each_element_is_replaced_by_its_fragment_or_removed() {
     let cases = [
         ("", ""),
         ("no element", "no element"),
@@ -113,7 +113,7 @@ fn templates_and_what_is_sent_of_them() {
 }
 
 #[test]
-fn what_is_not_understood_stays_and_is_counted() {
+fn unsupported_elements_stay_and_are_counted() {
     let cases = [
         ("a<esi:vars>$(HTTP_HOST)</esi:vars>", 1, 1),
         ("<esi:choose><esi:when test=\"x\">a</esi:when></esi:choose>", 2, 0),
@@ -180,7 +180,7 @@ proptest! {
 /// A template that consists only of unterminated beginnings is parsed in one pass. If each beginning searched
 /// the rest of the template, this test would take minutes.
 #[test]
-fn what_has_no_end_is_looked_for_once() {
+fn the_end_of_an_unclosed_element_is_searched_once() {
     for begin in ["<!--esi ", "<esi:remove>", "<esi:include src=\"", "<esi:include ", "<esi:x "] {
         let content = begin.repeat((1 << 20) / begin.len());
         assert!(Template::read(content.as_bytes()).left_count > 0, "{begin}");

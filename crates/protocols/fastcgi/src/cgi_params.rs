@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_addresses_are_what_the_formatter_makes_of_them() {
+    fn numbers_and_addresses_are_written_as_by_the_standard_library() {
         for number in [0, 7, 10, 99, 65_535, u64::MAX] {
             assert_eq!(decimal(&mut [0; 20], number), number.to_string().as_bytes());
         }

@@ -55,7 +55,7 @@ fn any_other_end_leaves_a_response_incomplete() {
 }
 
 #[test]
-fn a_fatal_error_of_php_takes_back_what_seemed_whole() {
+fn a_fatal_error_of_php_makes_a_complete_response_incomplete() {
     let whole = Completeness::Complete;
     assert_eq!(whole.and_php(PhpFatal::NotReported), whole);
     assert_eq!(whole.and_php(PhpFatal::Reported), incomplete(IncompleteReason::PhpFatal));

@@ -107,7 +107,7 @@ fn the_total_is_bounded_and_a_refused_pair_leaves_no_trace() {
 }
 
 #[test]
-fn what_no_environment_variable_could_hold_is_refused() {
+fn invalid_environment_variables_are_refused() {
     let mut params = Params::default();
     assert_eq!(params.push("", "v"), Err(ParamsRefused::NameInvalid));
     assert_eq!(params.push("A=B", "v"), Err(ParamsRefused::NameInvalid));

@@ -103,7 +103,7 @@ fn padding_after_the_end_belongs_to_it() {
 }
 
 #[test]
-fn what_is_not_fastcgi_is_refused_at_its_first_record() {
+fn other_protocols_are_refused_at_the_first_record() {
     let (events, error) = read_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(
         (events, error),

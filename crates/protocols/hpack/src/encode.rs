@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_fields_are_decoded_unchanged(
             list in prop::collection::vec(("[a-z-]{0,20}", prop::collection::vec(any::<u8>(), 0..300)), 0..9),
         ) {
             let mut block = Vec::new();

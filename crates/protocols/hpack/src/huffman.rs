@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_coded_is_read(text in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn encoded_text_is_decoded_unchanged(text in prop::collection::vec(any::<u8>(), 0..80)) {
             let mut out = b"before".to_vec();
             decode(&encode(text.iter().map(|byte| u16::from(*byte))), &mut out).unwrap();
             prop_assert_eq!(&out[6..], &text[..]);

@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_stored_comes_back(
+    fn a_stored_value_is_returned_unchanged(
         key in "[!-~]{1,250}",
         value in prop::collection::vec(any::<u8>(), 0..3_000),
         flags in any::<u32>(),

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greeting_loses_capabilities_and_nothing_else() {
+    fn only_capabilities_are_removed_from_the_greeting() {
         let (before, after) =
             (samples::greeting(), reduced_greeting(&samples::greeting()).expect("valid"));
         let differs: Vec<usize> =

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn unsupported_parameters_are_refused() {
         for (text, kind, values) in [
             ("SELECT ?", [12, 0], &b"\0"[..]),
             ("SELECT ?", [5, 0], &f64::NAN.to_le_bytes()[..]),

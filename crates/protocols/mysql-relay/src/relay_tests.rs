@@ -177,7 +177,7 @@ fn an_account_without_a_password_is_refused() {
 }
 
 #[test]
-fn what_a_relay_cannot_follow_ends_the_connection() {
+fn unsupported_commands_end_the_connection() {
     for (sequence, payload, refused) in [
         (0, &b"\x12binlog"[..], RelayRefused::Command(0x12)),
         (0, b"\x1egtid", RelayRefused::Command(0x1e)),

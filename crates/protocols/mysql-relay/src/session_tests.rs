@@ -66,7 +66,7 @@ fn modes_are_followed() {
 }
 
 #[test]
-fn what_is_not_understood_makes_the_state_unknown() {
+fn unsupported_settings_make_the_state_unknown() {
     for text in [
         "SET sql_mode = CONCAT(@@sql_mode, ',ANSI')",
         "SET SESSION sql_mode = @old",

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_filled_in() {
+    fn missing_names_and_signs_are_filled_in() {
         let id = filled("int(10) unsigned", ColumnKind::Long).expect("it fits");
         assert_eq!((id.sign, id.name.as_deref()), (Sign::Unsigned, Some("a")));
         let uuid = filled("uuid", ColumnKind::Char { max_bytes: 16 }).expect("it fits");

@@ -248,7 +248,7 @@ fn large_transactions_and_long_rows_are_reported_by_table() {
 }
 
 #[test]
-fn only_what_is_wanted() {
+fn only_tables_of_interest_are_reported() {
     let server = server(&[]);
     server.sql_in("news", "CREATE TABLE t (a INT); CREATE TABLE u (a INT)").expect("tables");
     let mut follower = Follower::now(&server, 7001, Limits::default());

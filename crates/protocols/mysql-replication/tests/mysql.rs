@@ -286,7 +286,7 @@ fn json_changed_in_part() {
 }
 
 #[test]
-fn what_is_not_known_is_everything_and_what_may_be_ignored_is_nothing() {
+fn unknown_events_change_everything_and_ignorable_ones_nothing() {
     let mut ignorable = packet(99, b"");
     let mut bytes = ignorable.payload.to_vec();
     bytes[18] = 0x80;

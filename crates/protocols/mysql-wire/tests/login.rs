@@ -69,7 +69,7 @@ fn the_plain_password_is_sent_only_over_a_secure_channel() {
 }
 
 #[test]
-fn nothing_of_the_account_is_said_before_tls() {
+fn no_account_data_is_sent_before_tls() {
     let mut login = login(Channel::Tls);
     let request = match login.read(&greeting(true, "caching_sha2_password")) {
         Ok(LoginStep::StartTls(bytes)) => bytes,

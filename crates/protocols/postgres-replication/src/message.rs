@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn unknown_messages_are_refused() {
         assert_eq!(read(b"Stream"), Err(Refusal::UnknownMessage));
         assert_eq!(read(b""), Err(Refusal::Truncated));
         assert_eq!(read(b"T\xff\xff\xff\xff\0"), Err(Refusal::BadLength));

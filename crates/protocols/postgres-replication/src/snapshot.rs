@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_or_not_begun_has_not_finished() {
+    fn listed_and_later_transactions_have_not_finished() {
         let seen = snapshot("10:20:10,14,15");
         let finished: Vec<u32> = (8..23).filter(|xid| seen.has_finished(*xid)).collect();
         assert_eq!(finished, [8, 9, 11, 12, 13, 16, 17, 18, 19]);

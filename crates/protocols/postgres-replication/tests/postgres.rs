@@ -79,7 +79,7 @@ fn every_statement_that_changes_rows() {
 }
 
 #[test]
-fn only_what_is_committed_comes() {
+fn only_committed_transactions_are_reported() {
     let options = PostgresOptions {
         settings: vec!["max_prepared_transactions=5".into()],
         ..PostgresOptions::default()

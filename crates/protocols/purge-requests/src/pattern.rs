@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_and_what_is_refused() {
+    fn expressions_are_matched_or_refused() {
         assert!(Pattern::read("^/news/[0-9]+$").unwrap().is_in(b"/news/4"));
         assert!(!Pattern::read("^/news/[0-9]+$").unwrap().is_in(b"/news/4/"));
         assert!(Pattern::read("(?i)\\.PNG").unwrap().is_in(b"/a.png?x"));

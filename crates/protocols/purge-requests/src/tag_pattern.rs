@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_write() {
+    fn tag_patterns_of_known_programs_become_tags() {
         for (pattern, right) in [
             ("(^|,)(a|b)(,|$)", &["a", "b"][..]),
             ("(^|,)(post\\-1|x\\.y\\+z|\\(q\\)|a\\|b)(,|$)", &["(q)", "a|b", "post-1", "x.y+z"]),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_a_look_up() {
+    fn simple_expressions_become_look_ups() {
         for (text, right) in [
             (".*", "any"),
             ("", "any"),

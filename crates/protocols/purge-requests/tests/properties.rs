@@ -89,7 +89,7 @@ proptest! {
     /// If the expression with boundaries matches a page's list of tags, one of the tags that were converted is
     /// in that list.
     #[test]
-    fn what_is_taken_apart_is_no_less_than_the_expression(
+    fn the_tags_of_a_pattern_cover_the_expression(
         pattern in "(\\(\\^\\|,\\))?[ab|()\\\\.^$]{0,10}(\\(,\\|\\$\\))?",
         tag in "[ab]{1,3}",
     ) {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_is_noticed() {
+    fn lost_entries_are_noticed() {
         let read = at("50-0/5");
         assert!(read.has_all(&at("40-0/4")) && read.has_all(&read) && !read.has_all(&at("60-0/6")));
         assert!(!read.is_lost_by(&read) && !read.is_lost_by(&at("60-0/6")));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_on_is_whole() {
+    fn a_position_advances_only_over_complete_reads() {
         let from = at("50-0/5");
         let id = |ms| Some(Id { ms, number: 0 });
         let read = |count, last, is_all, now: Place| {

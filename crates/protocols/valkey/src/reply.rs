@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_passed_over() {
+    fn oversized_values_are_skipped() {
         let long = [&b"*2\r\n$2000\r\n"[..], &[b'x'; 2_000], b"\r\n:1\r\n+OK\r\n"].concat();
         for step in [1, 7, 999, 4_000] {
             let list = Reply::List(vec![Reply::Null, Reply::Integer(1)]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_replies_are_refused() {
         for (bytes, why) in [
             (&b"HTTP/1.1 400 Bad Request\r\n"[..], ReplyError::Kind(b'H')),
             (b"$3\r\nabcd\r\n", ReplyError::Malformed),

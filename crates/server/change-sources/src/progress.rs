@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_snapshots_need_is_kept_within_a_bound() {
+    fn the_log_for_snapshots_is_kept_within_a_bound() {
         let up_to = |lsn| DiscardLimit::UpTo(place(lsn));
         let mut progress = Progress::default();
         progress.resume(&"7/1".into());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn who_goes_on_from_a_snapshot_keeps_what_it_needs() {
+    fn a_start_from_a_snapshot_keeps_the_log_from_there() {
         let mut progress = Progress::default();
         progress.keep_for_snapshots();
         progress.begin_at("postgres 7/1 0/A".parse().expect("a bookmark"));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_not_behind_us() {
+    fn the_bookmark_stays_before_open_changes() {
         let mut progress = Progress::default();
         let bookmark = |progress: &Progress| progress.bookmark().map(|mark| mark.to_string());
         assert_eq!(bookmark(&progress), None);

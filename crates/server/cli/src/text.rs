@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_wrote_cannot_move_the_cursor() {
+    fn control_characters_are_removed() {
         assert_eq!(text(&json!("/a\u{1b}[2Jb\n")), "/a[2Jb");
     }
 
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_told_by_what_matters() {
+    fn ages_are_shown_in_one_unit() {
         let ago = |seconds: u64| ago(&json!(1_000), 1_000 + seconds * 1_000);
         assert_eq!([ago(0), ago(119), ago(120)], ["0 s ago", "119 s ago", "2 min ago"]);
         assert_eq!([ago(7_200), ago(200_000)], ["2 h ago", "2 days ago"]);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_there_by_hand() {
+    fn entries_written_by_hand_are_read() {
         let tag = format!("Drop {:?}", [ChangeTarget::Tag(b"news")]);
         assert_eq!(said(&[("tag", "news")]), tag);
         let url = format!("Mark {:?}", [ChangeTarget::Url(b"/a?b=c")]);

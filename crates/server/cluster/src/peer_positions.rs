@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_of_another_server_counts_for_nothing() {
+    fn positions_of_another_server_do_not_count() {
         let (mut readers, now) = (PeerPositions::default(), Instant::now());
         let mut look = |value, run| {
             readers.see("k", vec![field("a", value)], None, now);
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_of_a_stream_that_is_gone_counts_for_nothing() {
+    fn positions_of_a_deleted_stream_do_not_count() {
         let (mut readers, now) = (PeerPositions::default(), Instant::now());
         let id = |ms| Id { ms, number: 0 };
         let mut see = |value: &str, last: Option<u64>| {
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn a_written_position_is_read_back() {
         let config = stream();
         let mut own = OwnField::new("k", &config, &"ab12".into());
         let at = Id { ms: 3, number: 1 };

@@ -55,7 +55,7 @@ fn the_tracked_changes_are_bounded() {
 
 /// The stream was deleted between two entries, and its IDs began again lower.
 #[test]
-fn what_may_be_lost_with_the_stream_is_published_again_once() {
+fn changes_that_a_lost_stream_may_have_had_are_published_again_once() {
     let now = Instant::now() + Duration::from_secs(1);
     let id = |ms| Id { ms, number: 0 };
     let (mut sent, mut batch) = (sent(&[id(90), id(50)], now), VecDeque::new());

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nginx_can_have_is_made_normal() {
+    fn valid_values_are_normalised() {
         for (read, text, right) in [
             (asked as fn(&str) -> Result<String, String>, "/run/php.sock", "unix:/run/php.sock"),
             (asked, "tcp:127.0.0.1:9000", "127.0.0.1:9000"),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nginx_would_refuse_or_misread_is_refused() {
+    fn values_that_nginx_would_refuse_or_misread_are_refused() {
         for (read, text) in [
             (asked as fn(&str) -> Result<String, String>, "foo:bar"),
             (asked, "foo"),

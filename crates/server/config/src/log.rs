@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_seldom_is_said_again_after_a_while() {
+    fn a_rare_message_is_logged_again_after_its_interval() {
         let seldom = Seldom::once_in(Duration::from_secs(10));
         let due = [0, 1, 9, 10, 11, 19, 25].map(|at| seldom.is_due(Duration::from_secs(at)));
         assert_eq!(due, [true, false, false, true, false, false, true]);

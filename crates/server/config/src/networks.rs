@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_in_a_network() {
+    fn addresses_are_matched_with_networks() {
         let some = networks(&["10.0.0.0/8", "192.0.2.7", "2001:db8::/32"]);
         for (address, right) in [
             ("10.255.0.1", true),

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target() {
+    fn invalid_hosts_and_targets_are_refused() {
         for host in ["", "a b", "a/b", "a,b", "a:x", "a:99999", "[::g]", "a@b", "[::1"] {
             assert_eq!(read("/", Some(host)), Err(TargetError::HostInvalid), "{host}");
         }

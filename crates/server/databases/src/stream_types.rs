@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_between_two_places() {
+    fn log_bytes_between_two_positions() {
         let at = |lsn| Position::Postgres(Lsn(lsn));
         assert_eq!(at(7).bytes_since(&at(3)), Some(4));
         assert_eq!(at(3).bytes_since(&at(7)), None);

@@ -165,7 +165,7 @@ fn too_many_children_for_the_groups_memory() {
 }
 
 #[test]
-fn what_matters_most_comes_first() {
+fn findings_are_ordered_by_severity() {
     let mut facts = healthy();
     facts.kernel.huge_pages = Some("always".into());
     facts.conntrack.drops = Some(2);
@@ -213,7 +213,7 @@ fn a_page_that_is_stored_nevertheless_is_no_fault() {
 }
 
 #[test]
-fn what_was_counted_long_ago_is_a_note() {
+fn counters_that_do_not_increase_are_notes() {
     let mut facts = healthy();
     facts.tcp.listen_overflows = Some(7);
     facts.before.tcp.listen_overflows = Some(7);

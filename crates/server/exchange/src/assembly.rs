@@ -443,7 +443,7 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     #[test]
-    fn nobody_keeps_what_was_put_together_for_another() {
+    fn an_assembled_page_is_private_to_its_client() {
         let say = |lines: &[(&'static str, &'static str)]| {
             let field = |(name, value): &(&'static str, &'static str)| {
                 (HeaderName::from_static(name), HeaderValue::from_static(value))

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn crawlers_are_told() {
+    fn the_crawler_gets_the_result_in_its_fields() {
         assert_eq!(told("pagewell; hit; ttl=9", "public,max-age=9"), ("hit".into(), false));
         let stored = "pagewell; fwd=uri-miss; stored";
         assert_eq!(told(stored, "public,max-age=9"), ("miss".into(), false));

@@ -259,7 +259,7 @@ mod tests {
 
     /// A reader that reads exactly as many bytes as reported missing stops exactly at the header's end.
     #[test]
-    fn no_byte_too_many_is_asked_for() {
+    fn no_byte_beyond_the_header_is_requested() {
         let longest = format!("PROXY UNKNOWN {}\r\n", "x".repeat(V1_BYTES_MAX - 16));
         for header in [
             b"PROXY UNKNOWN\r\n".to_vec(),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_another_protocol() {
+    fn upgrade_requests_are_recognised() {
         let asks = |lines: &str| match of(&format!("{lines}\r\n")) {
             Inspection::Complete { upgrade, .. } => upgrade,
             other => panic!("{other:?}"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_take_in_two_ways_is_refused() {
+    fn ambiguous_framing_is_refused() {
         let host = "HTTP/1.1\r\nHost: a\r\n";
         assert_eq!(
             refused(&format!("POST / {host}Content-Length: 5\r\nContent-Length: 5\r\n\r\n")),

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_visitors_own_is_not_named() {
+    fn changes_of_private_copies_have_no_name() {
         let own = ChangeName::of(&ChangeTarget::Tag(b"\0owner 1234"));
         assert_eq!(own, ChangeName { kind: "owner", name: "".into() });
         assert_eq!(&*ChangeName::of(&ChangeTarget::Url(b"/x?q=1")).name, "/x?q=…");

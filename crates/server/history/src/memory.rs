@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bounded_and_keeps_what_goes_on() {
+    fn the_memory_is_bounded_and_keeps_pages_in_use() {
         let mut memory = Memory::new(64);
         for at in 0..10_000 {
             render(&mut memory, "often", stored(at));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_between_letters() {
+    fn long_texts_are_cut_between_letters() {
         let long = "ä".repeat(400);
         let cut = cut(&long);
         assert!(cut.len() <= TEXT_BYTES && cut.ends_with('…'), "{}", cut.len());

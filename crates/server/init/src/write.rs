@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_what_to_do() {
+    fn a_failure_names_its_remedy() {
         let path = Path::new("/etc/pagewell/pagewell.toml");
         for (errno, part) in [
             (rustix::io::Errno::NOSPC, "df -h /etc/pagewell"),

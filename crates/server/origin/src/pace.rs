@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_fast_once_may_not_be_slow_for_ever() {
+    fn a_fast_start_does_not_excuse_a_slow_rest() {
         let (mut pace, leave) = (Pace::default(), Duration::from_secs(10));
         let mut step = |wait, bytes| pace.judge(bytes, Duration::from_secs(wait), leave, 100);
         assert_eq!(step(0, 1 << 30), Verdict::FastEnough);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_begins_once_and_ends_with_what_has_moved() {
+    fn waiting_begins_once_and_ends_with_progress() {
         let mut pace = Pace::default();
         assert!(!pace.is_waiting());
         pace.waits();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_not_swept_up_and_goes_when_it_is_let_go_of() {
+    fn a_directory_in_use_is_not_swept_and_is_removed_when_released() {
         let base = place("lock");
         let held = PrivateDirectory::make_in(&base, DirectoryEntry::Owner).unwrap();
         // As seen from another PID namespace: held by an invisible process.

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_written_is_read_once_in_its_order() {
+    async fn written_content_is_read_once_in_order() {
         let spool = spool(1 << 20);
         let mut file = spool.file().await.unwrap();
         let long: Vec<u8> = (0..PIECE_BYTES + 5).map(|at| (at % 251) as u8).collect();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_together_are_bounded_and_what_is_refused_takes_nothing() {
+    async fn the_sum_is_bounded_and_refused_content_takes_no_room() {
         let spool = spool(2 * FILE_BYTES_MIN);
         let mut one = spool.file().await.unwrap();
         let two = spool.file().await.unwrap();

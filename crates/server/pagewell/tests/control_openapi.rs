@@ -190,7 +190,7 @@ fn check(document: &Value, path: &str, response: &Response, seen: &mut BTreeSet<
 }
 
 #[test]
-fn the_description_is_what_the_binary_does() {
+fn the_description_lists_the_routes_of_the_binary() {
     let document = document();
     let paths = document["paths"].as_object().expect("paths");
     let described: BTreeSet<(String, String)> = paths
@@ -262,7 +262,7 @@ fn unready(document: &Value, site: &Site, seen: &mut BTreeSet<(String, String)>)
 }
 
 #[test]
-fn the_schema_of_a_call_is_what_is_understood() {
+fn the_schema_of_a_call_allows_exactly_the_accepted_values() {
     let document = document();
     let schema = json!({ "$ref": "#/components/schemas/Invalidate" });
     let site = Site::new(&[]);
@@ -313,7 +313,7 @@ fn every_name_of_an_error_is_in_the_description() {
 /// Everything that an explanation may contain is described: for a page that is cached, purged, marked as stale,
 /// never stored, bypassed; for a tag; for changes and the top causes of misses.
 #[test]
-fn what_is_explained_is_as_described() {
+fn explanations_match_their_schema() {
     let document = document();
     let site = Site::new(&[
         (

@@ -78,7 +78,7 @@ fn is_quiet(browser: &mut Browser) {
 }
 
 #[test]
-fn it_begins_with_what_needs_attention() {
+fn it_begins_with_the_findings() {
     let site = site();
     let snapshots = site.at("snapshots");
     std::fs::create_dir(&snapshots).expect("a directory");
@@ -396,7 +396,7 @@ fn it_asks_for_the_token_and_keeps_it_in_the_tab() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_stays_text() {
+fn foreign_text_is_shown_as_text() {
     let site = site();
     let pagewell = site.serve("");
     client(&pagewell).get("/?markup=%3Cimg%20src=x%20onerror=alert(1)%3E").expect("an answer");

@@ -406,7 +406,7 @@ async fn by_hyper(bytes: &[u8], limits: &Limits) -> Vec<(String, Option<usize>)>
 }
 
 #[tokio::test]
-async fn what_passes_the_front_is_one_request_to_hyper() {
+async fn an_accepted_request_is_one_request_to_hyper() {
     let seed = number("DIFFERENTIAL_SEED", 0x5eed);
     let mut random = Random::new(seed);
     let limits = Limits { body_bytes: 1000, ..Limits::default() };

@@ -100,7 +100,7 @@ fn remembered_bytes(memory_bytes: usize) -> usize {
 }
 
 #[test]
-fn pages_are_counted_with_what_they_take() {
+fn pages_are_counted_with_their_memory() {
     let few = [
         ("content-type", "text/html; charset=utf-8"),
         ("cache-control", "max-age=36000"),

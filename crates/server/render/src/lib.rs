@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn followers_are_told_however_their_leader_goes() {
+    fn followers_are_notified_however_their_leader_ends() {
         assert!(matches!(outcome_after(drop), Some(RenderOutcome::NotShared)));
         let told = outcome_after(|right| right.end(RenderOutcome::Failed(Failure::TimedOut)));
         assert!(matches!(told, Some(RenderOutcome::Failed(Failure::TimedOut))));

@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_begins_with_a_slash_is_a_page_and_the_rest_a_clients_own() {
+    fn a_key_with_a_slash_names_a_page_and_any_other_a_value_of_a_client() {
         for (key, is_own) in [
             (&b"memcached\nsession:4"[..], true),
             (b"memcached\n", true),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_has_no_room_waits_for_it_and_an_end_is_seen() {
+    async fn a_write_waits_for_room_and_an_end_is_noticed() {
         let dir = std::env::temp_dir().join(format!("pagewell-unix-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("socket");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_for_bytes_hears_of_them_while_another_waits_for_room() {
+    async fn a_reader_is_woken_while_a_writer_waits_for_room() {
         let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
         let socket = Socket::Unix(UnixStream::from_std(ours).unwrap());

@@ -243,7 +243,7 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
 }
 
 #[test]
-fn a_change_that_was_forgotten_refuses_what_it_might_touch() {
+fn a_forgotten_change_refuses_the_statements_that_it_may_touch() {
     let stage = Stage::new();
     let early = stage.store.lease();
     let many: Vec<_> = (0..10_000).map(|_| stage.retitle("6")).collect();
@@ -459,7 +459,7 @@ fn only_the_statement_that_loads_all_options_is_narrowed() {
 }
 
 #[test]
-fn what_cannot_be_known_is_refused_with_its_reason() {
+fn unknown_reads_are_refused_with_a_reason() {
     let stage = Stage::new();
     let lease = stage.store.lease();
     assert_eq!(stage.store(&lease, "SELECT my_function(1) FROM news"), Err("reads-unknown"));

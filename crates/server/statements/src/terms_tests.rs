@@ -136,7 +136,7 @@ fn a_text_that_was_looked_through_before_a_word_was_known_counts_for_it() {
 }
 
 #[test]
-fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
+fn a_render_is_not_stored_before_its_text_is_visible() {
     let stage = Stage::new();
     let perl = stage.open("about perl");
     assert_eq!(stage.render("PHP"), Err(StoreRefusal::Unsettled));
@@ -157,7 +157,7 @@ fn while_a_text_is_not_visible_what_is_rendered_of_it_is_not_kept() {
 }
 
 #[test]
-fn a_change_that_is_settled_by_nobody_leaves_new_words_to_any_text() {
+fn after_an_abandoned_change_any_text_touches_new_words() {
     let stage = Stage::new();
     stage.render("cache").expect("nothing has changed");
     let (opened, look) = stage.open("about perl");
@@ -179,7 +179,7 @@ fn a_search_without_a_word_is_one_for_any_text() {
 }
 
 #[test]
-fn what_is_known_is_bounded_and_what_is_forgotten_is_dropped() {
+fn known_words_are_bounded_and_pages_of_forgotten_ones_are_removed() {
     let stage = Stage::new();
     for n in 0..TERMS_MAX {
         stage.render(&format!("w{n}x")).expect("nothing has changed");
@@ -212,7 +212,7 @@ fn tags_of_other_kinds_are_no_searches() {
 }
 
 #[test]
-fn what_no_word_can_be_told_of_is_for_any_text() {
+fn searches_without_a_word_depend_on_any_text() {
     let searches: [&[&[u8]]; 6] = [
         &[b"search:\xff"],
         &[b"search"],

@@ -147,7 +147,7 @@ mod tests {
     use crate::content_encoding::make;
 
     #[test]
-    fn content_that_ends_too_early_or_is_not_what_it_says_is_refused() {
+    fn truncated_and_mislabelled_content_is_refused() {
         let text = b"a page ".repeat(9_000);
         for (coding, content) in make(&text, &Coding::ALL) {
             assert_eq!(whole(coding, &content, text.len()).unwrap(), text);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_says_the_same_and_is_the_same_each_time() {
+    fn compression_is_lossless_and_deterministic() {
         let text = text();
         let made = make(&text, &Coding::ALL);
         assert_eq!(made.len(), 3);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_not_kept() {
+    fn compressed_content_that_is_no_smaller_is_discarded() {
         // Bytes without a pattern.
         let mut state = 1u64;
         let noise: Vec<u8> = std::iter::repeat_with(|| {

@@ -104,13 +104,13 @@ d000-e000 r--p 00000000 00:00 0     [vvar]\nAnonymous:             0 kB\n\
 e000-f000 r-xp 00000000 00:00 0\nAnonymous:             0 kB\n";
 
     #[test]
-    fn only_what_is_as_in_its_file() {
+    fn only_unmodified_file_mappings_are_listed() {
         assert_eq!(as_in_files(SMAPS), [0x1000..0x3000, 0x3000..0x9000]);
         assert!(as_in_files("no line\n-\nzz-11 r-xp\n").is_empty());
     }
 
     #[test]
-    fn what_is_let_go_of_is_not_resident() {
+    fn released_memory_is_not_resident() {
         let resident = || {
             let status = std::fs::read_to_string("/proc/self/status").unwrap();
             let line = status.lines().find(|line| line.starts_with("RssFile:")).unwrap();

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_them() {
+    fn trailers_are_sent_only_if_te_asks_for_them() {
         assert_eq!(wanted(&fields(&[("te", "gzip, Trailers")])), Trailers::Wanted);
         assert_eq!(wanted(&fields(&[("te", "trailers")])), Trailers::Wanted);
         for none in [fields(&[]), fields(&[("te", "gzip;q=0.5")]), fields(&[("te", "trailersx")])] {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_on() {
+    fn only_permitted_trailers_are_forwarded() {
         let all = fields(&[
             ("x-checksum", "1"),
             ("grpc-status", "0"),

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_a_shell_and_names_what_it_lacks() {
+    fn finds_a_shell_and_names_missing_programs() {
         assert!(program(&["no-such-shell", "sh"]).is_ok());
         let error = program(&["no-such-program"]).expect_err("does not exist");
         assert_eq!(error.reason, StartReason::NotInstalled);

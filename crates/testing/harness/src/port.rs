@@ -79,7 +79,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn another_port_is_tried_when_it_was_taken_and_nothing_else_is() {
+    fn another_port_is_tried_only_when_the_first_is_taken() {
         let dir = PrivateDir::temporary("port").expect("can be made");
         for (says, expected) in [("bind(): Address already in use", ATTEMPTS), ("no such file", 1)]
         {

@@ -75,7 +75,7 @@ fn php_answers_through_nginx_and_its_requests_are_counted() {
 }
 
 #[test]
-fn the_load_generator_counts_what_it_asked() {
+fn the_load_generator_counts_its_requests() {
     let files = dir("files");
     let root = site(&files);
     let web = nginx(&root, Path::new("/nowhere.sock")).expect("nginx starts");
@@ -171,7 +171,7 @@ fn a_server_that_fails_shows_its_own_words() {
 }
 
 #[test]
-fn what_a_stopped_process_started_ends_with_it() {
+fn children_of_a_stopped_process_end_with_it() {
     let place = dir("sh");
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "sleep 1000 & echo $! >child; sleep 1000"]).current_dir(place.path());

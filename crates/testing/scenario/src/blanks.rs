@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_blank_says_so() {
+    fn an_unknown_placeholder_is_refused_by_name() {
         assert!(filled("{5000 byte}").unwrap_err().contains("is no blank"));
         assert!(filled("{$other}").unwrap_err().contains("{$other}"));
         assert!(filled("{now").unwrap_err().contains("closing brace"));

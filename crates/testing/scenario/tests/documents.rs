@@ -26,7 +26,7 @@ fn the_manuals_examples_are_stories() {
 }
 
 #[test]
-fn every_story_can_be_read_and_cites_what_it_shows() {
+fn every_scenario_can_be_parsed_and_cites_a_specification() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/scenarios");
     let mut found = Vec::new();
     files(&root, &mut found);

@@ -64,7 +64,7 @@ fn the_origin_and_the_control_interface_are_judged() {
 }
 
 #[test]
-fn waits_are_bounded_and_say_what_for() {
+fn waits_are_bounded_and_name_their_condition() {
     fails_with("c1: get /hang &\nawait c1 => 200", "an answer", "none came to c1");
     fails_with("get /hang => 200", "an answer", "nothing came");
     fails_with("await origin g\nget /a => 200", "1 waiting at the hold g", "0 waiting");
@@ -107,7 +107,7 @@ fn a_subject_that_does_not_start_or_end_fails_the_story() {
 }
 
 #[test]
-fn what_is_not_understood_names_its_line() {
+fn a_parse_error_names_its_line() {
     for (text, line, part) in [
         ("title t\nget /a => 200\nfoo\n", 3, "foo"),
         ("get /a => 200\n", 1, "none"),

@@ -11,7 +11,7 @@ fn stories_that_go_well_go_well() {
 }
 
 #[test]
-fn a_subject_gets_what_the_story_says() {
+fn a_subject_gets_the_requests_of_the_scenario() {
     let seen = std::sync::Mutex::new(Vec::new());
     let start = |config: &scenario::Config| {
         seen.lock().unwrap().push(config.clone());

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dies_with_a_machine_is_lost_also_where_its_answer_is_noted_later() {
+    fn changes_of_a_killed_machine_are_lost_also_if_noted_later() {
         let mut late = Late::default();
         let (life, moment) = (late.life(), late.moment());
         late.written(life, &[(1, 1)]);

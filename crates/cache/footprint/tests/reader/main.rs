@@ -157,7 +157,7 @@ fn a_common_table_may_have_the_name_of_a_table() {
 }
 
 #[test]
-fn the_kind_of_a_statement_decides_what_it_reads() {
+fn the_kind_of_a_statement_decides_its_reads() {
     check(&[
         ("SHOW COLUMNS FROM post", &["-post", "-post id=1 -> id=2"]),
         ("SHOW FULL COLUMNS FROM `post`", &["-post"]),

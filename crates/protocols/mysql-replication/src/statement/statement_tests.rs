@@ -84,7 +84,7 @@ fn definitions() {
 }
 
 #[test]
-fn what_changes_no_table() {
+fn statements_that_change_no_table() {
     for sql in [
         "GRANT ALL ON *.* TO u",
         "CREATE USER u IDENTIFIED BY 'DROP TABLE t'",
@@ -122,7 +122,7 @@ fn writes() {
 }
 
 #[test]
-fn what_is_not_known() {
+fn unknown_statements() {
     for sql in [
         "CALL p()",
         "SELECT `db`.`f`(1)",

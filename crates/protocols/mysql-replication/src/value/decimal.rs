@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_decimals_are_refused() {
         assert_eq!(packed_len(5, 6), Err(Refusal::BadLength));
         assert_eq!(packed_len(200, 6), Err(Refusal::BadLength));
         assert_eq!(text(&[0xff, 0xff, 0xff, 0xff], 9, 0), Err(Refusal::BadValue));

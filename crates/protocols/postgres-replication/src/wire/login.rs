@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_not_proved_himself_is_not_believed() {
+    fn a_server_without_proof_is_refused() {
         let mut login = login(Channel::Plain, "p");
         let begun = login.read(&frame(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"));
         assert!(matches!(begun, Ok(LoginStep::Send(_))));

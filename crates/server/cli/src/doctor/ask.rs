@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_http_is_refused() {
+    fn urls_other_than_http_are_refused() {
         for url in ["ftp://a/", "a", "http://a/ b", "http://a/\r\nX: y"] {
             assert!(ask(url).is_err(), "{url:?}");
         }

@@ -98,7 +98,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn whoever_listens_is_found() {
+    fn the_process_that_listens_is_found() {
         let own = Some(std::process::id());
         for any in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(any) else { continue };

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used_say_why() {
+    fn invalid_values_are_refused_with_a_reason() {
         for (text, part) in [
             ("to = \"access.log\"", "beginning with /"),
             ("to = \"syslog:x\"", "syslog:/its/socket"),

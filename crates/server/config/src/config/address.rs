@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_suggestion_is_what_was_meant() {
+    fn an_invalid_address_gets_the_valid_one_as_a_suggestion() {
         for (text, meant) in [
             ("http://127.0.0.1:8081", "write 127.0.0.1:8081 (or unix:"),
             ("http://localhost:9881/dashboard", "write localhost:9881 (or unix:"),

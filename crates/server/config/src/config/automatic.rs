@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused() {
+    fn invalid_values_are_refused() {
         for (text, part) in [
             ("[automatic]\nenabled = true", "needs a [[database]]"),
             (&format!("{DATABASE}[automatic]\nenabled = true\ndatabase = \"x\""), "there is shop"),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         let url = "cluster.url = \"redis://localhost\"\n";
         for (text, part) in [
             ("cluster.key = \"x\"".to_owned(), "cluster.url"),

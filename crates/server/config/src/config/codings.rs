@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_cannot_be_used_say_why() {
+    fn invalid_words_are_refused_with_a_reason() {
         let make = Some(vec!["lzma".to_owned()]);
         let said = resolve(&raw::Codings { make, ..Default::default() }).unwrap_err().0;
         assert!(said.contains("codings.make") && said.contains("zstd"), "{said}");

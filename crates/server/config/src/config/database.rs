@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         let url = "[[database]]\nurl = \"mysql://a@b/n\"";
         let other = "[[database]]\nname = \"m\"\nurl = \"mysql://a@b/n\"";
         assert!(read("", "").expect("nothing").is_empty());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used_say_why() {
+    fn invalid_values_are_refused_with_a_reason() {
         assert!(read("listen = \"0.0.0.0:11211\"").unwrap_err().contains("loopback"));
         for mode in ["rw", "999", "1777", "044"] {
             let error = read(&format!("socket_mode = \"{mode}\"")).unwrap_err();

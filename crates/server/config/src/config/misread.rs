@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_said_in_the_words_of_the_file() {
+    fn a_wrong_type_gets_the_right_form_in_the_words_of_the_file() {
         for (text, place, right) in [
             ("[[rule]]\nstore = 1", "line 2, column 9", "rule 1: store: write \"10m\", or"),
             ("memory = 64", "line 1, column 10", "memory: write a size in quotes, such as \"64M\""),

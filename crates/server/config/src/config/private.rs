@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used_say_why() {
+    fn invalid_values_are_refused_with_a_reason() {
         for (text, part) in [
             ("enabled = true", "name the cookies"),
             ("cookies = [\"*\"]", "fits any cookie"),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         for (text, part) in [
             ("from = [\"here\"]", "purge.from"),
             ("token_file = \"/no/such\"", "purge.token_file"),

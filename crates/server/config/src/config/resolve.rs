@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used_say_why() {
+    fn invalid_values_are_refused_with_a_reason() {
         assert!(error_of("listen = \"nowhere\"").contains("no address"));
         assert!(error_of("listen_tls = \":1\"").contains("[[tls]]"));
         assert!(error_of("https_redirect = 308").contains("listen_tls"));
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_visitor_could_be_served_by_is_refused() {
+    fn unusable_limits_and_addresses_are_refused() {
         let origin = "site.origin = \"http://127.0.0.1:1\"\n";
         for (text, right) in [
             ("limits.header_bytes = \"1\"", "limits.header_bytes: 1 bytes are too few"),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         for (text, part) in [
             ("[[rule]]\npath = \"x\"", "rule 1: path"),
             ("site.aliases = [\"a\"]", "site.host"),

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         let third = "[[site]]\norigin = \"http://127.0.0.1:3\"\n";
         for (more, part) in [
             (third.to_owned(), "needs one"),

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_used_say_why() {
+    fn invalid_values_are_refused_with_a_reason() {
         assert!(read("pages_per_second = 0").unwrap_err().contains("1 to 1000"));
         assert!(read("at_once = 0").unwrap_err().contains("rewarm.at_once"));
         assert!(read("min_uses = 4").unwrap_err().contains("0 to 3"));

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_hidden_and_nothing_else() {
+    fn only_secrets_are_hidden() {
         for (key, value, shown) in [
             ("php.env.DB", "\"x\"", HIDDEN),
             ("site[1].php.env.DB", "\"x\"", HIDDEN),

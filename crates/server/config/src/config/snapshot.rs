@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_the_pages_changes_the_print() {
+    fn options_that_change_pages_change_the_fingerprint() {
         let plain = print("");
         assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
         for other in [

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_says_why() {
+    fn an_invalid_value_is_refused_with_a_reason() {
         let why = |url, every, host| read(url, every, host).expect_err("it cannot be used");
         assert!(why("/wp-cron.php", "1m", None).contains("write the complete URL"));
         assert!(why("ftp://a.test/", "1m", None).contains("or a URL of http or https"));

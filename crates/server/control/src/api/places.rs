@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_is_idle_the_first_that_is_goes() {
+    fn the_first_idle_connection_is_closed_when_all_places_are_taken() {
         let places = Arc::new(Places::default());
         let all: Vec<_> = (0..=CONNECTIONS).map(|_| places.enter()).collect();
         let call = all[7].begin();

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_change_is_a_key() {
+    fn every_reloadable_name_is_a_key_of_the_configuration() {
         for table in TABLES {
             let is = |key: &str| key == table || key.starts_with(&format!("{table}."));
             assert!(OPTIONS.iter().any(|row| is(row.key)), "{table}");

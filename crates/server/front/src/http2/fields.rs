@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hyper_would_let_pass_is_marked_for_it() {
+    fn malformed_requests_are_marked_for_hyper() {
         let is_marked = |list: &[(&str, &str)], block: Block| {
             let list: Vec<_> = list.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes())).collect();
             let mut written = Vec::new();
@@ -341,7 +341,7 @@ mod tests {
     proptest! {
         /// For any fields, the text is either absent or parses as exactly these fields.
         #[test]
-        fn what_is_written_reads_as_what_it_was_made_of(
+        fn a_written_block_is_read_as_the_same_fields(
             path in "/[ -~\r\n]{0,20}",
             authority in "[a-z.]{1,9}[ -~\r\n]{0,3}",
             more in prop::collection::vec(("[a-zA-Z: \r\n-]{0,8}", "[ -~\r\n\t]{0,12}"), 0..6),

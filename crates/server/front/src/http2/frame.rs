@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_content_are_cut_to_what_a_frame_holds() {
+    fn blocks_and_content_are_cut_to_the_length_of_a_frame() {
         let mut out = Vec::new();
         write_block(5, flag::END_STREAM | flag::PRIORITY, &[0; 5], &[7; 20_000], &mut out);
         write_content(5, &[8; 32_768], &mut out);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_streams_are_bounded() {
         let mut streams = OpenedStreams::default();
         for at in 0..5_000 {
             assert_eq!(streams.headers(8 * at + 5, false), Ok(HeadersUse::Request));

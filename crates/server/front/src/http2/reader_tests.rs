@@ -102,7 +102,7 @@ impl Read {
 }
 
 #[test]
-fn what_is_answered_here_hyper_does_not_hear_of() {
+fn streams_answered_here_are_not_passed_to_hyper() {
     let mut read = Read::new(|stream| stream % 4 == 3);
     read.arrive(&settings(&[])).unwrap();
     read.arrive(&number(kind::WINDOW_UPDATE, 0, 200_000)).unwrap();
@@ -155,7 +155,7 @@ fn a_block_is_handed_on_so_that_it_stands_by_itself() {
 }
 
 #[test]
-fn what_may_not_be_answered_here_is_not_offered() {
+fn requests_that_need_hyper_are_not_offered() {
     let offered = |begin: &[u8], request: &[u8]| {
         let mut read = Read::new(|_| false);
         read.arrive(begin).unwrap();
@@ -178,7 +178,7 @@ fn what_may_not_be_answered_here_is_not_offered() {
 }
 
 #[test]
-fn what_breaks_the_protocol_ends_it() {
+fn protocol_errors_end_the_connection() {
     let error = |bytes: &[&[u8]]| Read::new(|_| true).arrive(&bytes.concat()).unwrap_err();
     let much = number(kind::WINDOW_UPDATE, 0, 1 << 20);
     let begun = frame(kind::HEADERS, flag::END_STREAM, 1, &block(&LINE));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_whole_is_gone() {
+    fn a_stream_whose_content_was_taken_is_removed() {
         let all = Streams::default();
         all.begin(1).hand(10);
         all.end(1);

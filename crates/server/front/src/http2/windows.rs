@@ -117,7 +117,7 @@ mod tests {
 
         /// Compares with a model: the client's count of its window, and hyper's count.
         #[test]
-        fn nobody_sends_what_is_not_allowed(
+        fn neither_side_exceeds_its_window(
             steps in prop::collection::vec((0..4, 1..100_000_u32), 0..200),
         ) {
             let mut windows = Windows::default();

@@ -15,7 +15,7 @@ const GUIDES: [(SiteKind, &str, &str, bool); 4] = [
 ];
 
 #[test]
-fn each_guide_shows_what_init_writes() {
+fn each_guide_shows_the_configuration_that_init_writes() {
     let blocks = blocks();
     for (kind, dir, names, is_behind_nginx) in GUIDES {
         let (tree, _) = Tree::with_php().site(kind);

@@ -70,7 +70,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_was_found_is_used_for_a_second_and_for_the_same_file() {
+    fn a_resolved_path_is_used_for_a_second_and_for_the_same_file() {
         let dir = std::env::temp_dir().join(format!("pagewell-resolved-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let (one, other) = (dir.join("one.php"), dir.join("other.php"));

@@ -79,7 +79,7 @@ fn files_directories_scripts_and_the_front_controller() {
 }
 
 #[test]
-fn scripts_are_what_the_configuration_says() {
+fn the_configuration_names_the_scripts() {
     let mut root = root("scripts");
     root.0.scripts = vec!["pl".into()];
     root.0.indexes = FilesConfig::indexes_of(&root.0.scripts);
@@ -109,7 +109,7 @@ fn the_case_of_a_scripts_name_counts() {
 }
 
 #[test]
-fn what_is_there_and_never_served() {
+fn hidden_files_are_never_served() {
     let root = root("hidden");
     std::os::unix::fs::symlink("/nowhere", root.0.root.join("gone.sql")).unwrap();
     fs::write(root.0.root.join("a\\b"), "x").unwrap();

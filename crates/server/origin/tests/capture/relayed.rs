@@ -144,7 +144,7 @@ async fn statements_of_each_interface_are_captured() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_incomplete() {
+async fn statements_that_cannot_be_followed_make_a_capture_incomplete() {
     let cases = [
         ("none.php", "echo 'static';", "static", None),
         (

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_root_can_test_is_named() {
+    fn tests_that_need_root_are_named() {
         let toml = "[site]\norigin = \"http://127.0.0.1:1\"\n[snapshot]\ndirectory = \"/no/such\"\n\
                     unwatched = \"serve\"\n";
         let file = toml::from_str(toml).expect("a configuration");

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_flush_has_taken_does_not_come_back() {
+    fn flushed_values_are_not_returned_again() {
         let (old, new) = (item(1, 1_000), item(2, 5_000));
         let mut flushed = FlushState::default();
         flushed.flush(Moment(3_000), Moment(1_500), 1);

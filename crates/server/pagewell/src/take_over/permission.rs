@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn by_name_both_sides_prove_the_token_whoever_they_are() {
+    fn by_name_both_sides_prove_the_token_whatever_their_user() {
         for (theirs, own, is_proven) in [
             (TOKEN, Some(TOKEN), true),
             (TOKEN, Some("another token"), false),

@@ -281,7 +281,7 @@ fn a_stop_that_cannot_wait_so_long_leaves_nothing_to_be_relied_on() {
 }
 
 #[test]
-fn who_took_over_stops_after_the_old_one_so_that_the_third_knows_it_all() {
+fn a_successor_stops_after_its_predecessor_so_that_the_third_gets_all_changes() {
     let stage = Stage::new();
     let first = stage.begin(LONG);
     let (mut client, write) = stage.write(&first);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_need_not_wait_is_not_watched() {
+    async fn a_socket_that_is_ready_is_not_registered() {
         let (mut ours, mut theirs) = pair();
         theirs.write_all(b"asked").expect("written");
         let mut came = [0; 5];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_there_yet_is_waited_for() {
+    async fn a_read_waits_for_bytes_that_have_not_arrived() {
         let (mut ours, theirs) = pair();
         let mut theirs = {
             theirs.set_nonblocking(true).expect("can be set");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_never_has_to_wait_gives_way() {
+    async fn a_socket_that_is_always_ready_yields() {
         let (mut ours, mut theirs) = pair();
         theirs.write_all(&[b'x'; 4096]).expect("written");
         let mut turns = 0;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn many_urls_do_not_end_what_is_known_of_a_script_in_use() {
+    fn many_urls_do_not_displace_a_script_in_use() {
         let pages = RenderProperties::default();
         for at in 0..4 * YES_MAX as u64 {
             let names = pages.names(&at.to_le_bytes(), &at.to_le_bytes(), b"index.php");

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_collector_says_of_spans_that_it_refuses() {
+    fn rejected_spans_are_read_from_the_response_of_a_collector() {
         let refused = |body: &str| RejectedSpans::read(body.as_bytes());
         let three = RejectedSpans { spans: 3, why: "too old".into() };
         let body = r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}"#;

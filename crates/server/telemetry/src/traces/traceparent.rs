@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_right_in_every_byte_is_not_there() {
+    fn an_invalid_traceparent_is_ignored() {
         for end in 0..RIGHT.len() {
             assert_eq!(TraceParent::read(&RIGHT.as_bytes()[..end]), None);
         }

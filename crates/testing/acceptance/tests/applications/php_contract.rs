@@ -101,7 +101,7 @@ fn a_page_is_stored_with_the_declared_tags() {
 }
 
 #[test]
-fn a_write_purges_what_it_declares() {
+fn a_write_purges_the_tags_that_it_declares() {
     let site = Site::new(&[("echo.php", ECHO)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);
@@ -137,7 +137,7 @@ fn a_write_purges_what_it_declares() {
 }
 
 #[test]
-fn calls_of_the_control_api_purge_what_they_declare() {
+fn calls_of_the_control_api_purge_the_pages_that_they_declare() {
     let site = Site::new(&[("index.php", NEWS)]);
     let pagewell = site.serve("");
     let mut client = client(&pagewell);

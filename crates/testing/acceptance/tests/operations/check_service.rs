@@ -108,7 +108,7 @@ fn root_tests_directories_as_the_user_of_the_service() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_what_was_not_tested() {
+fn an_ordinary_user_gets_a_list_of_tests_that_did_not_run() {
     if am_root() {
         println!("not run: root can become the user (see `of_service` for the report)");
         return;

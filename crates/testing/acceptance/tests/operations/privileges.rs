@@ -166,7 +166,7 @@ fn fails(config: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn unknown_users_and_users_who_cannot_read_the_site_are_refused() {
+fn unknown_users_and_users_without_access_to_the_site_are_refused() {
     for (config, part) in [
         ("user = \"nobody-of-this-name\"\n", "no such user"),
         ("user = \"www-data\"\ngroup = \"none-of-this-name\"\n", "no such group"),

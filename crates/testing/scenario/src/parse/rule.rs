@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_obeyed_is_refused() {
+    fn invalid_rules_are_refused() {
         for wrong in [
             "GET /a",
             "get /a -> 200",

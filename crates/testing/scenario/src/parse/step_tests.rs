@@ -58,7 +58,7 @@ fn the_rest_is_read() {
 }
 
 #[test]
-fn what_is_no_step_is_refused() {
+fn invalid_steps_are_refused() {
     for wrong in [
         "get /a",
         "fetch /a => 200",

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_refused() {
+    fn invalid_urls_are_refused() {
         for wrong in [
             "x",
             "oracle://a@b/n",

@@ -81,7 +81,7 @@ fn replica(paper: &Paper, port: u16, logs: bool) -> MariaDb {
 
 /// Following it would work, but no changes would arrive: replicated changes are not in its log.
 #[test]
-fn a_replica_that_does_not_log_what_it_replicates_is_refused() {
+fn a_replica_without_log_replica_updates_is_refused() {
     let (paper, port) = Paper::over_tcp(&[]);
     let second = replica(&paper, port, false);
     let last = paper.position();
