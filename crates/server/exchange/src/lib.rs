@@ -11,10 +11,9 @@
 //! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
 //! | templates and fragments | `assembly` |
-//! | purges | `purge`, `purger` (authorisation), `constant_time` |
+//! | purges | `purge`, `purger` (authorisation) |
 
 pub mod assembly;
-pub mod constant_time;
 mod dispatch;
 pub mod exchange;
 pub mod private;

@@ -10,10 +10,10 @@
 //! Its requests cannot be distinguished from those of a local program. The response does not reveal the
 //! reason.
 
-use crate::constant_time::same;
 use config::{Config, Hosts, Purging};
 use http::{HeaderMap, header};
 use std::net::IpAddr;
+use subtle::ConstantTimeEq;
 use telemetry::client::{AddressSource, Client};
 
 /// Fields by which a proxy reveals that it forwards a request.
@@ -74,7 +74,7 @@ fn check_with(purging: &Purging, headers: &HeaderMap, client: &Client) -> Result
     if let Some(right) = &purging.token
         && let Some(given) = token(headers)
     {
-        return if same(given, right.as_bytes()) { Ok(()) } else { Err(MayNot::TokenWrong) };
+        return if given.ct_eq(right.as_bytes()).into() { Ok(()) } else { Err(MayNot::TokenWrong) };
     }
     if !purging.from.have_peer(client.connection.peer) {
         return Err(MayNot::NotListed);

@@ -10,9 +10,9 @@
 //! without a preflight request. Not here: the last check (`read_json`).
 
 use super::ControlError;
-use exchange::constant_time::same;
 use http::{HeaderMap, header};
 use std::net::IpAddr;
+use subtle::ConstantTimeEq;
 
 /// Rejects a `Host` with a domain name, which could belong to anyone, in a call without the token.
 pub(super) fn check_host(headers: &HeaderMap, token: Option<&str>) -> Result<(), ControlError> {
@@ -54,7 +54,7 @@ pub(super) fn check_token(headers: &HeaderMap, token: Option<&str>) -> Result<()
     let Some(token) = token else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
     let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
-    if same(given, token.as_bytes()) { Ok(()) } else { Err(ControlError::TokenRefused) }
+    if given.ct_eq(token.as_bytes()).into() { Ok(()) } else { Err(ControlError::TokenRefused) }
 }
 
 fn host(headers: &HeaderMap) -> Option<&str> {
