@@ -26,10 +26,11 @@ enum Layer {
     Xtask,
 }
 
-const CACHE: [&str; 7] = [
+const CACHE: [&str; 8] = [
     "change-feed",
     "footprint",
     "http-cache",
+    "http-fields",
     "page-heap",
     "page-snapshot",
     "page-store",

@@ -15,11 +15,11 @@ pub use etag::{coded_etag, coding_of_match};
 pub(crate) use etag::{strong_match_any_form, weak_match_any_form};
 pub use types::{MediaTypes, WrongPattern};
 
-use crate::fields;
 use crate::request::{Method, RequestFacts};
 use crate::stored::StoredFacts;
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use http_fields::fields;
 
 /// A content coding that this cache can encode and decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,13 +8,13 @@
 //! the uncompressed content, from which ranges are cut. Unreadable dates are ignored (§13.1.3, §13.1.4).
 
 use crate::codings::{strong_match_any_form, weak_match_any_form};
-use crate::date;
 use crate::range::{Ranges, ResolvedRange, resolve};
 use crate::request::{Method, RequestFacts};
 use crate::stored::{Forms, StoredFacts, StoredResponse};
 use crate::validators::{any_match, strong_match, weak_match};
 use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use http_fields::date;
 
 /// The part of a stored response to send. For HEAD the same, without content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@
 //! `stale`.
 
 use crate::conditional::{Answer, answer};
-use crate::fields::Fields;
 use crate::policy::{Policy, RequestControl};
 use crate::request::{Method, RequestFacts};
 use crate::stale;
 use crate::stored::StoredFacts;
-use crate::time::{Timestamp, milliseconds};
 use crate::variants::ImpliedFields;
+use http_fields::fields::Fields;
+use http_fields::time::{Timestamp, milliseconds};
 
 /// A stored response of the requested page.
 #[derive(Clone, Copy, Debug)]

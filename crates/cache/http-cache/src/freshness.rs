@@ -3,11 +3,11 @@
 //! Invariants: both are computed once, when the response is stored, in milliseconds, at most 2^31 seconds.
 //! A heuristic never replaces a declared lifetime.
 
-use crate::fields;
 use crate::policy::{HeuristicStatuses, Policy};
 use crate::targeted::{DateField, Declaration, DeclaredBy, date_field};
-use crate::time::{SECONDS_MAX, Timestamp, milliseconds};
 use http::{HeaderMap, StatusCode};
+use http_fields::fields;
+use http_fields::time::{SECONDS_MAX, Timestamp, milliseconds};
 
 /// The source of a response's freshness lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,10 +7,10 @@
 //! The default ports of http and https are the same host: behind a TLS proxy, an application writes
 //! `https:` although the request arrived as `http:`.
 
-use crate::fields;
 use crate::reference::Reference;
 use crate::request::Method;
 use http::{HeaderMap, StatusCode, Uri};
+use http_fields::fields;
 
 /// The path and query of each page that a response with `status` and `headers` to an unsafe request for
 /// `target` invalidates. `authority` is the host of the request, with its port if it has one. Empty for

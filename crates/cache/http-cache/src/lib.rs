@@ -11,11 +11,7 @@
 
 pub mod codings;
 mod conditional;
-pub mod cookie_name;
-pub mod date;
 mod decide;
-mod directives;
-pub mod fields;
 mod freshness;
 mod invalidation;
 pub mod litespeed;
@@ -35,17 +31,17 @@ mod stored;
 mod storing;
 pub mod tags;
 mod targeted;
-mod time;
 mod validation;
 pub mod validators;
 pub mod variants;
 
 pub use conditional::{Answer, answer, goes_with_not_modified, not_modified_fields};
-pub use cookie_name::CookieName;
 pub use decide::{Candidate, ForwardReason, Reuse, StaleBecause, Verdict, decide};
-pub use directives::{RequestDirectives, ResponseDirectives};
-pub use fields::Fields;
 pub use freshness::LifetimeSource;
+pub use http_fields::{
+    CookieName, Fields, RequestDirectives, ResponseDirectives, SECONDS_MAX, Timestamp, cookie_name,
+    date, fields,
+};
 pub use invalidation::invalidates;
 pub use not_stored::NotStored;
 pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
@@ -62,5 +58,4 @@ pub use stale::{NoStaleUse, StaleUse, may_use_stale_on, must_be_validated};
 pub use stored::{Forms, ResponseExtras, StoredFacts, StoredResponse};
 pub use storing::storable;
 pub use targeted::says_esi;
-pub use time::{SECONDS_MAX, Timestamp};
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

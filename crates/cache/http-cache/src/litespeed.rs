@@ -19,11 +19,11 @@ pub use vary::{VARY_FIELD, VARY_VALUE_FIELD, is_vary_cookie, is_vary_reading};
 pub(crate) use cookies::shared_cookies;
 pub(crate) use vary::{VaryRefused, vary_of};
 
-use crate::directives::ResponseDirectives;
-use crate::fields::{self, digits, trim};
 use crate::tags::{Tags, TagsRefused};
-use crate::time::SECONDS_MAX;
 use http::HeaderMap;
+use http_fields::directives::ResponseDirectives;
+use http_fields::fields::{self, digits, trim};
+use http_fields::time::SECONDS_MAX;
 
 /// The field with the lifetime and the scope of a page.
 pub const CACHE_CONTROL_FIELD: &str = "x-litespeed-cache-control";

@@ -5,8 +5,6 @@
 //! lifetime must be declared; it is never heuristic or from a rule. The copy is sent with `private`. Not in
 //! this module: who the owner is, and the cache key that keeps other clients from the copy.
 
-use crate::directives::ResponseDirectives;
-use crate::fields::Fields;
 use crate::freshness::{LifetimeSource, Times};
 use crate::litespeed::{Scope, shared_cookies, tags_by_scope};
 use crate::not_stored::NotStored;
@@ -16,10 +14,12 @@ use crate::stored::{ResponseExtras, StoredResponse};
 use crate::storing::{content_length, keep, may_store};
 use crate::tags::read_tags;
 use crate::targeted::{Declaration, DeclaredBy, declared};
-use crate::time::{SECONDS_MAX, Timestamp};
 use crate::variants::NominatedFields;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use http_fields::directives::ResponseDirectives;
+use http_fields::fields::Fields;
+use http_fields::time::{SECONDS_MAX, Timestamp};
 
 /// Which fields may declare a response private.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

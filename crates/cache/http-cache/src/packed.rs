@@ -4,8 +4,8 @@
 //! Invariant: every value is restored exactly within limits that no page approaches (8,900 years, 280
 //! terabytes). The types consist of pairs of bytes, so no memory is lost to alignment.
 
-use crate::directives::ResponseDirectives;
-use crate::time::Timestamp;
+use http_fields::directives::ResponseDirectives;
+use http_fields::time::Timestamp;
 
 /// Milliseconds, at most about 8,900 years; larger values become the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl From<&ResponseDirectives> for Directives {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::SECONDS_MAX;
+    use http_fields::time::SECONDS_MAX;
 
     #[test]
     fn times_are_restored_exactly() {

@@ -10,17 +10,17 @@
 //! which leases ensure (it must be in the store after the newer request was sent).
 
 use crate::conditional::{Answer, answer};
-use crate::fields::{self, Fields, digits};
 use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::range::ByteRange;
 use crate::request::RequestFacts;
 use crate::stored::StoredResponse;
 use crate::storing::storable;
-use crate::time::Timestamp;
 use crate::validators::{EtagSource, TagText, strong_match};
 use http::header::{CONTENT_ENCODING, CONTENT_RANGE, DATE, EXPIRES, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
+use http_fields::fields::{self, Fields, digits};
+use http_fields::time::Timestamp;
 use std::ops::Range;
 
 /// The position of a part in the whole.

@@ -5,7 +5,7 @@
 //! [`RANGES_MAX`] ranges without overlap, in the order of the request. A field that is not understood is
 //! ignored (§14.2). So is a field with more ranges, which §14.2 allows as a protection against abuse.
 
-use crate::fields::{self, digits};
+use http_fields::fields::{self, digits};
 
 /// The maximum number of ranges in one response.
 pub const RANGES_MAX: usize = 8;

@@ -5,9 +5,9 @@
 //! lines is marked as unreadable instead of truncated. The precondition is then ignored, which RFC 9110
 //! §13.1 allows for some of them, and which costs at most a 304.
 
-use crate::directives::RequestDirectives;
-use crate::fields::{self, trim};
 use crate::variants::is_unusual_accept;
+use http_fields::directives::RequestDirectives;
+use http_fields::fields::{self, trim};
 
 /// The method of a request, as far as caching distinguishes methods (RFC 9110 §9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

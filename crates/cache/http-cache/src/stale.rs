@@ -10,7 +10,7 @@
 use crate::policy::{Failure, Policy, RequestControl};
 use crate::request::RequestFacts;
 use crate::stored::StoredFacts;
-use crate::time::{Timestamp, milliseconds};
+use http_fields::time::{Timestamp, milliseconds};
 
 /// The source of the permission to use a stale response after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,18 +5,18 @@
 //! Set-Cookie, except the shared cookies of `lsc-cookie`. Nominated fields are sorted by name and
 //! normalised. Times are in milliseconds.
 
-use crate::directives::ResponseDirectives;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::{CacheControl, Switch};
 use crate::packed::{Directives, LastModified, Length, Millis};
 use crate::sparse::{MaybeEmpty, Sparse};
 use crate::tags::Tags;
 use crate::targeted::{DateField, date_field};
-use crate::time::{SECONDS_MAX, Timestamp};
 use crate::validators::{EntityTag, EtagSource};
 use crate::variants::NominatedFields;
 use http::header::{ETAG, HeaderValue, LAST_MODIFIED};
 use http::{HeaderMap, StatusCode};
+use http_fields::directives::ResponseDirectives;
+use http_fields::time::{SECONDS_MAX, Timestamp};
 use std::ops::{Deref, DerefMut};
 
 /// A stored response without its content: the header fields to send, and the facts computed from them, to
@@ -189,7 +189,7 @@ impl StoredResponse {
         let date = match date_field(&self.headers, "date", came) {
             DateField::At(date) => date,
             DateField::Absent | DateField::Invalid => {
-                let now = crate::date::format(came);
+                let now = http_fields::date::format(came);
                 let value = HeaderValue::from_bytes(&now).expect("a date is visible ASCII");
                 self.headers.insert(http::header::DATE, value);
                 Timestamp::from_seconds(came.seconds())

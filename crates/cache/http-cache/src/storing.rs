@@ -3,8 +3,6 @@
 //! Invariant: every refusal has a name. The stored fields are those of §3.1: no hop-by-hop fields, none
 //! that the origin withheld by name, and none that are meant for this cache only.
 
-use crate::directives::ResponseDirectives;
-use crate::fields::{self, Fields};
 use crate::freshness::{
     LifetimeSource, Times, initial_age_ms, is_heuristically_cacheable, lifetime,
 };
@@ -16,11 +14,13 @@ use crate::request::{Method, RequestFacts};
 use crate::stored::{ResponseExtras, StoredFacts, StoredResponse};
 use crate::tags::DIALECTS;
 use crate::targeted::{Declaration, declared};
-use crate::time::Timestamp;
 use crate::validators::EntityTag;
 use crate::variants::NominatedFields;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, HeaderName, StatusCode};
+use http_fields::directives::ResponseDirectives;
+use http_fields::fields::{self, Fields};
+use http_fields::time::Timestamp;
 
 /// Whether the response to `request` may be stored (RFC 9111 §3), and the stored response.
 ///

@@ -263,7 +263,7 @@ fn read_dialect(
     };
     for line in headers.get_all(dialect.field) {
         for tag in line.as_bytes().split(is_separator) {
-            tags.push(crate::fields::trim(tag))?;
+            tags.push(http_fields::fields::trim(tag))?;
         }
     }
     Ok(())

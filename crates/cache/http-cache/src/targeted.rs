@@ -5,14 +5,14 @@
 //! restrictive: `CDN-Cache-Control: none` with `Cache-Control: no-store` is storable (§3.1). A targeted
 //! field that is empty or not a Dictionary counts as absent.
 
-use crate::date;
-use crate::directives::{Argument, ResponseDirectives, split};
-use crate::fields;
 use crate::freshness::LifetimeSource;
 use crate::litespeed::CacheControl;
 use crate::policy::{FieldUse, Policy};
-use crate::time::{SECONDS_MAX, Timestamp};
 use http::HeaderMap;
+use http_fields::date;
+use http_fields::directives::{Argument, ResponseDirectives, split};
+use http_fields::fields;
+use http_fields::time::{SECONDS_MAX, Timestamp};
 use sfv::{BareItem, Dictionary, ListEntry, Parser};
 
 /// The directives of a response for this cache, and the field that contains them.

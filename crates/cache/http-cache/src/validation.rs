@@ -5,19 +5,19 @@
 //! contradict. It never changes fields that describe the stored content. The result meets the same
 //! conditions as a newly stored response.
 
-use crate::fields::{self, Fields};
 use crate::not_stored::NotStored;
 use crate::policy::Policy;
 use crate::request::{Method, RequestFacts};
 use crate::stored::StoredResponse;
 use crate::storing::storable;
-use crate::time::Timestamp;
 use crate::validators::{EtagSource, weak_match};
 use http::header::{
     AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HeaderName, IF_MATCH,
     IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE, SET_COOKIE,
 };
 use http::{HeaderMap, StatusCode};
+use http_fields::fields::{self, Fields};
+use http_fields::time::Timestamp;
 
 /// Changes the fields of a forwarded request so that it requests the whole response, or validates `stored`
 /// (RFC 9111 §4.3.1). The client's own preconditions and Range are removed, because the origin's response

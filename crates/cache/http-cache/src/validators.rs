@@ -4,10 +4,10 @@
 //! applications compare If-None-Match with the exact text that they sent. The cache's own tag is never sent
 //! to the origin. A comparison allocates nothing.
 
-use crate::fields::trim;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ETAG, HeaderValue};
+use http_fields::fields::trim;
 use std::fmt;
 use std::ops::Deref;
 

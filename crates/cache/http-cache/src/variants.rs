@@ -7,14 +7,14 @@
 //! same holds for cookies, whose values are compared exactly. A few fields count as nominated whatever
 //! `Vary` says ([`ImpliedFields`]).
 
-use crate::cookie_name::CookieName;
-use crate::fields::{self, Fields, trim};
 use crate::litespeed::{CacheControl, Switch, VARY_FIELD, VARY_VALUE_FIELD, VaryRefused, vary_of};
 use crate::policy::{FieldUse, Policy};
 use crate::sparse::MaybeEmpty;
 use crate::stored::allocated;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, ORIGIN, VARY};
+use http_fields::cookie_name::CookieName;
+use http_fields::fields::{self, Fields, trim};
 
 /// The prefix of a cookie's name in a variant key; no field has this name.
 const COOKIE_MARK: &[u8] = b"cookie ";

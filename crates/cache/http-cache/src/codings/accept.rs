@@ -4,7 +4,7 @@
 //! refuses its coding, because content that the client cannot decode is the worse mistake.
 
 use super::Coding;
-use crate::fields;
+use http_fields::fields;
 
 /// A set of content codings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

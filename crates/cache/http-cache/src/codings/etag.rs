@@ -5,8 +5,8 @@
 //! have the same content: a client that now accepts other codings need not fetch it again.
 
 use super::Coding;
-use crate::fields;
 use http::HeaderValue;
+use http_fields::fields;
 
 /// The tag of the content in `coding`, if the uncompressed content has `tag`. `None` if `tag` is malformed.
 pub fn coded_etag(tag: &[u8], coding: Coding) -> Option<HeaderValue> {

@@ -4,9 +4,9 @@
 //! and weights.
 
 use super::*;
-use crate::fields::Fields;
 use crate::policy::{FieldUse, Policy};
 use Coding::{Brotli, Gzip, Zstd};
+use http_fields::fields::Fields;
 
 const FORMS: [Coding; 3] = [Brotli, Zstd, Gzip];
 
@@ -23,7 +23,7 @@ fn request<'a>(lines: &[(&'a str, &'a str)]) -> RequestFacts<'a> {
 }
 
 fn file(headers: HeaderMap) -> crate::StoredResponse {
-    let mut stored = crate::StoredResponse::of_file(headers, 1_000, crate::Timestamp(0));
+    let mut stored = crate::StoredResponse::of_file(headers, 1_000, http_fields::Timestamp(0));
     stored.forms = crate::Forms::ByCoding;
     stored
 }

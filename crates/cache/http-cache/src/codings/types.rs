@@ -4,7 +4,7 @@
 //! Event streams are left out too, because their events must not wait for each other. An unlisted type is
 //! not compressed.
 
-use crate::fields;
+use http_fields::fields;
 
 /// A list of patterns of media types.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 //! name and a value. The caller checks the name: a page with a cookie that the site lists as a session
 //! cookie must not be stored.
 
-use crate::fields::{lines, trim};
 use http::{HeaderMap, HeaderValue};
+use http_fields::fields::{lines, trim};
 
 /// The field with the cookie.
 pub const LSC_COOKIE: &str = "lsc-cookie";

@@ -10,10 +10,10 @@
 //! Laravel's plugin it is several. Both readings are returned. Invariant: a list that is unreadable or too
 //! long is an error and never applied in part; the caller purges everything.
 
-use crate::fields::{lines, trim};
 use crate::litespeed::Scope;
 use crate::tags::TAG_MAX_BYTES;
 use http::HeaderMap;
+use http_fields::fields::{lines, trim};
 use std::fmt;
 
 /// The fields that are read.

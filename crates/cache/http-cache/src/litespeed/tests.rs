@@ -4,8 +4,8 @@
 //! Magento. The last tests read arbitrary bytes.
 
 use super::*;
-use crate::CookieName;
 use http::header::{HeaderName, HeaderValue};
+use http_fields::CookieName;
 use proptest::prelude::*;
 
 fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {

@@ -5,9 +5,9 @@
 //! different spelling would select another page in the application without being noticed here. Invariant:
 //! lists are limited, and an unreadable list is refused.
 
-use crate::CookieName;
-use crate::fields::{members, trim};
 use http::HeaderMap;
+use http_fields::CookieName;
+use http_fields::fields::{members, trim};
 
 /// The field that names additional cookies.
 pub const VARY_FIELD: &str = "x-litespeed-vary";

@@ -41,12 +41,14 @@ const ODD: [bool; 256] = {
 
 impl<'a> CookieName<'a> {
     /// The name that is written like this.
+    #[inline]
     pub fn of(name: &'a [u8]) -> CookieName<'a> {
         let whole = name.trim_ascii_start();
         CookieName { whole, is_plain: !whole.iter().any(|byte| ODD[usize::from(*byte)]) }
     }
 
     /// The name of a pair and the value after its `=`. Without a `=`, all of it is the name.
+    #[inline]
     pub fn of_pair(pair: &'a [u8]) -> (CookieName<'a>, Option<&'a [u8]>) {
         let mut is_plain = true;
         for (at, byte) in pair.iter().enumerate() {
@@ -60,22 +62,26 @@ impl<'a> CookieName<'a> {
     }
 
     /// The name without the white space around it.
+    #[inline]
     pub fn written(&self) -> &'a [u8] {
         trim(self.whole)
     }
 
     /// The name with the white space after it, which PHP includes in the name.
+    #[inline]
     pub fn whole(&self) -> &'a [u8] {
         self.whole
     }
 
     /// Whether the name has only one reading.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         self.is_plain
     }
 
     /// Whether `test` accepts one of the readings. It is called with each reading, folded, until it returns
     /// true.
+    #[inline]
     pub fn any(&self, mut test: impl FnMut(&[u8]) -> bool) -> bool {
         if self.is_plain { test(self.whole) } else { self.any_of_several(&mut test) }
     }
@@ -94,6 +100,7 @@ impl<'a> CookieName<'a> {
     }
 
     /// Whether two names may be the same cookie, or members of the same array.
+    #[inline]
     pub fn is_same(&self, other: &CookieName<'_>) -> bool {
         self.any(|one| other.any(|other| one == other))
     }

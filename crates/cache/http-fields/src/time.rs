@@ -12,27 +12,32 @@ pub struct Timestamp(pub u64);
 
 impl Timestamp {
     /// The point in time `seconds` after the Unix epoch.
+    #[inline]
     pub const fn from_seconds(seconds: u64) -> Timestamp {
         Timestamp(seconds.saturating_mul(1000))
     }
 
     /// Whole seconds since the Unix epoch.
+    #[inline]
     pub const fn seconds(self) -> u64 {
         self.0 / 1000
     }
 
     /// Milliseconds from `earlier` to this point in time; 0 if `earlier` is later.
+    #[inline]
     pub const fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
     /// This point in time plus `milliseconds`.
+    #[inline]
     pub const fn plus(self, milliseconds: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(milliseconds))
     }
 }
 
 /// Converts seconds to milliseconds.
-pub(crate) const fn milliseconds(seconds: u32) -> u64 {
+#[inline]
+pub const fn milliseconds(seconds: u32) -> u64 {
     seconds as u64 * 1000
 }

@@ -32,7 +32,8 @@ pub struct RequestDirectives {
 
 impl RequestDirectives {
     /// Adds the directives of one Cache-Control line of the request.
-    pub(crate) fn read_line(&mut self, line: &[u8]) {
+    #[inline]
+    pub fn read_line(&mut self, line: &[u8]) {
         for (name, argument) in fields::members(line).map(split) {
             let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
             match name.len() {
@@ -95,7 +96,7 @@ impl ResponseDirectives {
     }
 
     /// Adds one directive.
-    pub(crate) fn add(&mut self, name: &[u8], argument: &Argument<'_>) {
+    pub fn add(&mut self, name: &[u8], argument: &Argument<'_>) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {
             6 if is("public") => self.public = true,
@@ -116,6 +117,7 @@ impl ResponseDirectives {
     }
 
     /// Whether a response to a request with Authorization may be stored and reused (RFC 9111 §3.5).
+    #[inline]
     pub fn allows_authorization(&self) -> bool {
         self.public || self.must_revalidate || self.s_maxage.is_some()
     }
@@ -138,7 +140,7 @@ impl ResponseDirectives {
 
 /// The argument of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Argument<'a> {
+pub enum Argument<'a> {
     /// No argument.
     Absent,
     /// A token, or the text between the quotes.
@@ -151,7 +153,8 @@ pub(crate) enum Argument<'a> {
 
 impl Argument<'_> {
     /// The argument as a duration in seconds, if it is one.
-    pub(crate) fn seconds(&self) -> Option<u32> {
+    #[inline]
+    pub fn seconds(&self) -> Option<u32> {
         match self {
             Argument::Seconds(seconds) => Some(*seconds),
             Argument::Text(text) => {
@@ -162,6 +165,7 @@ impl Argument<'_> {
     }
 
     /// The argument as a lifetime in seconds; an unreadable one is 0, that is, stale (RFC 9111 §4.2.1).
+    #[inline]
     fn lifetime(&self) -> u32 {
         self.seconds().unwrap_or(0)
     }
@@ -176,6 +180,7 @@ impl Argument<'_> {
 }
 
 /// Keeps the first of several values (RFC 9111 §4.2.1).
+#[inline]
 fn first(kept: &mut Option<u32>, next: Option<u32>) {
     if kept.is_none() {
         *kept = next;
@@ -183,7 +188,8 @@ fn first(kept: &mut Option<u32>, next: Option<u32>) {
 }
 
 /// Splits a directive into name and argument: `token [ "=" ( token / quoted-string ) ]` (RFC 9111 §5.2).
-pub(crate) fn split(directive: &[u8]) -> (&[u8], Argument<'_>) {
+#[inline]
+pub fn split(directive: &[u8]) -> (&[u8], Argument<'_>) {
     let Some(equals) = directive.iter().position(|byte| *byte == b'=') else {
         return (directive, Argument::Absent);
     };

@@ -14,6 +14,7 @@ pub trait Fields {
 }
 
 impl Fields for HeaderMap {
+    #[inline]
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
         for value in self.get_all(name) {
             visit(value.as_bytes());
@@ -22,12 +23,14 @@ impl Fields for HeaderMap {
 }
 
 impl<F: Fields> Fields for &F {
+    #[inline]
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
         F::values(self, name, visit);
     }
 }
 
 impl Fields for &[(&[u8], &[u8])] {
+    #[inline]
     fn values<'a>(&'a self, name: &str, visit: &mut dyn FnMut(&'a [u8])) {
         for (line_name, value) in self.iter() {
             if line_name.eq_ignore_ascii_case(name.as_bytes()) {
@@ -82,12 +85,14 @@ impl OneHop {
     }
 
     /// Whether this field is hop-by-hop.
+    #[inline]
     pub fn has(&self, name: &HeaderName) -> bool {
         HOP_BY_HOP.contains(&name.as_str()) || self.listed.contains(name)
     }
 }
 
 /// Whether `Connection` lists the field of this name (in lower case).
+#[inline]
 pub fn is_listed(all: &dyn Fields, name: &str) -> bool {
     let mut is_listed = false;
     all.values("connection", &mut |line| {
@@ -101,6 +106,7 @@ pub fn is_listed(all: &dyn Fields, name: &str) -> bool {
 const FEW: usize = 16;
 
 /// Whether a field with this name (in lower case) is present.
+#[inline]
 pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
     if headers.keys_len() <= FEW {
         headers.keys().any(|other| other.as_str() == name)
@@ -110,24 +116,27 @@ pub fn is_there(headers: &HeaderMap, name: &str) -> bool {
 }
 
 /// The lines of the field `name` (in lower case), usually none.
+#[inline]
 pub fn lines<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h HeaderValue> {
     is_there(headers, name).then(|| headers.get_all(name)).into_iter().flatten()
 }
 
 /// The first line of the field `name`, without surrounding white space.
-pub(crate) fn first<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
+#[inline]
+pub fn first<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
     is_there(headers, name).then(|| headers.get(name)).flatten().map(|value| trim(value.as_bytes()))
 }
 
 /// The members of a comma-separated list (RFC 9110 §5.6.1), without empty ones. A comma in a quoted string
 /// does not separate. After a quote that is never closed, quotes are ordinary characters, so that a
 /// malformed extension cannot hide a later `no-store`. The time is linear.
-pub(crate) fn members(line: &[u8]) -> Members<'_> {
+#[inline]
+pub fn members(line: &[u8]) -> Members<'_> {
     Members { rest: line, quotes: Quotes::Count }
 }
 
 /// The iterator that [`members`] returns.
-pub(crate) struct Members<'a> {
+pub struct Members<'a> {
     rest: &'a [u8],
     quotes: Quotes,
 }
@@ -141,6 +150,7 @@ enum Quotes {
 impl<'a> Iterator for Members<'a> {
     type Item = &'a [u8];
 
+    #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         while !self.rest.is_empty() {
             let end = self.end();
@@ -156,6 +166,7 @@ impl<'a> Iterator for Members<'a> {
 
 impl Members<'_> {
     /// The end of the first member: a comma outside quotes, or the end of the line.
+    #[inline]
     fn end(&mut self) -> usize {
         let mut at = 0;
         while let Some(byte) = self.rest.get(at) {
@@ -174,14 +185,16 @@ impl Members<'_> {
 
 /// Whether a quoted string in the line is never closed, so that its intended content is unknown (RFC 9110
 /// §5.6.4).
-pub(crate) fn has_open_quote(line: &[u8]) -> bool {
+#[inline]
+pub fn has_open_quote(line: &[u8]) -> bool {
     let mut members = members(line);
     members.by_ref().for_each(drop);
     members.quotes == Quotes::Ignore
 }
 
 /// The position at which the quoted string that opens at `open` closes, if it does (RFC 9110 §5.6.4).
-pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
+#[inline]
+pub fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
     let mut at = open + 1;
     while at < line.len() {
         match line[at] {
@@ -194,19 +207,22 @@ pub(crate) fn closing_quote(line: &[u8], open: usize) -> Option<usize> {
 }
 
 /// The value without surrounding white space (space and tab, RFC 9110 §5.6.3).
-pub(crate) fn trim(value: &[u8]) -> &[u8] {
+#[inline]
+pub fn trim(value: &[u8]) -> &[u8] {
     let start = value.iter().position(|b| !is_space(*b)).unwrap_or(value.len());
     let end = value.iter().rposition(|b| !is_space(*b)).map_or(start, |last| last + 1);
     &value[start..end]
 }
 
 /// Whether a byte is white space by RFC 9110 §5.6.3.
-pub(crate) const fn is_space(byte: u8) -> bool {
+#[inline]
+pub const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
 /// Parses decimal digits, limited to `ceiling`; `None` if the text is empty or contains another character.
-pub(crate) fn digits(text: &[u8], ceiling: u64) -> Option<u64> {
+#[inline]
+pub fn digits(text: &[u8], ceiling: u64) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
     }
