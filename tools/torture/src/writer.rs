@@ -85,13 +85,6 @@ struct Writer<'a> {
     done: Done,
 }
 
-/// Whether a change has its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Acknowledgement {
-    Yes,
-    No,
-}
-
 /// Writes until the run is over, as one of `writers`.
 pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
     let mut writer = Writer {
@@ -119,16 +112,16 @@ impl Writer<'_> {
     fn change(&mut self) {
         let begun_micros = self.run.micros();
         let manner = Manner::draw(self.run.site.by, &mut self.chance);
-        match self.change_by(manner) {
-            Acknowledgement::Yes => {
-                self.done.acknowledged[manner as usize] += 1;
-                self.done.times.record((self.run.micros() - begun_micros) * 1000);
-            }
-            Acknowledgement::No => self.done.unanswered += 1,
+        if self.change_by(manner) {
+            self.done.acknowledged[manner as usize] += 1;
+            self.done.times.record((self.run.micros() - begun_micros) * 1000);
+        } else {
+            self.done.unanswered += 1;
         }
     }
 
-    fn change_by(&mut self, manner: Manner) -> Acknowledgement {
+    /// Makes a change, and returns whether it was acknowledged.
+    fn change_by(&mut self, manner: Manner) -> bool {
         let Change { cells, way } = Change::draw(&self.run.site, manner, &mut self.chance);
         match way {
             Way::Through(request) => self.write(&request),
@@ -136,70 +129,72 @@ impl Writer<'_> {
         }
     }
 
-    fn write(&mut self, request: &Request) -> Acknowledgement {
+    /// Sends a write, and returns whether it was acknowledged.
+    fn write(&mut self, request: &Request) -> bool {
         let response = match self.visitor.send(request) {
             Ok(response) => response,
             Err(error) => {
                 if error == ClientError::TimedOut {
                     self.run.report_silence(|| format!("{request:?}: {error}"));
                 }
-                return Acknowledgement::No;
+                return false;
             }
         };
         let committed = response.header("x-committed").filter(|_| response.status < 400);
-        let Some(committed) = committed else { return Acknowledgement::No };
+        let Some(committed) = committed else { return false };
         let at_micros = self.run.micros();
         for pair in committed.split(' ') {
-            let Some((cell, version)) = pair.split_once(':') else { return Acknowledgement::No };
+            let Some((cell, version)) = pair.split_once(':') else { return false };
             let (Ok(cell), Ok(version)) = (cell.parse(), version.parse()) else {
-                return Acknowledgement::No;
+                return false;
             };
             self.run.site.acknowledge(cell, version, Strength::Hard, at_micros);
         }
-        Acknowledgement::Yes
+        true
     }
 
-    /// Commits, then sends each request until it is answered.
+    /// Commits, then sends each request until it is answered. Returns whether all were.
     fn tell(
         &mut self,
         cells: &[usize],
         strength: Strength,
         whom: ChangeRecipient,
         requests: &[Request],
-    ) -> Acknowledgement {
+    ) -> bool {
         let commit = |cell: &usize| (*cell, self.run.site.commit(*cell));
         let committed: Vec<(usize, u64)> = cells.iter().map(commit).collect();
         for request in requests {
-            if self.until_answered(whom, request) == Acknowledgement::No {
-                return Acknowledgement::No;
+            if !self.until_answered(whom, request) {
+                return false;
             }
         }
         let at_micros = self.run.micros();
         for (cell, version) in committed {
             self.run.site.acknowledge(cell, version, strength, at_micros);
         }
-        Acknowledgement::Yes
+        true
     }
 
-    fn until_answered(&mut self, whom: ChangeRecipient, request: &Request) -> Acknowledgement {
+    /// Sends a request until it is answered; returns false if it timed out, or the run is over.
+    fn until_answered(&mut self, whom: ChangeRecipient, request: &Request) -> bool {
         loop {
             let client = match whom {
                 ChangeRecipient::Control => &mut self.operator,
                 ChangeRecipient::Front => &mut self.visitor,
             };
             match client.send(request) {
-                Ok(response) if response.status == 200 => return Acknowledgement::Yes,
+                Ok(response) if response.status == 200 => return true,
                 Ok(response) => self.run.keep("refused", || {
                     format!("{request:?}\n    {} {}", response.status, response.text())
                 }),
                 Err(ClientError::TimedOut) => {
                     self.run.report_silence(|| format!("{request:?}"));
-                    return Acknowledgement::No;
+                    return false;
                 }
                 Err(_) => {}
             }
             if self.run.is_over() {
-                return Acknowledgement::No;
+                return false;
             }
             self.done.unanswered += 1;
             self.run.wait_up();

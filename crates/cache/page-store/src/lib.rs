@@ -72,7 +72,7 @@ pub use predicates::PagePredicate;
 pub use refused::{NotStored, StoreRefusal};
 pub use restore::{NotRestored, RestoreSession, Stay, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
-pub use store::{NotReplaced, RemoveOutcome, Store};
+pub use store::{NotReplaced, Store};
 pub use supersede::SupersedeOutcome;
 pub use sync::POISONED;
 pub use told::{DependencyName, REPORTED_PAGES_MAX, ReportedPage};

@@ -172,18 +172,18 @@ impl<P: Payload> Store<P> {
         self.shared.lock().check_shared(dependencies, lease, arrival)
     }
 
-    /// Removes `page`, if it is (still) stored.
-    pub fn remove(&self, page: &Page<P>) -> RemoveOutcome {
+    /// Removes `page`, if it is (still) stored. Returns whether it was.
+    pub fn remove(&self, page: &Page<P>) -> bool {
         let mut index = self.shared.lock();
         let place = index.pages.find(page.slot());
         let stored = place.and_then(|place| place.page.as_ref());
         if !stored.is_some_and(|stored| stored.is(page)) {
-            return RemoveOutcome::NotStored;
+            return false;
         }
         let taken = index.take_out(page.slot());
         self.shared.shards.take(&taken);
         index.counters.removed += 1;
-        RemoveOutcome::Taken
+        true
     }
 
     /// Replaces the payload of `page` by another form of the same response. Key, variant, lease,
@@ -255,15 +255,6 @@ impl<P: Payload> Store<P> {
     pub fn limits(&self) -> &Limits {
         &self.shared.limits
     }
-}
-
-/// The result of [`Store::remove`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoveOutcome {
-    /// The page was stored and has been removed.
-    Taken,
-    /// The page was not stored, or not any more.
-    NotStored,
 }
 
 /// The reason why [`Store::replace_payload`] left a page as it was.

@@ -57,10 +57,8 @@ fn classic(
 ) {
     let line = match command {
         Command::Set(set) => store(set, items, limits, now).as_line(),
-        Command::Delete(delete) => match remove(&delete.key, items, now) {
-            ItemPresence::Yes => "DELETED",
-            ItemPresence::No => "NOT_FOUND",
-        },
+        Command::Delete(delete) if remove(&delete.key, items, now) => "DELETED",
+        Command::Delete(_) => "NOT_FOUND",
         Command::Touch(touch) => self::touch(touch, items, now),
         Command::Arithmetic(arithmetic) => match count(arithmetic, items, now) {
             ArithmeticResult::Number(number) => return answer.number(number).text(b"\r\n").done(),
@@ -127,18 +125,11 @@ fn touch_item(key: &[u8], expiry: Expiry, items: &impl Items, now: Moment) -> Op
     found
 }
 
-/// Whether there was an item.
-enum ItemPresence {
-    Yes,
-    No,
-}
-
-fn remove(key: &[u8], items: &impl Items, now: Moment) -> ItemPresence {
-    let mut found = ItemPresence::No;
+/// Removes an item, and returns whether there was one.
+fn remove(key: &[u8], items: &impl Items, now: Moment) -> bool {
+    let mut found = false;
     items.edit(key, now, &mut |item| {
-        if item.is_some() {
-            found = ItemPresence::Yes;
-        }
+        found |= item.is_some();
         Edit::Remove
     });
     found

@@ -268,7 +268,7 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Purg
     let hosts = hosts.map(Pattern::read).transpose()?;
     // If tags are given, only the tags count. Programs that send tags as well send wildcards for URL and media
     // type.
-    if !found.is_empty() && found.any_tag == AnyTag::No {
+    if !found.is_empty() && !found.matches_any_tag {
         let taken = found.taken;
         return Ok(Purge { taken, hosts, ..by_strength(found.selected(), fields) });
     }
@@ -276,11 +276,10 @@ fn by_expression(path_and_query: &str, fields: &HeaderMap) -> Result<Purge, Purg
     let content_type = text(fields, &["x-content-type"])?;
     let is_described = url.is_some() || content_type.is_some() || hosts.is_some();
     let content_type = content_type.filter(any).map(Pattern::read).transpose()?;
-    let scope =
-        if is_described || found.any_tag == AnyTag::Yes { Scope::Site } else { Scope::NamedHost };
-    let mut selected = match (url, found.any_tag) {
+    let scope = if is_described || found.matches_any_tag { Scope::Site } else { Scope::NamedHost };
+    let mut selected = match (url, found.matches_any_tag) {
         (Some(url), _) => vec![searched(read_url_pattern(url)?)],
-        (None, AnyTag::No) if !is_described => {
+        (None, false) if !is_described => {
             // Selected as an expression, and as the literal URL that it may be.
             let as_written = Selection::Url(path_and_query.to_owned());
             vec![searched(read_url_pattern(path_and_query)?), as_written]
@@ -312,19 +311,12 @@ fn narrowed(
     })
 }
 
-/// Whether an expression over tags matches every tag.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum AnyTag {
-    #[default]
-    No,
-    Yes,
-}
-
 /// The tags that the fields of a request name.
 #[derive(Default)]
 struct TagSelection {
     tags: Vec<Vec<u8>>,
-    any_tag: AnyTag,
+    /// Whether an expression over tags matches every tag.
+    matches_any_tag: bool,
     taken: Coverage,
     /// Whether fields that are normally lists of tags are expressions in this request.
     as_expressions: bool,
@@ -332,7 +324,7 @@ struct TagSelection {
 
 impl TagSelection {
     fn is_empty(&self) -> bool {
-        self.tags.is_empty() && self.any_tag == AnyTag::No && self.taken == Coverage::AsNamed
+        self.tags.is_empty() && !self.matches_any_tag && self.taken == Coverage::AsNamed
     }
 
     fn fields(&mut self, fields: &HeaderMap, but: &[&str]) -> Result<(), PurgeRefusal> {
@@ -357,7 +349,7 @@ impl TagSelection {
             let text = std::str::from_utf8(line.as_bytes()).unwrap_or_default();
             match read_tag_pattern(text) {
                 TagPattern::Tags(tags) => self.tags.extend(tags),
-                TagPattern::Any => self.any_tag = AnyTag::Yes,
+                TagPattern::Any => self.matches_any_tag = true,
                 TagPattern::Unknown => self.taken = Coverage::Everything,
             }
         }
@@ -365,7 +357,7 @@ impl TagSelection {
     }
 
     fn selected(self) -> Vec<Selection> {
-        if self.any_tag == AnyTag::Yes || self.taken == Coverage::Everything {
+        if self.matches_any_tag || self.taken == Coverage::Everything {
             return vec![Selection::Everything];
         }
         self.tags.into_iter().map(Selection::Tag).collect()

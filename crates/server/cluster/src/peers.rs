@@ -375,9 +375,9 @@ impl Peers {
             }
             let was_kept = teller.server.is_some();
             match self.step(&mut teller, site).await {
-                Ok(StepProgress::Yes) => (pause, looks) = (PAUSE, 0),
-                Ok(StepProgress::No) if looks < LOOKS_AT_ONCE => looks += 1,
-                Ok(StepProgress::No) => {
+                Ok(true) => (pause, looks) = (PAUSE, 0),
+                Ok(false) if looks < LOOKS_AT_ONCE => looks += 1,
+                Ok(false) => {
                     // Wakes early if another change is queued.
                     let _ = tokio::time::timeout(pause, self.put.notified()).await;
                     pause = (pause * 2).min(LOOK_MAX);
@@ -399,12 +399,8 @@ impl Peers {
         }
     }
 
-    /// Sends queued changes, and checks which nodes have applied them.
-    async fn step(
-        &self,
-        teller: &mut Teller,
-        site: &SiteState,
-    ) -> Result<StepProgress, ConnectionError> {
+    /// Sends queued changes, and checks which nodes have applied them. Returns whether all nodes have applied more.
+    async fn step(&self, teller: &mut Teller, site: &SiteState) -> Result<bool, ConnectionError> {
         let SharedStream { key, keep, .. } = &self.stream;
         if teller.server.is_none() {
             let server = Server::open(&self.config).await?;
@@ -412,7 +408,7 @@ impl Peers {
             teller.server = Some(server);
         }
         let Teller { server, batch, sent, is_another_stream, readers, last_of_run, .. } = teller;
-        let Some(Server { connection, run }) = server else { return Ok(StepProgress::No) };
+        let Some(Server { connection, run }) = server else { return Ok(false) };
         let looking = all_fields(&peer_positions::hash(key));
         let asked = Instant::now();
         let mut commands = Vec::new();
@@ -470,21 +466,21 @@ impl Peers {
         Ok(self.take_in(&mut teller.sent, least))
     }
 
-    /// Releases the writes up to `least`, the position that all nodes have applied. `None`: there
-    /// is no other node.
-    fn take_in(&self, sent: &mut VecDeque<PublishedChange>, least: Option<Id>) -> StepProgress {
+    /// Releases the writes up to `least`, the position that all nodes have applied, and returns whether
+    /// there were any. `None`: there is no other node.
+    fn take_in(&self, sent: &mut VecDeque<PublishedChange>, least: Option<Id>) -> bool {
         let mut last = None;
         while let Some(one) = sent.pop_front_if(|one| least.is_none_or(|least| one.id <= least)) {
             last = Some(one.number);
         }
-        let Some(last) = last else { return StepProgress::No };
+        let Some(last) = last else { return false };
         let mut queue = self.queue();
         let next = sent.front().map(|one| one.since);
         let next = next.or_else(|| queue.waiting.front().map(|one| one.since));
         queue.waits_since = next.filter(|_| queue.last > last);
         drop(queue);
         self.applied.send_replace(last);
-        StepProgress::Yes
+        true
     }
 
     /// Refills an empty batch from the queue.
@@ -536,13 +532,6 @@ impl Peers {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether a step made progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StepProgress {
-    Yes,
-    No,
 }
 
 /// Returns the ID of an added entry from the reply.

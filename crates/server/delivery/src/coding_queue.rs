@@ -44,27 +44,20 @@ impl Queue {
         Queue { waiting: Mutex::default(), added: Notify::new(), most }
     }
 
-    /// Appends `work`, unless the queue is full.
-    pub(crate) fn put(&self, work: Work) -> EnqueueOutcome {
+    /// Appends `work`, unless the queue is full. Returns whether it was appended.
+    pub(crate) fn put(&self, work: Work) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= self.most {
-            return EnqueueOutcome::Full;
+            return false;
         }
         waiting.push_back(work);
         drop(waiting);
         self.added.notify_one();
-        EnqueueOutcome::Waits
+        true
     }
 
     /// Takes the oldest entry.
     pub(crate) fn take(&self) -> Option<Work> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
-}
-
-/// The result of adding an entry to the queue.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EnqueueOutcome {
-    Waits,
-    Full,
 }

@@ -20,7 +20,7 @@ pub use compressor::Compressor;
 pub use stored_pages::content_encoding::{make, make_for_file};
 pub use streaming::encode_response;
 
-use crate::coding_queue::{EnqueueOutcome, PLAIN_BYTES, Work};
+use crate::coding_queue::{PLAIN_BYTES, Work};
 use crate::site::Site;
 use http_cache::codings::{choose, vary_on_accept_encoding};
 use http_cache::{Forms, RequestFacts, StoredResponse};
@@ -71,7 +71,7 @@ pub fn have_made(site: &Site, page: &SharedPage, asked: Demand) {
 /// Queues a page whose turn has been taken. If the queue is full, the turn is given back for a later
 /// attempt.
 fn put(site: &Site, page: &SharedPage) {
-    if site.coding_queue.put(Work::page(page)) == EnqueueOutcome::Full {
+    if !site.coding_queue.put(Work::page(page)) {
         page.payload().release_coding();
         site.counters.codings_skipped.add();
     }
@@ -96,7 +96,7 @@ fn lacks_codings(page: &StoredPage) -> bool {
 
 /// Queues `work`, or counts it as skipped if the queue is full.
 pub fn note(site: &Site, work: Work) {
-    if site.coding_queue.put(work) == EnqueueOutcome::Full {
+    if !site.coding_queue.put(work) {
         site.counters.codings_skipped.add();
     }
 }

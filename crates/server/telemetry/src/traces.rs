@@ -20,7 +20,7 @@ mod span;
 mod traceparent;
 
 pub use export::{Exporter, run};
-pub use traceparent::{Sampling, TraceParent};
+pub use traceparent::TraceParent;
 
 use crate::client::Client;
 use config::Traces;
@@ -155,7 +155,7 @@ impl OpenSpan {
 
 impl Drop for OpenSpan {
     fn drop(&mut self) {
-        if self.place.sampled == Sampling::Yes {
+        if self.place.is_sampled {
             let span = self.span(self.place, self.parent, Kind::Server, self.begun);
             self.exporter.put(span);
         }
@@ -180,7 +180,7 @@ impl OriginSpan {
 
     fn end_as(self, kind: Kind, ending: impl FnOnce(&mut Span)) {
         let own = &self.trace.0;
-        if self.place.sampled == Sampling::Yes {
+        if self.place.is_sampled {
             let mut span = own.span(self.place, Some(own.place.span), kind, self.begun);
             (span.status, span.cache) = (None, None);
             ending(&mut span);

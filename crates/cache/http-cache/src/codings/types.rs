@@ -14,16 +14,10 @@ pub struct MediaTypes {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pattern {
-    fits: Fits,
+    /// Whether content of a matching type is compressible; `!` excludes it.
+    shrinks: bool,
     text: Vec<u8>,
     before: usize,
-}
-
-/// The effect of a matching pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fits {
-    Shrinks,
-    DoesNot,
 }
 
 /// The error message for a malformed pattern.
@@ -64,9 +58,9 @@ impl MediaTypes {
     /// A pattern without a slash, or with more than one `*`.
     pub fn read(patterns: &[impl AsRef<str>]) -> Result<MediaTypes, WrongPattern> {
         let read = |text: &str| {
-            let (fits, name) = match text.strip_prefix('!') {
-                Some(name) => (Fits::DoesNot, name),
-                None => (Fits::Shrinks, text),
+            let (shrinks, name) = match text.strip_prefix('!') {
+                Some(name) => (false, name),
+                None => (true, text),
             };
             if !name.contains('/') || name.matches('*').count() > 1 {
                 let why = "write for instance text/html, text/* or !text/event-stream";
@@ -74,7 +68,11 @@ impl MediaTypes {
             }
             let before = name.find('*').unwrap_or(name.len());
             let text = name.replace('*', "").to_ascii_lowercase().into_bytes();
-            Ok(Pattern { fits, before: if name.contains('*') { before } else { usize::MAX }, text })
+            Ok(Pattern {
+                shrinks,
+                before: if name.contains('*') { before } else { usize::MAX },
+                text,
+            })
         };
         let patterns = patterns.iter().map(|text| read(text.as_ref())).collect::<Result<_, _>>()?;
         Ok(MediaTypes { patterns })
@@ -86,7 +84,7 @@ impl MediaTypes {
         let end = content_type.iter().position(|byte| *byte == b';');
         let name = fields::trim(&content_type[..end.unwrap_or(content_type.len())]);
         let found = self.patterns.iter().find(|pattern| pattern.matches(name));
-        found.is_some_and(|pattern| pattern.fits == Fits::Shrinks)
+        found.is_some_and(|pattern| pattern.shrinks)
     }
 }
 

@@ -91,8 +91,8 @@ pub fn explain_request(
             let named = headers.get(header::HOST).and_then(|host| host.to_str().ok());
             let by_host = named.and_then(|host| default_site.named(host));
             let site = chosen.or(by_host).unwrap_or(default_site);
-            let (scheme, host, certainty) = where_it_is(site, url);
-            is_guess = named.is_none() && certainty == Certainty::Guess;
+            let (scheme, host, is_known) = where_it_is(site, url);
+            is_guess = named.is_none() && !is_known;
             (scheme, named.map_or(host, str::to_owned))
         }
         _ => return Err(wrong(&PATH_OR_URL)),
@@ -108,35 +108,26 @@ pub fn explain_request(
     Ok(ExplainRequest { site, method, headers, target, is_guess })
 }
 
-/// Whether the host of a path may be another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Certainty {
-    /// It is configured, or the only one that was seen.
-    Known,
-    /// There are others, or none was seen yet.
-    Guess,
-}
-
 /// Returns the most likely scheme and host for a path: those of its stored page, else the site's
-/// own, else those of the last render.
-fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String, Certainty) {
+/// own, else those of the last render. The last value: whether the host is configured, or the only one that was
+/// seen, so that it cannot be another.
+fn where_it_is(site: &Arc<Site>, path: &str) -> (&'static str, String, bool) {
     let is_known =
         site.config.hosts.canonical.is_some() || site.history.hosts() == RenderedHosts::One;
-    let certainty = if is_known { Certainty::Known } else { Certainty::Guess };
     let page = site.config.rules.form().normal(path).page;
     let url = page_store::ChangeTarget::Url(page.as_bytes());
     let stored = site.store.pages(site.name, &url, 0, 8).pages;
     let of_key = |key: &[u8]| TargetUri::of_key(key.split(|byte| *byte == b'\n').next()?);
     if let Some(target) = stored.iter().find_map(|page| of_key(page.key().bytes())) {
-        return (target.scheme, target.host, certainty);
+        return (target.scheme, target.host, is_known);
     }
     let own = site.config.hosts.canonical.clone();
     match (site.history.last_host(), own) {
-        (Some((scheme, host)), None) => (scheme, host.into(), certainty),
-        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own, certainty),
+        (Some((scheme, host)), None) => (scheme, host.into(), is_known),
+        (Some((scheme, host)), Some(own)) if *host == *own => (scheme, own, is_known),
         (_, own) => {
             let scheme = if site.config.https_redirect.is_some() { "https" } else { "http" };
-            (scheme, own.unwrap_or_else(|| "localhost".into()), certainty)
+            (scheme, own.unwrap_or_else(|| "localhost".into()), is_known)
         }
     }
 }

@@ -188,7 +188,7 @@ fn read_head(file: &mut File, length: u64) -> Result<Head, NotUsed> {
         if let Piece::Head(head) = piece {
             found = Some(head);
         }
-        if found.is_some() { Go::No } else { Go::On }
+        found.is_none()
     })?;
     found.ok_or(NotUsed::Unreadable(SnapshotError::CutOff))
 }
@@ -204,9 +204,9 @@ fn read_statements(
     let (mut earlier, mut invalid) = (site.footprints.earlier(tables), None);
     each_piece(file, length, &mut |piece| {
         let statements = match piece {
-            Piece::Part | Piece::Head(_) => return Go::On,
+            Piece::Part | Piece::Head(_) => return true,
             Piece::Statements(statements) => statements,
-            Piece::Pages(_) | Piece::End(_) => return Go::No,
+            Piece::Pages(_) | Piece::End(_) => return false,
         };
         for statement in statements.iter() {
             match statement {
@@ -214,7 +214,7 @@ fn read_statements(
                 Err(why) => invalid = Some(why),
             }
         }
-        if invalid.is_some() { Go::No } else { Go::On }
+        invalid.is_none()
     })?;
     match invalid {
         None => Ok(Some(earlier)),
@@ -299,8 +299,7 @@ impl Loading {
         let Some(snapshots) = &site.snapshots else { return true };
         let began = site.clock.monotonic();
         let elapsed = || (site.clock.monotonic() - began).as_millis() as u64;
-        let go = || if is_over() { Go::No } else { Go::On };
-        if let Err(why) = each_piece(&mut self.file, self.length, &mut |_| go()) {
+        if let Err(why) = each_piece(&mut self.file, self.length, &mut |_| !is_over()) {
             refuse(site, snapshots, &why);
             return true;
         }
@@ -314,7 +313,7 @@ impl Loading {
             if let Piece::Pages(pages) = piece {
                 pages.iter().for_each(|page| put.one(site, &self.restoring, page));
             }
-            go()
+            !is_over()
         });
         if is_over() {
             return false;
@@ -365,17 +364,11 @@ impl Put {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Go {
-    On,
-    No,
-}
-
-/// Reads a snapshot from its beginning, one verified piece at a time.
+/// Reads a snapshot from its beginning, one verified piece at a time, for as long as `each` returns true.
 fn each_piece(
     file: &mut File,
     length: u64,
-    each: &mut dyn FnMut(Piece<'_>) -> Go,
+    each: &mut dyn FnMut(Piece<'_>) -> bool,
 ) -> Result<(), NotUsed> {
     file.rewind()?;
     let (mut reader, mut buffer, mut left) = (Reader::default(), Vec::new(), length);
@@ -384,7 +377,7 @@ fn each_piece(
         left = left.checked_sub(count as u64).ok_or(SnapshotError::CutOff)?;
         buffer.resize(count, 0);
         file.read_exact(&mut buffer)?;
-        if each(reader.read(&buffer)?) == Go::No {
+        if !each(reader.read(&buffer)?) {
             return Ok(());
         }
     }

@@ -155,10 +155,8 @@ pub async fn write_last(site: &Arc<Site>, begun: StartedSnapshot) {
     let (time_is_up, over) = watch::channel(false);
     let own = site.clone();
     let write = tokio::task::spawn_blocking(move || {
-        let ended = write(&own, begun, None, &|| *over.borrow());
-        if ended == SnapshotEnd::Written
-            && let Some(snapshots) = &own.snapshots
-        {
+        let is_written = write(&own, begun, None, &|| *over.borrow());
+        if is_written && let Some(snapshots) = &own.snapshots {
             end(snapshots);
         }
     });
@@ -243,19 +241,14 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     if journal.is_some() { Ok(generation) } else { Err(NotWritten::Journal) }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SnapshotEnd {
-    Written,
-    Not,
-}
-
+/// Writes a snapshot, and returns whether it is complete and in place.
 fn write(
     site: &Site,
     begun: StartedSnapshot,
     pause: Option<Duration>,
     is_over: &dyn Fn() -> bool,
-) -> SnapshotEnd {
-    let Some(snapshots) = &site.snapshots else { return SnapshotEnd::Not };
+) -> bool {
+    let Some(snapshots) = &site.snapshots else { return false };
     let began = site.clock.monotonic();
     let generation = begun.head.generation;
     let written = write_pages(site, snapshots, &begun.head, pause, is_over)
@@ -267,12 +260,12 @@ fn write(
             let ms = (site.clock.monotonic() - began).as_millis() as u64;
             let Done { pages, bytes, left_out } = done;
             tracing::info!(event = "snapshot-written", generation, pages, bytes, left_out, ms);
-            SnapshotEnd::Written
+            true
         }
         Err(why) => {
             snapshots.files.discard_snapshot();
             why.say(site);
-            SnapshotEnd::Not
+            false
         }
     }
 }

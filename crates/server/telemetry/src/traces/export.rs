@@ -5,7 +5,7 @@
 //! (OTLP, "Retryable Response Codes").
 
 use super::span::{self, Span};
-use super::traceparent::{Sampling, TraceParent};
+use super::traceparent::TraceParent;
 use crate::clock::Clock;
 use crate::counters::{Counter, Counters};
 use bytes::Bytes;
@@ -83,8 +83,8 @@ impl Exporter {
     pub fn new_trace(&self) -> TraceParent {
         let trace = u128::from(self.number()) << 64 | u128::from(self.number());
         let is_kept = self.number() as f64 / u64::MAX as f64 <= self.config.share;
-        let sampled = if is_kept && self.config.share > 0.0 { Sampling::Yes } else { Sampling::No };
-        TraceParent { trace, span: self.number(), sampled }
+        let is_sampled = is_kept && self.config.share > 0.0;
+        TraceParent { trace, span: self.number(), is_sampled }
     }
 
     /// Queues a finished span, or counts it as dropped.

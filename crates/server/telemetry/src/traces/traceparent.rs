@@ -16,15 +16,6 @@ const LENGTH: usize = 55;
 /// The flag "sampled": the caller has recorded its span (section 3.2.2.5.1).
 const SAMPLED: u8 = 1;
 
-/// Whether a span is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampling {
-    /// The span is recorded.
-    Yes,
-    /// Not recorded; the context is still forwarded.
-    No,
-}
-
 /// The position of a span in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
@@ -33,7 +24,7 @@ pub struct TraceParent {
     /// The span id; never zero.
     pub span: u64,
     /// Whether the span is recorded.
-    pub sampled: Sampling,
+    pub is_sampled: bool,
 }
 
 impl TraceParent {
@@ -59,8 +50,8 @@ impl TraceParent {
         }
         let (trace, span) = (hex(&known[3..35])?, hex(&known[36..52])? as u64);
         let flags = hex(&known[53..55])? as u8;
-        let sampled = if flags & SAMPLED == SAMPLED { Sampling::Yes } else { Sampling::No };
-        (trace != 0 && span != 0).then_some(TraceParent { trace, span, sampled })
+        let is_sampled = flags & SAMPLED == SAMPLED;
+        (trace != 0 && span != 0).then_some(TraceParent { trace, span, is_sampled })
     }
 
     /// The context of a child span with the id `span`.
@@ -70,7 +61,7 @@ impl TraceParent {
 
     /// The value of the `traceparent` field.
     pub fn to_value(self) -> HeaderValue {
-        let flags = if self.sampled == Sampling::Yes { SAMPLED } else { 0 };
+        let flags = if self.is_sampled { SAMPLED } else { 0 };
         let text = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace, self.span);
         HeaderValue::from_str(&text).expect("digits and hyphens")
     }
@@ -98,7 +89,7 @@ mod tests {
     fn the_standards_own_example() {
         let read = TraceParent::read(RIGHT.as_bytes()).expect("right");
         assert_eq!(read.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
-        assert_eq!((read.span, read.sampled), (0x00f0_67aa_0ba9_02b7, Sampling::Yes));
+        assert_eq!((read.span, read.is_sampled), (0x00f0_67aa_0ba9_02b7, true));
         assert_eq!(read.to_value(), RIGHT);
         let below = read.below(7).to_value();
         assert_eq!(below, "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000007-01");
@@ -107,17 +98,17 @@ mod tests {
     #[test]
     fn flags_and_versions_to_come() {
         for (text, right) in [
-            (RIGHT.replace("-01", "-00"), Some(Sampling::No)),
-            (RIGHT.replace("-01", "-fe"), Some(Sampling::No)),
-            (RIGHT.replace("-01", "-ff"), Some(Sampling::Yes)),
-            (RIGHT.replace("00-4", "cc-4"), Some(Sampling::Yes)),
-            (RIGHT.replace("00-4", "cc-4") + "-what-comes", Some(Sampling::Yes)),
+            (RIGHT.replace("-01", "-00"), Some(false)),
+            (RIGHT.replace("-01", "-fe"), Some(false)),
+            (RIGHT.replace("-01", "-ff"), Some(true)),
+            (RIGHT.replace("00-4", "cc-4"), Some(true)),
+            (RIGHT.replace("00-4", "cc-4") + "-what-comes", Some(true)),
             (RIGHT.replace("00-4", "cc-4") + ".what-comes", None),
             (RIGHT.replace("00-4", "ff-4"), None),
             (RIGHT.to_owned() + "-x", None),
         ] {
             assert_eq!(
-                TraceParent::read(text.as_bytes()).map(|read| read.sampled),
+                TraceParent::read(text.as_bytes()).map(|read| read.is_sampled),
                 right,
                 "{text}"
             );

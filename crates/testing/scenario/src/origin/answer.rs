@@ -11,21 +11,14 @@ use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
 use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
 
-/// Whether the connection may be used for another request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionReuse {
-    Yes,
-    No,
-}
-
-/// Finds the answer to a request and sends it.
+/// Finds the answer to a request and sends it. Returns whether the connection may be used for another request.
 pub(super) fn answer(
     connection: &mut Connection,
     shared: &ScriptState,
     epoch: u64,
     head: Head,
     body: Vec<u8>,
-) -> ConnectionReuse {
+) -> bool {
     let first = head.first.clone();
     let is_head = first.starts_with("HEAD ");
     let asked_to_close = head.lists("connection", "close");
@@ -35,23 +28,23 @@ pub(super) fn answer(
         shared.transcript.add(format!("  origin: {first}: no rule fits"));
         let text = "HTTP/1.1 500 No Rule\r\ncontent-length: 20\r\ncache-control: no-store\r\nconnection: close\r\n\r\nno rule of the story";
         let _ = connection.write(text.as_bytes());
-        return ConnectionReuse::No;
+        return false;
     };
     shared.transcript.add(format!("  origin: {first}: answered by line {line}"));
     if let Some(gate) = &answer.hold
         && !shared.wait_at(gate, epoch)
     {
-        return ConnectionReuse::No;
+        return false;
     }
     let given = match &answer.kind {
-        AnswerKind::Refuse => Ok(ConnectionReuse::No),
+        AnswerKind::Refuse => Ok(false),
         AnswerKind::Hang => {
             shared.wait_for_end(epoch);
-            Ok(ConnectionReuse::No)
+            Ok(false)
         }
         AnswerKind::Raw(text) => fill(shared, text).and_then(|bytes| {
             connection.write(&bytes).map_err(|e| e.to_string())?;
-            Ok(ConnectionReuse::No)
+            Ok(false)
         }),
         AnswerKind::Response { status, fields, body } => {
             let response = Response { status: *status, fields, body, is_head };
@@ -59,11 +52,10 @@ pub(super) fn answer(
         }
     };
     match given {
-        Ok(keep) if !asked_to_close => keep,
-        Ok(_) => ConnectionReuse::No,
+        Ok(stays_open) => stays_open && !asked_to_close,
         Err(why) => {
             shared.transcript.add(format!("  origin: the answer of line {line} failed: {why}"));
-            ConnectionReuse::No
+            false
         }
     }
 }
@@ -82,14 +74,14 @@ fn give(
     epoch: u64,
     answer: &Answer,
     response: &Response,
-) -> Result<ConnectionReuse, String> {
+) -> Result<bool, String> {
     let mut content = fill(shared, response.body)?;
     if answer.encoded {
         let named = response.fields.iter().find(|(name, _)| name == "content-encoding");
         let named = named.map_or(Ok(Vec::new()), |(_, value)| fill(shared, value))?;
         content = codings::encode(&named, &content)?;
     }
-    let (fields, ends) = fields(shared, answer, response, content.len())?;
+    let (fields, stays_open) = fields(shared, answer, response, content.len())?;
     let mut bytes = Vec::new();
     if answer.interim {
         bytes.extend_from_slice(
@@ -102,15 +94,15 @@ fn give(
     if let Some(gate) = &answer.hold_body
         && !shared.wait_at(gate, epoch)
     {
-        return Ok(ConnectionReuse::No);
+        return Ok(false);
     }
     if response.is_head || has_no_content(response.status) {
-        return Ok(ends);
+        return Ok(stays_open);
     }
     for piece in pieces(answer, &content) {
         connection.write(&piece).map_err(|e| e.to_string())?;
     }
-    Ok(if answer.cut { ConnectionReuse::No } else { ends })
+    Ok(stays_open && !answer.cut)
 }
 
 /// RFC 9112 section 6.3: responses with these statuses never have content.
@@ -125,7 +117,7 @@ fn fields(
     answer: &Answer,
     response: &Response,
     length: usize,
-) -> Result<(Fields, ConnectionReuse), String> {
+) -> Result<(Fields, bool), String> {
     let mut lines = Fields::new();
     for (name, value) in response.fields {
         lines.push((name.clone(), fill(shared, value)?));
@@ -144,7 +136,7 @@ fn fields(
     if ends {
         lines.push(("connection".into(), b"close".to_vec()));
     }
-    Ok((lines, if ends || !honest { ConnectionReuse::No } else { ConnectionReuse::Yes }))
+    Ok((lines, honest && !ends))
 }
 
 /// The content, divided into separate writes.

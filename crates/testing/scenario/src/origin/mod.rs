@@ -216,8 +216,7 @@ fn serve(mut connection: Connection, shared: &ScriptState, epoch: u64) {
                 break;
             }
         };
-        let keep = answer::answer(&mut connection, shared, epoch, head, body);
-        if keep == answer::ConnectionReuse::No {
+        if !answer::answer(&mut connection, shared, epoch, head, body) {
             break;
         }
     }
