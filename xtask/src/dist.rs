@@ -6,7 +6,7 @@
 //! same for the same files: owners are root, names are sorted, and times are that of the change log.
 
 use crate::book;
-use crate::package::{self, plugin, read, said, told, write};
+use crate::package::{self, error_text, output_of, plugin, read, write};
 use harness::root::{self, Profile};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const GLIBC: (u32, u32) = (2, 31);
 pub fn run(program: Option<&Path>) -> Result<(), String> {
     let place = root::target().join("dist");
     let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place).map_err(|error| told(&place, error))?;
+    fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;
     let (binary, profile) = match program {
         Some(program) => (program.to_owned(), Profile::Dev),
         None => (compile()?, Profile::Release),
@@ -39,13 +39,13 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
     }
     for file in &files {
         let to = place.join(file.file_name().unwrap_or_default());
-        fs::copy(file, &to).map_err(|error| told(&to, error))?;
+        fs::copy(file, &to).map_err(|error| error_text(&to, error))?;
     }
     archive(&place, &root::target().join("package/pagewell"), profile)?;
     if program.is_none() {
         bill_of_materials(&place)?;
     }
-    for file in fs::read_dir(&place).map_err(|error| told(&place, error))?.flatten() {
+    for file in fs::read_dir(&place).map_err(|error| error_text(&place, error))?.flatten() {
         println!("{}", file.path().display());
     }
     println!("dist: the program needs glibc {} or newer", shown(needed));
@@ -80,7 +80,8 @@ fn compile() -> Result<PathBuf, String> {
 /// # Errors
 /// readelf has failed, or the program needs no glibc.
 pub fn glibc_of(program: &Path) -> Result<(u32, u32), String> {
-    let versions = said("readelf", &["--wide", "--version-info", &program.display().to_string()])?;
+    let versions =
+        output_of("readelf", &["--wide", "--version-info", &program.display().to_string()])?;
     newest(&versions).ok_or_else(|| format!("dist: {}: no version of glibc", program.display()))
 }
 
@@ -127,7 +128,7 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
     for (shell, file) in
         [("bash", "pagewell.bash"), ("zsh", "_pagewell"), ("fish", "pagewell.fish")]
     {
-        let script = said(&program.display().to_string(), &["completions", shell])? + "\n";
+        let script = output_of(&program.display().to_string(), &["completions", shell])? + "\n";
         write(&tree.join("completions").join(file), script.as_bytes(), 0o644)?;
     }
     let (packed, time) = (place.join(format!("{name}.tar.gz")), package::time_of_release()?);
@@ -172,7 +173,7 @@ fn bill_of_materials(place: &Path) -> Result<(), String> {
     }
     let from = root::repository().join("crates/server/pagewell").join(format!("{NAME}.json"));
     let to = place.join(format!("pagewell-{}.cdx.json", env!("CARGO_PKG_VERSION")));
-    fs::copy(&from, &to).map_err(|error| told(&from, error))?;
+    fs::copy(&from, &to).map_err(|error| error_text(&from, error))?;
     remove_named(&root::repository(), &format!("{NAME}.json"));
     Ok(())
 }
@@ -219,7 +220,8 @@ mod tests {
             "the same files, the same archive"
         );
         let into = place.path().display().to_string();
-        said("tar", &["-xf", &packed.display().to_string(), "-C", &into]).expect("it is unpacked");
+        output_of("tar", &["-xf", &packed.display().to_string(), "-C", &into])
+            .expect("it is unpacked");
         let tree = packed.with_extension("").with_extension("");
         let system = place.path().join("system");
         let install = |arguments: &[&str]| {
@@ -229,7 +231,7 @@ mod tests {
         };
         install(&["--prefix", "/opt/pagewell"]);
         let program = system.join("opt/pagewell/bin/pagewell").display().to_string();
-        assert!(said(&program, &["--version"]).expect("it runs").starts_with("pagewell "));
+        assert!(output_of(&program, &["--version"]).expect("it runs").starts_with("pagewell "));
         let unit = fs::read_to_string(system.join("etc/systemd/system/pagewell.service"));
         assert!(unit.expect("a unit").contains("ExecStart=/opt/pagewell/bin/pagewell serve"));
         let config = system.join("etc/pagewell/pagewell.toml");
@@ -259,13 +261,14 @@ mod tests {
         };
         assert_eq!(sign(""), Some(3), "no release without a key");
         // -W: a key without a password.
-        said("minisign", &["-G", "-W", "-p", &at("key.pub"), "-s", &at("key")]).expect("a key");
+        output_of("minisign", &["-G", "-W", "-p", &at("key.pub"), "-s", &at("key")])
+            .expect("a key");
         assert_eq!(sign(&fs::read_to_string(at("key")).expect("text")), Some(0));
         let verify = ["-V", "-m", &at("dist/SHA256SUMS"), "-p", &at("key.pub")];
-        said("minisign", &verify).expect("it is signed");
+        output_of("minisign", &verify).expect("it is signed");
         let sums = fs::read_to_string(at("dist/SHA256SUMS")).expect("text");
         assert!(sums.lines().count() == 1 && sums.ends_with("  one\n"), "{sums}");
         fs::write(at("dist/SHA256SUMS"), sums.replace("one", "two")).expect("written");
-        assert!(said("minisign", &verify).is_err(), "a changed list is noticed");
+        assert!(output_of("minisign", &verify).is_err(), "a changed list is noticed");
     }
 }

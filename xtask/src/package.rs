@@ -78,9 +78,9 @@ pub fn build_from(binary: &Path, profile: Profile) -> Result<DebianPackages, Str
     let place = root::target().join("package");
     let tree = place.join("tree");
     if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| told(&tree, error))?;
+        fs::remove_dir_all(&tree).map_err(|error| error_text(&tree, error))?;
     }
-    fs::create_dir_all(&place).map_err(|error| told(&place, error))?;
+    fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;
     let stripped = symbols::strip(binary, &place)?;
     let symbols = stripped.package(&version, profile)?;
     files(&tree, &stripped.program)?;
@@ -156,7 +156,7 @@ pub fn licences_of_libraries() -> Result<Vec<u8>, String> {
 fn completions(tree: &Path, binary: &Path) -> Result<(), String> {
     let program = binary.display().to_string();
     for (shell, to) in COMPLETIONS {
-        let mut content = said(&program, &["completions", shell])?;
+        let mut content = output_of(&program, &["completions", shell])?;
         content.push('\n');
         write(&tree.join(to), content.as_bytes(), 0o644)?;
     }
@@ -178,24 +178,24 @@ fn scripts(tree: &Path) -> Result<(), String> {
 /// A text file of the repository.
 fn text_of(directory: &str, name: &str) -> Result<String, String> {
     let path = root::repository().join(directory).join(name);
-    fs::read_to_string(&path).map_err(|error| told(&path, error))
+    fs::read_to_string(&path).map_err(|error| error_text(&path, error))
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| told(path, error))
+    fs::read(path).map_err(|error| error_text(path, error))
 }
 
 pub fn write(path: &Path, content: &[u8], mode: u32) -> Result<(), String> {
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(|error| told(parent, error))?;
+        fs::create_dir_all(parent).map_err(|error| error_text(parent, error))?;
     }
-    fs::write(path, content).map_err(|error| told(path, error))?;
+    fs::write(path, content).map_err(|error| error_text(path, error))?;
     set_mode(path, mode)
 }
 
 fn set_mode(path: &Path, mode: u32) -> Result<(), String> {
     let mode = fs::Permissions::from_mode(mode);
-    fs::set_permissions(path, mode).map_err(|error| told(path, error))
+    fs::set_permissions(path, mode).map_err(|error| error_text(path, error))
 }
 
 /// Without a name and a time in it, so that the same gives the same.
@@ -218,7 +218,7 @@ fn gzipped(content: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// Runs a program, and returns what it says.
-pub fn said(program: &str, args: &[&str]) -> Result<String, String> {
+pub fn output_of(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("package: {program}: {error}"))?;
     if output.status.success() {
@@ -228,7 +228,7 @@ pub fn said(program: &str, args: &[&str]) -> Result<String, String> {
     }
 }
 
-pub fn told(path: &Path, error: impl std::fmt::Display) -> String {
+pub fn error_text(path: &Path, error: impl std::fmt::Display) -> String {
     format!("package: {}: {error}", path.display())
 }
 
@@ -240,7 +240,7 @@ mod tests {
     fn the_package_has_its_files_and_its_program_runs() {
         let packages = build(Profile::Dev).expect("they can be built");
         let package = packages.program.display().to_string();
-        let listed = said("dpkg-deb", &["--contents", &package]).expect("a package");
+        let listed = output_of("dpkg-deb", &["--contents", &package]).expect("a package");
         for (mode, path) in [
             ("-rwxr-xr-x root/root", "./usr/bin/pagewell"),
             ("-rw-r--r-- root/root", "./usr/lib/systemd/system/pagewell.service"),
@@ -260,32 +260,33 @@ mod tests {
             let line = listed.lines().find(|line| line.ends_with(&format!(" {path}")));
             assert!(line.is_some_and(|line| line.starts_with(mode)), "{path} in:\n{listed}");
         }
-        let depends = said("dpkg-deb", &["--field", &package, "Depends"]).expect("a field");
+        let depends = output_of("dpkg-deb", &["--field", &package, "Depends"]).expect("a field");
         let (major, minor) =
             crate::dist::glibc_of(&root::target().join("package/pagewell")).expect("a version");
         assert!(depends.contains(&format!("libc6 (>= {major}.{minor})")), "{depends}");
         assert_eq!(depends.matches("libc6 (").count(), 1, "{depends}");
         let symbols = packages.symbols.display().to_string();
-        let symbols = said("dpkg-deb", &["--contents", &symbols]).expect("a package");
+        let symbols = output_of("dpkg-deb", &["--contents", &symbols]).expect("a package");
         assert!(symbols.contains(" ./usr/lib/debug/.build-id/"), "{symbols}");
         let place = root::target().join("package/unpacked");
         let _ = fs::remove_dir_all(&place);
         let into = place.display().to_string();
-        said("dpkg-deb", &["--extract", &package, &into]).expect("it can be unpacked");
+        output_of("dpkg-deb", &["--extract", &package, &into]).expect("it can be unpacked");
         let program = place.join("usr/bin/pagewell").display().to_string();
-        let version = said(&program, &["--version"]).expect("it runs");
+        let version = output_of(&program, &["--version"]).expect("it runs");
         assert!(version.starts_with(concat!("pagewell ", env!("CARGO_PKG_VERSION"))), "{version}");
-        let sections = said("readelf", &["--wide", "--sections", &program]).expect("a program");
+        let sections =
+            output_of("readelf", &["--wide", "--sections", &program]).expect("a program");
         assert!(sections.contains(".gnu_debuglink") && !sections.contains(".symtab"), "{sections}");
         let conffiles =
-            said("dpkg-deb", &["--info", &package, "conffiles"]).expect("there are some");
+            output_of("dpkg-deb", &["--info", &package, "conffiles"]).expect("there are some");
         assert_eq!(conffiles, CONFIGURATION.join("\n"));
-        let script = said("dpkg-deb", &["--info", &package, "postinst"]).expect("a script");
+        let script = output_of("dpkg-deb", &["--info", &package, "postinst"]).expect("a script");
         let prepended = text_of("php/capture", "prepend.php").expect("it is there");
         assert!(script.contains(&format!("<<'PHP'\n{prepended}PHP\n")), "{script}");
         for script in SCRIPTS {
             let path = root::repository().join("contrib/debian").join(script);
-            said("sh", &["-n", &path.display().to_string()]).expect("a script");
+            output_of("sh", &["-n", &path.display().to_string()]).expect("a script");
         }
     }
 }

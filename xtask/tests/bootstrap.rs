@@ -92,7 +92,7 @@ impl Machine {
         fs::write(place.join("rustup-init.sha256"), sum).expect("written");
     }
 
-    /// Runs the script without a terminal. Returns its status and what it said.
+    /// Runs the script without a terminal. Returns its status and what it printed.
     fn bootstrap(&self, args: &[&str]) -> (i32, String) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/bootstrap");
         // A session of its own has no terminal that could be asked.
@@ -103,8 +103,8 @@ impl Machine {
         let server = format!("file://{}", self.at("server").display());
         command.env("RUSTUP_UPDATE_ROOT", server).stdin(Stdio::null());
         let Output { status, stdout, stderr } = command.output().expect("it runs");
-        let said = [stdout, stderr].concat();
-        (status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+        let printed = [stdout, stderr].concat();
+        (status.code().unwrap_or(-1), String::from_utf8_lossy(&printed).into_owned())
     }
 
     fn notes(&self) -> Vec<String> {
@@ -125,10 +125,13 @@ const INIT: &str =
 fn it_changes_nothing_without_an_answer() {
     let machine = Machine::new();
     machine.serves_rustup("99.1.0");
-    let (status, said) = machine.bootstrap(&["build"]);
-    assert_eq!(status, 2, "{said}");
-    assert!(said.contains("by apt: make git curl") && said.contains("--yes"), "{said}");
-    assert!(said.contains("for make build: build-essential") && said.contains("Rust 1."), "{said}");
+    let (status, printed) = machine.bootstrap(&["build"]);
+    assert_eq!(status, 2, "{printed}");
+    assert!(printed.contains("by apt: make git curl") && printed.contains("--yes"), "{printed}");
+    assert!(
+        printed.contains("for make build: build-essential") && printed.contains("Rust 1."),
+        "{printed}"
+    );
     assert_eq!(machine.notes(), [""; 0]);
 }
 
@@ -136,8 +139,8 @@ fn it_changes_nothing_without_an_answer() {
 fn missing_programs_are_installed_and_make_runs_with_the_toolchain() {
     let machine = Machine::new();
     machine.serves_rustup("99.1.0");
-    let (status, said) = machine.bootstrap(&["--yes", "package"]);
-    assert_eq!(status, 0, "{said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "package"]);
+    assert_eq!(status, 0, "{printed}");
     let notes = machine.notes();
     assert_eq!(notes[0], "-q update");
     assert!(
@@ -147,8 +150,8 @@ fn missing_programs_are_installed_and_make_runs_with_the_toolchain() {
     assert_eq!(notes[2..], [INIT.to_owned(), "make package, cargo 99.1.0".to_owned()]);
     // Where everything is there, nothing is asked and nothing fetched.
     machine.has("cc", "");
-    let (status, said) = machine.bootstrap(&["build"]);
-    assert_eq!((status, machine.notes().len()), (0, 5), "{said}");
+    let (status, printed) = machine.bootstrap(&["build"]);
+    assert_eq!((status, machine.notes().len()), (0, 5), "{printed}");
     assert_eq!(machine.notes()[4], "make build, cargo 99.1.0");
 }
 
@@ -160,27 +163,30 @@ fn a_failure_is_reported() {
     let arch = std::env::consts::ARCH;
     let sum = machine.at(&format!("server/dist/{arch}-unknown-linux-gnu/rustup-init.sha256"));
     fs::write(&sum, "0".repeat(64)).expect("written");
-    let (status, said) = machine.bootstrap(&["--yes", "build"]);
-    assert!(status == 4 && said.contains("not what the server says"), "{status}: {said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "build"]);
+    assert!(status == 4 && printed.contains("not what the server says"), "{status}: {printed}");
     assert!(!machine.notes().iter().any(|note| note.starts_with("rustup-init")));
     // No server.
     fs::remove_file(&sum).expect("removed");
-    let (status, said) = machine.bootstrap(&["--yes", "build"]);
-    assert!(status == 4 && said.contains("cannot be fetched"), "{status}: {said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "build"]);
+    assert!(status == 4 && printed.contains("cannot be fetched"), "{status}: {printed}");
     // A Rust that is too old; rustup knows no newer one.
     machine.has("cargo", "echo cargo 1.2.0");
     machine.has("rustup", "echo \"rustup $*\" >>\"$NOTES\"");
-    let (status, said) = machine.bootstrap(&["--yes", "build"]);
-    assert!(status == 4 && said.contains("is found is 1.2.0"), "{status}: {said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "build"]);
+    assert!(status == 4 && printed.contains("is found is 1.2.0"), "{status}: {printed}");
     assert_eq!(machine.notes().last().map(String::as_str), Some("rustup update stable"));
     // No apt, and no way to become root.
     let machine = Machine::new();
     machine.has("id", "echo 1000");
-    let (status, said) = machine.bootstrap(&["--yes", "build"]);
-    assert!(status == 3 && said.contains("as root"), "{status}: {said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "build"]);
+    assert!(status == 3 && printed.contains("as root"), "{status}: {printed}");
     fs::remove_file(machine.at("bin/apt-get")).expect("removed");
-    let (status, said) = machine.bootstrap(&["--yes", "build"]);
-    assert!(status == 3 && said.contains("no apt-get") && said.contains("make git curl"), "{said}");
+    let (status, printed) = machine.bootstrap(&["--yes", "build"]);
+    assert!(
+        status == 3 && printed.contains("no apt-get") && printed.contains("make git curl"),
+        "{printed}"
+    );
     assert_eq!(machine.bootstrap(&["--no-such-option"]).0, 2);
 }
 
@@ -206,8 +212,8 @@ fn the_real_rustup_installs_a_toolchain_for_the_user() {
         command.env(name, format!("file://{}", server.display()));
     }
     let output = command.output().expect("it runs");
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-    assert!(output.status.success() && said.contains("the example site"), "{said}");
+    let printed = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && printed.contains("the example site"), "{printed}");
     let cargo = dir.path().join(".cargo/bin/cargo");
     for arguments in [["--version", "--verbose"], ["clippy", "--version"], ["fmt", "--version"]] {
         let mut command = Command::new(&cargo);

@@ -17,8 +17,8 @@ fn check(message: &str) -> (i32, String) {
     let file = dir.path().join("COMMIT_EDITMSG");
     fs::write(&file, message).expect("can be written");
     let output = Command::new(script("hooks/commit-msg")).arg(&file).output().expect("it runs");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (output.status.code().unwrap_or(-1), said)
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code().unwrap_or(-1), printed)
 }
 
 #[test]
@@ -62,12 +62,12 @@ fn bad_messages_are_refused_with_a_reason() {
         ("store: The renders that are older\n", "in the imperative"),
         ("store: reject renders\nthat are older\n", "second line is not empty"),
     ] {
-        let (status, said) = check(message);
+        let (status, printed) = check(message);
         assert_eq!(status, 1, "{message}");
-        assert!(said.contains(reason), "{message}: {said}");
+        assert!(printed.contains(reason), "{message}: {printed}");
     }
-    let (_, said) = check("Rejected renders.\nolder\n");
-    assert_eq!(said.lines().count(), 5, "each fault has a line, and the subject one: {said}");
+    let (_, printed) = check("Rejected renders.\nolder\n");
+    assert_eq!(printed.lines().count(), 5, "each fault has a line, and the subject one: {printed}");
 }
 
 /// A clone with the hooks in it, and git without any settings of the user.

@@ -84,8 +84,8 @@ impl Machine {
         command.env("SETUP_SHARE", self.dir.path());
         command.env("PATH", self.dir.path());
         let Output { status, stdout, stderr } = command.output().expect("bash runs");
-        let said = [stdout, stderr].concat();
-        (status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+        let printed = [stdout, stderr].concat();
+        (status.code().unwrap_or(-1), String::from_utf8_lossy(&printed).into_owned())
     }
 }
 
@@ -165,9 +165,9 @@ fn a_rival_that_no_package_has_is_done_without() {
     machine.has_demo_parts();
     machine.has_apt(FOUND, FOUND);
     machine.has("apt-cache", "[ \"$2\" != h2o ]");
-    let (status, said) = machine.setup(&["bench"]);
-    assert_eq!(status, 0, "{said}");
-    assert!(said.contains("no package h2o here"), "{said}");
+    let (status, printed) = machine.setup(&["bench"]);
+    assert_eq!(status, 0, "{printed}");
+    assert!(printed.contains("no package h2o here"), "{printed}");
     let log = machine.apt_log();
     let installed = log.lines().find(|line| line.contains("install -y")).expect("it installed");
     assert!(installed.contains(" haproxy ") && !installed.contains(" h2o"), "{log}");
@@ -178,13 +178,13 @@ fn without_rust_it_says_where_to_get_it() {
     let machine = Machine::new();
     machine.has_demo_parts();
     machine.has("cargo", "exit 127");
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 3, "{said}");
-    assert!(said.contains("https://rustup.rs"), "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 3, "{printed}");
+    assert!(printed.contains("https://rustup.rs"), "{printed}");
     machine.has("cargo", "echo 'cargo 1.63.0'");
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 3, "{said}");
-    assert!(said.contains("1.63.0 is too old"), "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 3, "{printed}");
+    assert!(printed.contains("1.63.0 is too old"), "{printed}");
 }
 
 #[test]
@@ -192,18 +192,18 @@ fn a_user_without_permission_gets_the_command() {
     let machine = Machine::new();
     machine.has_apt(FOUND, FOUND);
     machine.has("sudo", "exit 1");
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 4, "{said}");
-    assert!(said.contains("sudo apt-get update && sudo apt-get install -y"), "{said}");
-    assert!(said.contains("mariadb-server"), "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 4, "{printed}");
+    assert!(printed.contains("sudo apt-get update && sudo apt-get install -y"), "{printed}");
+    assert!(printed.contains("mariadb-server"), "{printed}");
     assert_eq!(machine.apt_log(), "");
 }
 
 #[test]
 fn another_system_gets_the_list_of_requirements() {
-    let (status, said) = Machine::new().setup(&["demo"]);
-    assert_eq!(status, 4, "{said}");
-    assert!(said.contains("no apt-get here") && said.contains("php-fpm"), "{said}");
+    let (status, printed) = Machine::new().setup(&["demo"]);
+    assert_eq!(status, 4, "{printed}");
+    assert!(printed.contains("no apt-get here") && printed.contains("php-fpm"), "{printed}");
 }
 
 #[test]
@@ -212,8 +212,8 @@ fn only_missing_packages_are_installed() {
     machine.has_demo_parts();
     machine.has("php", FOUND);
     machine.has_apt(FOUND, FOUND);
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 0, "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 0, "{printed}");
     let log = machine.apt_log();
     let installed = log.lines().find(|line| line.contains("install")).expect("it installed");
     assert!(installed.ends_with("install -y --no-install-recommends php-mysql"), "{log}");
@@ -230,9 +230,9 @@ fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
     };
     machine.has("phpcs", FOUND);
     machine.has("cargo", &cargo("exit 101"));
-    let (status, said) = machine.setup(&["lint"]);
-    assert_eq!(status, 5, "{said}");
-    assert!(said.contains("cargo install --locked cargo-deny"), "{said}");
+    let (status, printed) = machine.setup(&["lint"]);
+    assert_eq!(status, 5, "{printed}");
+    assert!(printed.contains("cargo install --locked cargo-deny"), "{printed}");
     machine.has("cargo", &cargo(FOUND));
     assert_eq!(machine.setup(&["lint"]).0, 0);
     let installed = fs::read_to_string(&log).expect("it installed");
@@ -255,9 +255,9 @@ fn new_services_are_not_left_enabled() {
             log.display()
         ),
     );
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 0, "{said}");
-    assert!(said.contains("neither started nor enabled: mariadb.service"), "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 0, "{printed}");
+    assert!(printed.contains("neither started nor enabled: mariadb.service"), "{printed}");
     assert!(machine.apt_log().contains("systemctl disable --quiet mariadb.service"));
     assert!(!machine.apt_log().contains("disable --quiet cron"));
 }
@@ -266,9 +266,9 @@ fn new_services_are_not_left_enabled() {
 fn without_a_network_it_says_so() {
     let machine = Machine::new();
     machine.has_apt("exit 100", "exit 100");
-    let (status, said) = machine.setup(&["demo"]);
-    assert_eq!(status, 5, "{said}");
-    assert!(said.contains("Is there a network?"), "{said}");
+    let (status, printed) = machine.setup(&["demo"]);
+    assert_eq!(status, 5, "{printed}");
+    assert!(printed.contains("Is there a network?"), "{printed}");
     // The lists are there, but apt fails.
     machine.has_apt("exit 100", FOUND);
     assert_eq!(machine.setup(&["demo"]).0, 6);

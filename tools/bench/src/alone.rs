@@ -13,7 +13,7 @@ pub use memory::memory;
 pub use pauses::pauses;
 
 use super::compare::two_cores;
-use super::told;
+use super::error_text;
 use harness::{Address, Deadline, Load, LoadEnd, Pagewell, cpu, page_origin};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl Subject {
         let arguments = [&["--origin", origin, "--log", "warn"], more].concat();
         let started = cpu::on_core(core, || Pagewell::start(binary, &arguments));
         let pagewell = started.map_err(|error| format!("bench: core {core}: {error}"))?;
-        let pagewell = pagewell.map_err(told)?;
+        let pagewell = pagewell.map_err(error_text)?;
         let Address::Tcp(address) = *pagewell.address() else {
             return Err("bench: pagewell does not listen on TCP".into());
         };

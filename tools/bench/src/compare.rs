@@ -8,7 +8,7 @@
 use super::figures::{Round, Series, table};
 use super::pages::{Pages, fast_dir};
 use super::rivals::{Ground, Rival, Server};
-use super::{Amount, plot, told};
+use super::{Amount, error_text, plot};
 use harness::{Client, Deadline, Load, LoadEnd, Request, cpu};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -110,7 +110,7 @@ pub fn run(measure: &Measure, amount: &Amount, binary: &Path) -> Result<(String,
         connections: measure.connections,
         gzip: measure.gzip(),
         certificate: None,
-        logs: if measure.logs { Some(fast_dir("logs").map_err(told)?) } else { None },
+        logs: if measure.logs { Some(fast_dir("logs").map_err(error_text)?) } else { None },
         log: RefCell::default(),
     };
     let (servers, left_out) = start_all(measure, &ground)?;

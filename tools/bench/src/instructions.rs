@@ -87,9 +87,9 @@ fn places(whose: &HitMeasurement<'_>, kind: &str, headers: &[(&str, &str)]) -> R
     let busiest = whose.run(headers, HITS_FOR_PLACES, &out);
     let out = busiest.map_err(|error| format!("bench: {error}"))?.file;
     let annotate = harness::program(&["callgrind_annotate"]).map_err(|e| format!("bench: {e}"))?;
-    let said = Command::new(annotate).args(["--auto=no"]).arg(&out).output();
-    let said = said.map_err(|error| format!("bench: callgrind_annotate: {error}"))?;
-    for line in String::from_utf8_lossy(&said.stdout).lines().take(PLACES_SHOWN) {
+    let output = Command::new(annotate).args(["--auto=no"]).arg(&out).output();
+    let output = output.map_err(|error| format!("bench: callgrind_annotate: {error}"))?;
+    for line in String::from_utf8_lossy(&output.stdout).lines().take(PLACES_SHOWN) {
         println!("  {line}");
     }
     println!("  all of it: callgrind_annotate {}\n", out.display());

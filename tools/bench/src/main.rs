@@ -197,6 +197,6 @@ fn save(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// The reason why a server did not start, in words.
-fn told(error: StartError) -> String {
+fn error_text(error: StartError) -> String {
     format!("bench: {error}")
 }

@@ -8,7 +8,7 @@
 //! Beside php-fpm stands an nginx that only passes on to it: the origin of those caches that speak HTTP
 //! alone.
 
-use super::told;
+use super::error_text;
 use harness::{NginxConf, OnPort, PhpFpm, PoolOptions, PrivateDir, StartError, nginx};
 use std::fs;
 use std::io;
@@ -66,7 +66,7 @@ impl Pages {
     /// # Errors
     /// A server that did not start.
     pub fn start(children: u32) -> Result<Pages, String> {
-        let dir = fast_dir("pages").map_err(told)?;
+        let dir = fast_dir("pages").map_err(error_text)?;
         let lay = || -> io::Result<()> {
             for place in ["site", "files", "files/p"] {
                 fs::create_dir(dir.path().join(place))?;
@@ -77,7 +77,7 @@ impl Pages {
         };
         lay().map_err(|error| format!("bench: {}: {error}", dir.path().display()))?;
         let pool = PoolOptions { children, ..PoolOptions::default() };
-        let php = PhpFpm::start(fast_dir("php").map_err(told)?, &pool).map_err(told)?;
+        let php = PhpFpm::start(fast_dir("php").map_err(error_text)?, &pool).map_err(error_text)?;
         let passed = |script: &Path| {
             format!(
                 "{{\n{}\n fastcgi_hide_header X-Powered-By; }}\n",
@@ -90,7 +90,8 @@ impl Pages {
             passed(&dir.path().join("rounds.php"))
         );
         let conf = NginxConf { http: String::new(), server, workers: 1 };
-        let http = nginx::start(fast_dir("origin").map_err(told)?, &conf).map_err(told)?;
+        let http =
+            nginx::start(fast_dir("origin").map_err(error_text)?, &conf).map_err(error_text)?;
         let pages = Pages { http, php, dir };
         pages.lay_script()?;
         pages.lay_files()?;
@@ -129,10 +130,14 @@ impl Pages {
 
     fn count_rounds(&self) -> Result<u64, String> {
         let mut client = harness::Client::new(self.http.address()).within(CALIBRATED_WITHIN);
-        let said = client.get("/rounds").map_err(|error| format!("bench: rounds: {error}"))?;
-        let rounds = std::str::from_utf8(&said.content).ok().and_then(|text| text.parse().ok());
+        let response = client.get("/rounds").map_err(|error| format!("bench: rounds: {error}"))?;
+        let rounds = std::str::from_utf8(&response.content).ok().and_then(|text| text.parse().ok());
         rounds.filter(|rounds| *rounds > 0).ok_or_else(|| {
-            format!("bench: rounds: {} {}", said.status, String::from_utf8_lossy(&said.content))
+            format!(
+                "bench: rounds: {} {}",
+                response.status,
+                String::from_utf8_lossy(&response.content)
+            )
         })
     }
 

@@ -10,7 +10,7 @@ mod caches;
 mod web;
 
 use super::pages::Pages;
-use super::{floor, told};
+use super::{error_text, floor};
 use harness::{Address, OnPort, PrivateDir, Process, cpu};
 use std::any::Any;
 use std::cell::RefCell;
@@ -210,11 +210,11 @@ impl Server {
         let Some(log) = self.log.as_deref().filter(|_| self.rival != Rival::Floor) else {
             return Ok(());
         };
-        let said = |error: std::io::Error| format!("bench: {}: {error}", log.display());
-        let file = fs::File::options().write(true).open(log).map_err(said)?;
-        match file.metadata().map_err(said)?.len() {
+        let as_text = |error: std::io::Error| format!("bench: {}: {error}", log.display());
+        let file = fs::File::options().write(true).open(log).map_err(as_text)?;
+        match file.metadata().map_err(as_text)?.len() {
             0 => Err(format!("bench: {} has logged nothing", self.rival.name())),
-            _ => file.set_len(0).map_err(said),
+            _ => file.set_len(0).map_err(as_text),
         }
     }
 
@@ -231,7 +231,7 @@ impl Server {
 
 /// The floor answers the targets that are files.
 fn start_floor(on: &Ground) -> Result<Server, String> {
-    let dir = super::pages::fast_dir("floor").map_err(told)?;
+    let dir = super::pages::fast_dir("floor").map_err(error_text)?;
     let this = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
     command.arg("floor").arg(on.pages.files());
@@ -241,15 +241,15 @@ fn start_floor(on: &Ground) -> Result<Server, String> {
 
 fn spawn_floor(command: &mut Command, dir: &PrivateDir) -> Result<(Process, SocketAddr), String> {
     let log = dir.path().join("floor.log");
-    let mut process = Process::spawn("floor", command, &log).map_err(told)?;
+    let mut process = Process::spawn("floor", command, &log).map_err(error_text)?;
     let mut address = None;
     let ready = || {
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        let url = said.lines().find_map(|line| line.strip_prefix("listening on http://"));
+        let output = fs::read_to_string(&log).unwrap_or_default();
+        let url = output.lines().find_map(|line| line.strip_prefix("listening on http://"));
         address = url.and_then(|url| url.parse().ok());
         address.is_some()
     };
-    process.wait_ready(Duration::from_secs(10), ready).map_err(told)?;
+    process.wait_ready(Duration::from_secs(10), ready).map_err(error_text)?;
     address.map(|address| (process, address)).ok_or_else(|| "no floor".to_owned())
 }
 

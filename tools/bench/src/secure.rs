@@ -7,7 +7,7 @@ use super::compare::two_cores;
 use super::figures::{Round, Series, table};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
-use super::{Amount, CaseResult, plot, told};
+use super::{Amount, CaseResult, error_text, plot};
 use harness::{PrivateDir, cpu};
 use serde_json::json;
 use std::cell::RefCell;
@@ -46,7 +46,7 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
     let (core, load_core) = two_cores()?;
     let (name, title) = protocol.names();
     eprintln!("bench: {title}");
-    let dir = PrivateDir::temporary("tls").map_err(told)?;
+    let dir = PrivateDir::temporary("tls").map_err(error_text)?;
     let ground = Ground {
         pages: Pages::start(4)?,
         binary: binary.to_owned(),
@@ -104,7 +104,7 @@ fn ask(
 ) -> Result<H2loadResult, String> {
     let log = dir.join("times");
     let _ = fs::remove_file(&log);
-    let mut command = Command::new(harness::program(&["h2load"]).map_err(told)?);
+    let mut command = Command::new(harness::program(&["h2load"]).map_err(error_text)?);
     command.args(["-c", &CONNECTIONS.to_string(), "-n", &requests.to_string(), "-t", "1"]);
     command.arg(format!("--log-file={}", log.display()));
     match protocol {
@@ -114,18 +114,18 @@ fn ask(
     command.arg(format!("https://{}{TARGET}", server.address));
     let output = cpu::on_core(core, || command.output()).and_then(|output| output);
     let output = output.map_err(|error| format!("bench: h2load: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
+    let output = String::from_utf8_lossy(&output.stdout);
     let times = fs::read_to_string(&log).unwrap_or_default();
-    read(&said, &times, protocol)
-        .ok_or_else(|| format!("bench: {}: h2load says: {said}", server.rival.name()))
+    read(&output, &times, protocol)
+        .ok_or_else(|| format!("bench: {}: h2load says: {output}", server.rival.name()))
 }
 
 /// Reads h2load's summary, and its log: start, status and time of each request, in tabs.
-fn read(said: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
+fn read(output: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
     let version = if protocol == Protocol::Http2 { "Application protocol: h2" } else { "" };
-    let finished = said.lines().find(|line| line.starts_with("finished in "))?;
+    let finished = output.lines().find(|line| line.starts_with("finished in "))?;
     let per_second = finished.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
-    let counts = said.lines().find(|line| line.starts_with("requests: "))?;
+    let counts = output.lines().find(|line| line.starts_with("requests: "))?;
     let failed = counts.split(", ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()?;
     let mut micros = Vec::new();
     for line in times.lines() {
@@ -135,7 +135,7 @@ fn read(said: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
         }
         micros.push(fields.next()?.parse().ok()?);
     }
-    (said.contains(version) && !micros.is_empty()).then_some(H2loadResult {
+    (output.contains(version) && !micros.is_empty()).then_some(H2loadResult {
         per_second,
         failed,
         micros,
@@ -145,7 +145,7 @@ fn read(said: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
 /// A certificate for 127.0.0.1, good for a day.
 fn certificate(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
     let (certificate, key) = (dir.join("cert.pem"), dir.join("key.pem"));
-    let mut command = Command::new(harness::program(&["openssl"]).map_err(told)?);
+    let mut command = Command::new(harness::program(&["openssl"]).map_err(error_text)?);
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
     command.args(["-nodes", "-days", "1", "-subj", "/CN=bench", "-addext"]);
     command.arg("subjectAltName=IP:127.0.0.1,DNS:localhost");

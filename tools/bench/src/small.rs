@@ -7,7 +7,7 @@
 //! the kernel does not enforce it here ([0042](../../../docs/decisions/measuring.md)).
 
 use super::figures::{shown_bytes, shown_time};
-use super::{Amount, CaseResult, told};
+use super::{Amount, CaseResult, error_text};
 use harness::Chance;
 use harness::root;
 use harness::{
@@ -58,15 +58,15 @@ pub fn small(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let (articles, seconds) = if amount.short { (50, 3) } else { (2000, 60) };
     let site = NewsSite::start_with(
         &root::repository(),
-        PrivateDir::temporary("news").map_err(told)?,
+        PrivateDir::temporary("news").map_err(error_text)?,
         articles,
         MariaDbOptions { port: None, options: DATABASE.map(str::to_owned).to_vec() },
     )
-    .map_err(told)?;
-    let dir = PrivateDir::temporary("small").map_err(told)?;
+    .map_err(error_text)?;
+    let dir = PrivateDir::temporary("small").map_err(error_text)?;
     let file = configure(&dir).map_err(|error| format!("bench: {error}"))?;
     let arguments = [site.serve_args(), vec!["--config".into(), file]].concat();
-    let pagewell = Pagewell::start(binary, &arguments).map_err(told)?;
+    let pagewell = Pagewell::start(binary, &arguments).map_err(error_text)?;
     let Address::Tcp(address) = *pagewell.address() else {
         return Err("bench: pagewell does not listen on TCP".into());
     };

@@ -2,9 +2,9 @@
 //! ask for that, and know which answers are allowed. An answer that is complete and successful has to be
 //! one that the origin really gave; in all other cases the client has to see that something failed.
 
+use super::error_text;
 use super::site::BAD_HOST;
 use super::tally::name_of;
-use super::told;
 use harness::Port;
 use harness::{Client, ClientError, Response};
 use std::io::{self, BufRead, BufReader, Write};
@@ -175,7 +175,7 @@ pub fn ask(at: SocketAddr, turn: usize) -> Result<bool, String> {
     let (path, good) = PATHS[turn % PATHS.len()];
     let mut client = Client::new(at).host(BAD_HOST).within(PATIENCE);
     let answer = client.get(&format!("{path}?{}", turn / PATHS.len() % 5));
-    judge(path, good, &answer).map_err(told)
+    judge(path, good, &answer).map_err(error_text)
 }
 
 fn judge(

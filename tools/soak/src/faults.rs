@@ -4,7 +4,7 @@
 //! Memory is taken by a control group of its own, below the one that this process is in. Where the
 //! system allows none (a container, no root), by a bound on the address space of the one process.
 
-use super::told;
+use super::error_text;
 use harness::cpu;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs;
@@ -28,7 +28,7 @@ impl LoweredLimit {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or("no process")?;
         let before = rustix::process::getrlimit(what);
         let wanted = Rlimit { current: Some(most), maximum: before.maximum };
-        let before = prlimit(Some(pid), what, wanted).map_err(told)?;
+        let before = prlimit(Some(pid), what, wanted).map_err(error_text)?;
         Ok(LoweredLimit { pid, what, before })
     }
 }

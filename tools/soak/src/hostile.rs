@@ -146,7 +146,7 @@ impl Arena<'_> {
 
     /// Sends something over a connection of its own, and reads what comes back within its patience.
     fn say(&self, bytes: &[u8]) -> io::Result<()> {
-        said(self.visit()?, bytes)
+        exchange_bytes(self.visit()?, bytes)
     }
 
     /// Opens connections that each begin with these bytes, and then drip others, until Pagewell has
@@ -167,7 +167,7 @@ impl Arena<'_> {
     }
 }
 
-fn said(mut stream: TcpStream, bytes: &[u8]) -> io::Result<()> {
+fn exchange_bytes(mut stream: TcpStream, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes)?;
     take(&mut stream)
 }

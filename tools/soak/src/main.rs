@@ -1,7 +1,7 @@
 //! `cargo soak`: what do honest visitors see while everything around them breaks?
 //!
 //! The real binary before a php-fpm of its own and a MariaDB, under the load of honest visitors and
-//! writers throughout ([`honest`]), who know what is right. One fault after the other is put upon it
+//! writers throughout ([`clients`]), who know what is right. One fault after the other is put upon it
 //! ([`phases`]): processes killed, a full disk, no descriptors, no memory, an origin that lies
 //! ([`bad_origin`]), more than 24 kinds of hostile client at once ([`hostile`]). No answer may be
 //! outdated, somebody else's or cut short without saying so, in any of them; where a fault does not
@@ -10,8 +10,8 @@
 //! only what it has started.
 
 mod bad_origin;
+mod clients;
 mod faults;
-mod honest;
 mod hostile;
 mod phases;
 mod report;
@@ -21,9 +21,9 @@ mod stand;
 mod tally;
 
 use clap::Parser;
+use clients::SentValues;
 use harness::root::{self, Profile};
 use harness::{Chance, Deadline};
-use honest::Truth;
 use phases::Fault;
 use site::Site;
 use sources::SourceFault;
@@ -91,7 +91,7 @@ fn visitors() -> impl clap::builder::TypedValueParser<Value = usize> {
 pub struct Run {
     /// Where visitors are served.
     address: SocketAddr,
-    truth: Truth,
+    values: SentValues,
     seed: u64,
     /// The place of the fault of this moment in [`Fault::ALL`].
     fault: AtomicUsize,
@@ -103,7 +103,7 @@ impl Run {
     fn new(address: SocketAddr, seed: u64) -> Run {
         Run {
             address,
-            truth: Truth::new(site::ITEMS),
+            values: SentValues::new(site::ITEMS),
             seed,
             fault: AtomicUsize::new(0),
             over: AtomicBool::new(false),
@@ -153,13 +153,13 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     let mut site = Site::start()?;
     let mut stand = Stand::start(&binary, &site)?;
     let run = Run::new(site.ports.visitors.address(), amount.seed);
-    honest::warm(&run)?;
+    clients::warm(&run)?;
     let rounds = thread::scope(|scope| {
         let visitors: Vec<_> = (0..amount.visitors)
             .map(|number| {
                 scope.spawn({
                     let run = &run;
-                    move || honest::visit(run, number)
+                    move || clients::visit(run, number)
                 })
             })
             .collect();
@@ -167,7 +167,7 @@ pub fn run(amount: &Amount) -> Result<(), String> {
             .map(|number| {
                 scope.spawn({
                     let run = &run;
-                    move || honest::write(run, number)
+                    move || clients::write(run, number)
                 })
             })
             .collect();
@@ -214,6 +214,6 @@ fn rounds(amount: &Amount, run: &Run, site: &mut Site, stand: &mut Stand) -> Res
     Ok(rounds)
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -5,7 +5,7 @@
 use super::faults::{LoweredLimit, Memory};
 use super::site::Site;
 use super::stand::{Disk, Stand};
-use super::{Run, bad_origin, honest, hostile, told};
+use super::{Run, bad_origin, clients, error_text, hostile};
 use harness::{Client, Deadline, Stopwatch, cpu};
 use rustix::process::{Pid, Resource, Signal, kill_process};
 use std::fs;
@@ -137,7 +137,7 @@ fn well_again(run: &Run, fault: Fault) -> Result<(), String> {
     let (deadline, watch) = (Deadline::after(WELL_WITHIN), Stopwatch::start());
     let mut well = 0;
     while well < 3 {
-        well = if honest::is_served(run) { well + 1 } else { 0 };
+        well = if clients::is_served(run) { well + 1 } else { 0 };
         if deadline.passed() {
             return Err(format!("not well again within {WELL_WITHIN:?}"));
         }
@@ -235,7 +235,7 @@ fn database(run: &Run, site: &mut Site, until: Deadline) -> Result<(), String> {
     while turn == 0 || !until.passed() {
         site.database.kill();
         thread::sleep(AWAY);
-        site.database.start_again().map_err(told)?;
+        site.database.start_again().map_err(error_text)?;
         run.tally(Fault::Database.place()).did("killed");
         well_again(run, Fault::Database)?;
         thread::park_timeout(BETWEEN);
@@ -299,7 +299,7 @@ fn disk(run: &Run, stand: &mut Stand<'_>, until: Deadline) -> Result<(), String>
 
 /// Fills its disk to the last byte.
 fn fill(stand: &Stand<'_>) -> Result<(), String> {
-    let mut file = fs::File::create(stand.disk_seen().join("filler")).map_err(told)?;
+    let mut file = fs::File::create(stand.disk_seen().join("filler")).map_err(error_text)?;
     let piece = [0; 4 << 10];
     // A bound far beyond what it holds.
     for _ in 0..100_000 {
@@ -323,7 +323,7 @@ fn wait(stand: &Stand<'_>, name: &str, than: u64, else_why: &str) -> Result<(), 
 }
 
 fn counter(stand: &Stand<'_>, name: &str) -> Result<u64, String> {
-    let all = stand.pagewell().stats().map_err(told)?;
+    let all = stand.pagewell().stats().map_err(error_text)?;
     all.get(name).copied().ok_or_else(|| format!("there is no counter {name}"))
 }
 

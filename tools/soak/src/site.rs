@@ -5,7 +5,7 @@
 //! is in private directories, on Unix sockets and ports of loopback, and goes when it is dropped.
 
 use super::bad_origin::BadOrigin;
-use super::told;
+use super::error_text;
 use harness::Port;
 use harness::{MariaDb, MariaDbOptions, PrivateDir, numbers};
 use std::fs;
@@ -102,13 +102,13 @@ impl Site {
     /// # Errors
     /// The reason why it did not start.
     pub fn start() -> Result<Site, String> {
-        let take = || Port::take().map_err(told);
+        let take = || Port::take().map_err(error_text);
         let ports = Ports { visitors: take()?, proxied: take()?, secure: take()?, admin: take()? };
-        let dir = PrivateDir::temporary("soak").map_err(told)?;
+        let dir = PrivateDir::temporary("soak").map_err(error_text)?;
         let database = database()?;
-        let bad = BadOrigin::start().map_err(told)?;
+        let bad = BadOrigin::start().map_err(error_text)?;
         let site = Site { ports, bad, database, dir };
-        site.write().map_err(told)?;
+        site.write().map_err(error_text)?;
         certify(site.dir.path())?;
         Ok(site)
     }
@@ -171,25 +171,25 @@ impl Site {
 }
 
 fn database() -> Result<MariaDb, String> {
-    let dir = PrivateDir::temporary("soak-db").map_err(told)?;
+    let dir = PrivateDir::temporary("soak-db").map_err(error_text)?;
     // Each commit is with the system before it is acknowledged: what is killed is the server alone.
     let options = ["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=16M"];
     let options = MariaDbOptions::followed(&options);
-    let database = MariaDb::start_with(dir, options).map_err(told)?;
-    database.create_database("items", "writer", "secret").map_err(told)?;
-    database.create_follower("localhost", "items").map_err(told)?;
+    let database = MariaDb::start_with(dir, options).map_err(error_text)?;
+    database.create_database("items", "writer", "secret").map_err(error_text)?;
+    database.create_follower("localhost", "items").map_err(error_text)?;
     let sql = format!(
         "USE items;
          CREATE TABLE item (id INT UNSIGNED PRIMARY KEY, value BIGINT UNSIGNED NOT NULL);
          INSERT INTO item SELECT seq - 1, 1 FROM {};",
         numbers(1, ITEMS as u64)
     );
-    database.sql(&sql).map_err(told)?;
+    database.sql(&sql).map_err(error_text)?;
     Ok(database)
 }
 
 fn certify(dir: &Path) -> Result<(), String> {
-    let mut command = Command::new(harness::program(&["openssl"]).map_err(told)?);
+    let mut command = Command::new(harness::program(&["openssl"]).map_err(error_text)?);
     command.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
     command.args(["-nodes", "-days", "30", "-subj", "/CN=soak.test", "-addext"]);
     command.arg("subjectAltName=DNS:soak.test,DNS:bad.test");

@@ -4,8 +4,8 @@
 //! The disk is a file system in memory, mounted in a mount namespace of Pagewell's own: nobody else
 //! sees it, and it goes with the process.
 
+use super::error_text;
 use super::site::Site;
-use super::told;
 use harness::{Deadline, Pagewell, PrivateDir, StartReason, Wait, cpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -130,7 +130,7 @@ impl<'a> Stand<'a> {
     pub fn wait_idle(&mut self) -> Result<(), String> {
         let deadline = Deadline::after(IDLE_WITHIN);
         loop {
-            let counters = self.pagewell.stats().map_err(told)?;
+            let counters = self.pagewell.stats().map_err(error_text)?;
             let left: Vec<_> = LEFT
                 .iter()
                 .filter_map(|name| Some((name, *counters.get(*name)?)))
@@ -152,7 +152,7 @@ fn start(binary: &Path, config: &Path, disk: &Path, on: Disk) -> Result<Pagewell
     let mut tried = 0;
     loop {
         tried += 1;
-        let dir = PrivateDir::temporary("soak-log").map_err(told)?;
+        let dir = PrivateDir::temporary("soak-log").map_err(error_text)?;
         let mut command = match on {
             Disk::Shared => Command::new(binary),
             Disk::Own => mounted(binary, disk)?,
@@ -161,14 +161,14 @@ fn start(binary: &Path, config: &Path, disk: &Path, on: Disk) -> Result<Pagewell
         match Pagewell::start_command(dir, &mut command) {
             Ok(pagewell) => return Ok(pagewell),
             Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-            Err(error) => return Err(told(error)),
+            Err(error) => return Err(error_text(error)),
         }
     }
 }
 
 /// The program with a disk of its own; the shell that mounts it is replaced by the program.
 fn mounted(binary: &Path, disk: &Path) -> Result<Command, String> {
-    let mut command = Command::new(harness::program(&["unshare"]).map_err(told)?);
+    let mut command = Command::new(harness::program(&["unshare"]).map_err(error_text)?);
     let script = format!("mount -t tmpfs -o {DISK} soak \"$1\" && shift && exec \"$@\"");
     command.args(["--mount", "/bin/sh", "-c", &script, "sh"]).arg(disk).arg(binary);
     Ok(command)

@@ -1,10 +1,10 @@
 //! A change: the changed data, and the requests that publish it, in each of the available ways
-//! ([`super::manner`]).
+//! ([`super::publication`]).
 //!
 //! It is generated from a seed. Nothing is sent here; the sender of the requests checks the
 //! responses.
 
-use super::manner::{By, Manner, Strength};
+use super::publication::{By, Publication, Strength};
 use super::site::{Site, tag};
 use harness::Chance;
 use harness::Request;
@@ -38,8 +38,8 @@ pub enum ChangeRecipient {
 }
 
 impl Change {
-    /// Draws one of this manner.
-    pub fn draw(site: &Site, manner: Manner, chance: &mut Chance) -> Change {
+    /// Draws a change that is published in this way.
+    pub fn draw(site: &Site, publication: Publication, chance: &mut Chance) -> Change {
         let item = chance.below(site.items);
         let several = [item, chance.below(site.items), chance.below(site.items)];
         let items = if chance.one_in(8) { &several[..] } else { &several[..1] };
@@ -48,42 +48,42 @@ impl Change {
         let own = [page.own()];
         let path = page.target.split('?').next().unwrap_or_default();
         let purge = |target: &str| Request::new("PURGE", target);
-        match manner {
-            Manner::Through | Manner::Get => through(manner, items, chance),
-            Manner::Target => {
+        match publication {
+            Publication::Through | Publication::Get => through(publication, items, chance),
+            Publication::Target => {
                 // By the page's own target, or from elsewhere with a Location that names it.
                 let elsewhere = format!("/write?page={}", page.number);
                 let target = if chance.one_in(2) { &page.target } else { &elsewhere };
                 Change { cells: own.to_vec(), way: Way::Through(Request::form(target, "text=new")) }
             }
-            Manner::Tags => call(site, items, json!({ "tags": tags })),
-            Manner::HardTags => {
+            Publication::Tags => call(site, items, json!({ "tags": tags })),
+            Publication::HardTags => {
                 let call = vec![api(&json!({ "tags": tags }))];
                 let way = Way::Tell(ChangeRecipient::Control, Strength::Hard, call);
                 Change { cells: items.to_vec(), way }
             }
-            Manner::Urls => call(site, &[item], json!({ "urls": site.pages_with(item) })),
-            Manner::OwnUrl => call(site, &own, json!({ "urls": [page.target] })),
-            Manner::Prefix => call(site, &own, json!({ "prefixes": [path] })),
-            Manner::All => call(site, &several, json!({ "all": true })),
-            Manner::PurgeUrls => {
+            Publication::Urls => call(site, &[item], json!({ "urls": site.pages_with(item) })),
+            Publication::OwnUrl => call(site, &own, json!({ "urls": [page.target] })),
+            Publication::Prefix => call(site, &own, json!({ "prefixes": [path] })),
+            Publication::All => call(site, &several, json!({ "all": true })),
+            Publication::PurgeUrls => {
                 front(&[item], site.pages_with(item).into_iter().map(purge).collect())
             }
-            Manner::PurgeOwn => front(&own, vec![purge(&page.target)]),
-            Manner::PurgeTags => {
+            Publication::PurgeOwn => front(&own, vec![purge(&page.target)]),
+            Publication::PurgeTags => {
                 front(items, vec![purge("/").header("Surrogate-Key", &tags.join(" "))])
             }
-            Manner::PurgeAll => front(&several, vec![purge("/.*")]),
-            Manner::BanTags => front(items, vec![by_expression(&tags, chance.one_in(2))]),
-            Manner::Keys => {
+            Publication::PurgeAll => front(&several, vec![purge("/.*")]),
+            Publication::BanTags => front(items, vec![by_expression(&tags, chance.one_in(2))]),
+            Publication::Keys => {
                 let keys = Request::new("PURGEKEYS", "/").header("xkey-purge", &tags.join(" "));
                 front(items, vec![keys])
             }
-            Manner::TagsMethod => {
+            Publication::TagsMethod => {
                 let tags = Request::new("PURGETAGS", "/").header("X-Cache-Tags", &tags.join(","));
                 front(items, vec![tags])
             }
-            Manner::BanUrl => {
+            Publication::BanUrl => {
                 let pattern = format!("^{path}(\\?|$)");
                 front(&own, vec![Request::new("BAN", "/").header("X-Url", &pattern)])
             }
@@ -92,12 +92,12 @@ impl Change {
 }
 
 /// A POST, or a GET as scheduled tasks send it, whose response names the items.
-fn through(manner: Manner, items: &[usize], chance: &mut Chance) -> Change {
+fn through(publication: Publication, items: &[usize], chance: &mut Chance) -> Change {
     let names: Vec<String> = items.iter().map(usize::to_string).collect();
     let target = format!("/write?items={}", names.join(","));
-    let request = match manner {
+    let request = match publication {
         // Two that change the same at once are two.
-        Manner::Get => Request::get(&format!("{target}&draw={}", chance.below(usize::MAX))),
+        Publication::Get => Request::get(&format!("{target}&draw={}", chance.below(usize::MAX))),
         _ => Request::form(&target, "text=new"),
     };
     Change { cells: items.to_vec(), way: Way::Through(request) }
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn a_change_names_its_cells() {
         let site = Site::new(1, 60, 50);
-        for manner in Manner::ALL {
-            let Change { cells, way } = Change::draw(&site, manner, &mut Chance::new(1, 1));
-            assert!(!cells.is_empty() && cells.iter().all(|cell| *cell < 110), "{manner:?}");
+        for publication in Publication::ALL {
+            let Change { cells, way } = Change::draw(&site, publication, &mut Chance::new(1, 1));
+            assert!(!cells.is_empty() && cells.iter().all(|cell| *cell < 110), "{publication:?}");
             let requests = match way {
                 Way::Through(request) => vec![request],
                 Way::Tell(_, strength, requests) => {
@@ -165,7 +165,7 @@ mod tests {
                     requests
                 }
             };
-            assert!(!requests.is_empty(), "{manner:?}");
+            assert!(!requests.is_empty(), "{publication:?}");
         }
     }
 }

@@ -155,7 +155,7 @@ fn unchanged(question: &Question<'_>, response: &Response) -> StampResult {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manner::{By, Strength};
+    use super::super::publication::{By, Strength};
     use super::*;
 
     const STAMP: Stamp = Stamp { page: 1, variant: '-', versions: [3, 3, 3, 3, 3] };

@@ -8,15 +8,15 @@
 //! node must serve the newest version of every page ([`end`]). It uses only loopback, and ends
 //! automatically.
 
+mod cause;
+mod due_versions;
 mod end;
 pub mod fault;
 mod late;
 mod machine;
 mod report;
 mod stand;
-mod suffer;
 mod tally;
-mod truth;
 mod wire;
 mod writer;
 
@@ -65,7 +65,7 @@ fn play(amount: &Amount, stand: &Stand) -> Result<AnswerCounts, String> {
             all.push(scope.spawn(move || writer::write(stand, n, amount.writers, rate)));
         }
         let humming = scope.spawn(|| writer::hum(stand, amount.seed));
-        suffer::disturb(stand, Plan::new(amount.seed, stand.machines.len(), &amount.only));
+        cause::disturb(stand, Plan::new(amount.seed, stand.machines.len(), &amount.only));
         let mut seen = AnswerCounts::default();
         for one in all {
             seen.add(&one.join().map_err(|_| "torture: a reader or writer panicked")?);
@@ -86,6 +86,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -13,26 +13,27 @@ mod change;
 mod hit_times;
 mod judge;
 mod machines;
-mod manner;
 mod origin;
+mod publication;
 mod reader;
 mod renders;
 mod report;
+mod restarted;
 mod rows;
 mod run;
 mod script;
 mod site;
 mod stamp;
-mod victim;
 mod writer;
 
 use clap::Parser;
 use followed_database::Kind;
 use harness::Port;
 use harness::root::{self, Profile};
-use manner::By;
 use origin::Origin;
+use publication::By;
 use report::Figures;
+use restarted::RestartedPagewell;
 use run::Run;
 use script::Faults;
 use serde_json::Value;
@@ -44,7 +45,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use victim::Victim;
 use writer::Rate;
 
 /// With faults: when the origin first refuses, and how often, in microseconds.
@@ -328,14 +328,14 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
     let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, faults).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
-    let mut victim = Victim::start(&binary, &origin, &ports, amount.by)?;
+    let mut pagewell = RestartedPagewell::start(&binary, &origin, &ports, amount.by)?;
     let servers = (ports.0.address(), ports.1.address());
     let time = Duration::from_secs(amount.seconds);
     let run = Run::new(site, faults, amount.seed, servers, time, Some(enough));
-    let played = play(amount, &run, || disturb(&run, &origin, &mut victim))?;
-    victim.wait_idle()?;
-    victim.take_counters()?;
-    let (counters, restarts) = (victim.counters.clone(), victim.restarts);
+    let played = play(amount, &run, || disturb(&run, &origin, &mut pagewell))?;
+    pagewell.wait_idle()?;
+    pagewell.take_counters()?;
+    let (counters, restarts) = (pagewell.counters.clone(), pagewell.restarts);
     Ok(Figures::of("pagewell", amount, lease_check, &run, played, &origin, counters, restarts))
 }
 
@@ -382,7 +382,11 @@ fn play(
 
 /// Waits for the end of the run; with faults, refuses and kills meanwhile. Returns how often the
 /// origin refused.
-fn disturb(run: &Run, origin: &Origin, victim: &mut Victim<'_>) -> Result<u64, String> {
+fn disturb(
+    run: &Run,
+    origin: &Origin,
+    pagewell: &mut RestartedPagewell<'_>,
+) -> Result<u64, String> {
     if run.faults == Faults::Off {
         run.wait_until(u64::MAX);
         return Ok(0);
@@ -398,7 +402,7 @@ fn disturb(run: &Run, origin: &Origin, victim: &mut Victim<'_>) -> Result<u64, S
             refusals += 1;
             refuse_at += REFUSE.1;
         } else {
-            victim.restart(run)?;
+            pagewell.restart(run)?;
             kill_at += KILL.1;
         }
     }

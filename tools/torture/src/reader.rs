@@ -79,7 +79,7 @@ impl AnswerCounts {
 
 /// How a page is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum Retrieval {
     Whole,
     Head,
     IfChanged,
@@ -140,8 +140,8 @@ impl<'a> Reader<'a> {
         let run = self.run;
         let variant = page.variants()[self.chance.below(page.variants().len())];
         let known = self.last_seen.get(&(page.number, variant)).cloned();
-        let manner = self.manner(known.is_some());
-        let request = request(page, variant, manner, known.as_ref());
+        let retrieval = self.retrieval(known.is_some());
+        let request = request(page, variant, retrieval, known.as_ref());
         let acknowledged = run.site.acknowledged(page);
         if run.faults == Faults::On && self.chance.one_in(LEAVE_ONE_IN) {
             self.leave(&request);
@@ -150,11 +150,11 @@ impl<'a> Reader<'a> {
         let sent_micros = run.micros();
         let response = match self.client.send(&request) {
             Ok(response) => response,
-            Err(error) => return self.miss(page, manner, &error),
+            Err(error) => return self.miss(page, retrieval, &error),
         };
         let took_micros = run.micros() - sent_micros;
-        let is_head = manner == Manner::Head;
-        let condition = known.as_ref().filter(|_| manner == Manner::IfChanged);
+        let is_head = retrieval == Retrieval::Head;
+        let condition = known.as_ref().filter(|_| retrieval == Retrieval::IfChanged);
         let site = &run.site;
         let question =
             Question { site, page, variant, is_head, condition, acknowledged, sent_micros };
@@ -162,28 +162,28 @@ impl<'a> Reader<'a> {
         match judgement {
             Judgement::None => self.seen.none += 1,
             Judgement::Right(stamp) | Judgement::Stale(stamp) => {
-                self.count(&response, manner, took_micros);
+                self.count(&response, retrieval, took_micros);
                 self.seen.stale += u64::from(matches!(judgement, Judgement::Stale(_)));
                 if let Some(etag) = response.header("etag") {
                     self.last_seen.insert((page.number, variant), (etag.to_owned(), stamp));
                 }
             }
             Judgement::Wrong(fault, stamp) => {
-                self.count(&response, manner, took_micros);
+                self.count(&response, retrieval, took_micros);
                 self.seen.wrong[fault as usize] += 1;
-                run.report(fault, || describe(&question, manner, &response, stamp, took_micros));
+                run.report(fault, || describe(&question, retrieval, &response, stamp, took_micros));
             }
         }
     }
 
     /// There was no whole answer.
-    fn miss(&mut self, page: &Page, manner: Manner, error: &ClientError) {
+    fn miss(&mut self, page: &Page, retrieval: Retrieval, error: &ClientError) {
         if matches!(error, ClientError::Connect(_)) {
             self.seen.unreached += 1;
             return;
         }
         let Page { target, kind, .. } = page;
-        let what = || format!("{target} ({kind:?}), asked {manner:?}: {error}");
+        let what = || format!("{target} ({kind:?}), asked {retrieval:?}: {error}");
         self.seen.incomplete += 1;
         match (error, self.run.faults) {
             (ClientError::TimedOut, _) => self.run.report_silence(what),
@@ -192,17 +192,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn manner(&mut self, has_seen: bool) -> Manner {
+    fn retrieval(&mut self, has_seen: bool) -> Retrieval {
         match self.chance.below(100) {
-            0..15 if has_seen => Manner::IfChanged,
-            15..22 => Manner::Head,
-            22..26 => Manner::FirstPart,
-            26..30 => Manner::LastPart,
-            _ => Manner::Whole,
+            0..15 if has_seen => Retrieval::IfChanged,
+            15..22 => Retrieval::Head,
+            22..26 => Retrieval::FirstPart,
+            26..30 => Retrieval::LastPart,
+            _ => Retrieval::Whole,
         }
     }
 
-    fn count(&mut self, response: &Response, manner: Manner, took_micros: u64) {
+    fn count(&mut self, response: &Response, retrieval: Retrieval, took_micros: u64) {
         let seen = &mut self.seen;
         let status = response.header("cache-status").unwrap_or_default();
         seen.answers += 1;
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         seen.collapsed += u64::from(status.contains("; collapsed"));
         seen.unchanged += u64::from(response.status == 304);
         seen.pieces += u64::from(response.status == 206);
-        seen.heads += u64::from(manner == Manner::Head);
+        seen.heads += u64::from(retrieval == Retrieval::Head);
         seen.times.record(took_micros * 1000);
     }
 
@@ -225,24 +225,29 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn request(page: &Page, variant: char, manner: Manner, known: Option<&(String, Stamp)>) -> Request {
-    let method = if manner == Manner::Head { "HEAD" } else { "GET" };
+fn request(
+    page: &Page,
+    variant: char,
+    retrieval: Retrieval,
+    known: Option<&(String, Stamp)>,
+) -> Request {
+    let method = if retrieval == Retrieval::Head { "HEAD" } else { "GET" };
     let mut request = Request::new(method, &page.target);
     if variant != '-' {
         request = request.header("X-Variant", &variant.to_string());
     }
-    match (manner, known) {
-        (Manner::IfChanged, Some((etag, _))) => request.header("If-None-Match", etag),
-        (Manner::FirstPart, _) => request.header("Range", "bytes=0-1199"),
+    match (retrieval, known) {
+        (Retrieval::IfChanged, Some((etag, _))) => request.header("If-None-Match", etag),
+        (Retrieval::FirstPart, _) => request.header("Range", "bytes=0-1199"),
         // Long enough for a whole line of the longest.
-        (Manner::LastPart, _) => request.header("Range", "bytes=-4800"),
+        (Retrieval::LastPart, _) => request.header("Range", "bytes=-4800"),
         _ => request,
     }
 }
 
 fn describe(
     question: &Question<'_>,
-    manner: Manner,
+    retrieval: Retrieval,
     response: &Response,
     stamp: Option<Stamp>,
     took_micros: u64,
@@ -250,7 +255,7 @@ fn describe(
     let made_from = stamp.map_or("nothing known".to_owned(), |stamp| stamp.to_string());
     let field = |name: &str| response.header(name).unwrap_or("none").to_owned();
     format!(
-        "{target} ({kind:?}, cells {reads:?}), asked {manner:?}, variant {variant}\n    \
+        "{target} ({kind:?}, cells {reads:?}), asked {retrieval:?}, variant {variant}\n    \
          acknowledged before it was sent: {acknowledged}\n    \
          the answer was made from:        {made_from}\n    \
          status {status}, {bytes} bytes, Cache-Status: {cache_status}, Age: {age}, ETag: {etag}\n    \

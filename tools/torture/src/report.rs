@@ -5,8 +5,8 @@
 //! and at a high rate of changes renders that were too late to be stored. Without the lease check
 //! it passes if it has found outdated responses: a run that cannot fail proves nothing.
 
-use super::manner::By;
 use super::origin::Origin;
+use super::publication::By;
 use super::reader::{AnswerCounts, wrong_by_name};
 use super::renders::{Most, most_of_a_page};
 use super::run::{Run, WrongAnswer};
@@ -352,13 +352,13 @@ fn float(count: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::manner::Manner;
+    use super::super::publication::Publication;
     use super::*;
 
     fn figures(lease_check: LeaseCheck, outdated: u64, arguments: &[&str]) -> Figures {
         let counters = BTreeMap::from([("store_refused", 3)]);
-        let mut acknowledged = [0; Manner::ALL.len()];
-        acknowledged[Manner::Tags as usize] = 5;
+        let mut acknowledged = [0; Publication::ALL.len()];
+        acknowledged[Publication::Tags as usize] = 5;
         Figures {
             server: "pagewell",
             amount: Amount::read(arguments),

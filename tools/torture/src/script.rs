@@ -5,7 +5,7 @@
 //! changes in its response (RFC 9875 section 3, or LiteSpeed's fields). With faults a response may
 //! be truncated anywhere, or be a 503. This module uses no sockets; the pauses are real.
 
-use super::manner::By;
+use super::publication::By;
 use super::site::{Kind, Page, Site, tag};
 use super::stamp::Stamp;
 use harness::Chance;

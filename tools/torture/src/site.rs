@@ -7,7 +7,7 @@
 //! acknowledged before its request. For soft changes the time of each is recorded: from then on the
 //! older page may be served for a limited time, or not at all.
 
-use super::manner::{By, Strength};
+use super::publication::{By, Strength};
 use super::stamp::{READS, Shape, Versions};
 use harness::Chance;
 use std::collections::BTreeSet;

@@ -1,11 +1,11 @@
-//! A writer: changes the data of pages, in the ways of the run's mode ([`super::manner`]), and
+//! A writer: changes the data of pages, in the ways of the run's mode ([`super::publication`]), and
 //! records each change as acknowledged after the response.
 //!
 //! A write without a successful response is not acknowledged, whatever the origin has done. A call
 //! or a purge request without one is repeated until it succeeds, because the commit is final.
 
 use super::change::{Change, ChangeRecipient, Way};
-use super::manner::{Manner, Strength};
+use super::publication::{Publication, Strength};
 use super::run::{HOST, Run};
 use harness::Chance;
 use harness::{Client, ClientError, Histogram, Request};
@@ -47,8 +47,8 @@ impl std::fmt::Display for Rate {
 /// The changes of a writer, counted.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Changes that were acknowledged, by manner, in the order of [`Manner::ALL`].
-    pub acknowledged: [u64; Manner::ALL.len()],
+    /// Changes that were acknowledged, by publication, in the order of [`Publication::ALL`].
+    pub acknowledged: [u64; Publication::ALL.len()],
     /// Requests and calls without a good answer.
     pub unanswered: u64,
     /// From the begin of a change, its commit included, to its acknowledgement.
@@ -72,8 +72,10 @@ impl Done {
 
     /// The manners that there were, each with its count.
     pub fn by_manner(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let named = Manner::ALL.into_iter().zip(self.acknowledged);
-        named.filter(|(_, count)| *count > 0).map(|(manner, count)| (manner.as_str(), count))
+        let named = Publication::ALL.into_iter().zip(self.acknowledged);
+        named
+            .filter(|(_, count)| *count > 0)
+            .map(|(publication, count)| (publication.as_str(), count))
     }
 }
 
@@ -111,9 +113,9 @@ pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
 impl Writer<'_> {
     fn change(&mut self) {
         let begun_micros = self.run.micros();
-        let manner = Manner::draw(self.run.site.by, &mut self.chance);
-        if self.change_by(manner) {
-            self.done.acknowledged[manner as usize] += 1;
+        let publication = Publication::draw(self.run.site.by, &mut self.chance);
+        if self.change_by(publication) {
+            self.done.acknowledged[publication as usize] += 1;
             self.done.times.record((self.run.micros() - begun_micros) * 1000);
         } else {
             self.done.unanswered += 1;
@@ -121,8 +123,8 @@ impl Writer<'_> {
     }
 
     /// Makes a change, and returns whether it was acknowledged.
-    fn change_by(&mut self, manner: Manner) -> bool {
-        let Change { cells, way } = Change::draw(&self.run.site, manner, &mut self.chance);
+    fn change_by(&mut self, publication: Publication) -> bool {
+        let Change { cells, way } = Change::draw(&self.run.site, publication, &mut self.chance);
         match way {
             Way::Through(request) => self.write(&request),
             Way::Tell(whom, strength, requests) => self.tell(&cells, strength, whom, &requests),

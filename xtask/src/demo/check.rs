@@ -50,10 +50,10 @@ fn start(log: &Path) -> Result<Process, String> {
 fn wait_for_address(demo: &mut Process, log: &Path) -> Result<Address, String> {
     let mut address = None;
     let ready = || {
-        let said = std::fs::read_to_string(log).unwrap_or_default();
+        let output = std::fs::read_to_string(log).unwrap_or_default();
         // Its last line says that all is up.
-        if said.contains("Ctrl-C") {
-            let mut words = said.split_whitespace();
+        if output.contains("Ctrl-C") {
+            let mut words = output.split_whitespace();
             address =
                 words.find(|word| word.starts_with("http://")).and_then(|url| url.parse().ok());
         }
@@ -65,8 +65,8 @@ fn wait_for_address(demo: &mut Process, log: &Path) -> Result<Address, String> {
 
 /// The command by which the demo says that a row can be changed.
 fn statement(log: &Path) -> String {
-    let said = std::fs::read_to_string(log).unwrap_or_default();
-    let line = said.lines().find_map(|line| line.trim().strip_prefix("5. "));
+    let output = std::fs::read_to_string(log).unwrap_or_default();
+    let line = output.lines().find_map(|line| line.trim().strip_prefix("5. "));
     line.unwrap_or_default().to_owned()
 }
 

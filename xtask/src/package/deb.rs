@@ -4,7 +4,7 @@
 //! all times are that of the newest entry in `contrib/debian/changelog` (or `SOURCE_DATE_EPOCH`). dpkg-deb
 //! compresses with one thread, because the result depends on whether there are several.
 
-use super::{said, told, write};
+use super::{error_text, output_of, write};
 use crate::dist::glibc_of;
 use harness::root::{self, Profile};
 use std::env;
@@ -30,7 +30,7 @@ impl PackageVersion {
     /// The entry cannot be read, or is not for the version of the program.
     pub fn read() -> Result<PackageVersion, String> {
         let file = root::repository().join("contrib/debian/changelog").display().to_string();
-        let field = |name: &str| said("dpkg-parsechangelog", &["-l", &file, "-S", name]);
+        let field = |name: &str| output_of("dpkg-parsechangelog", &["-l", &file, "-S", name]);
         let version = field("Version")?;
         let program = env!("CARGO_PKG_VERSION");
         if version.rsplit_once('-').map(|(before, _)| before) != Some(program) {
@@ -45,7 +45,7 @@ impl PackageVersion {
             format!("package: SOURCE_DATE_EPOCH is {seconds:?}: it must be a number of seconds")
         })?;
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        let architecture = said("dpkg", &["--print-architecture"])?;
+        let architecture = output_of("dpkg", &["--print-architecture"])?;
         Ok(PackageVersion { version, architecture, maintainer, time })
     }
 
@@ -96,7 +96,7 @@ impl PackageVersion {
 
     /// Gives a directory with all in it the time of the package, and directories the usual mode.
     fn set_times(&self, directory: &Path) -> Result<(), String> {
-        let fault = |error| told(directory, error);
+        let fault = |error| error_text(directory, error);
         for entry in fs::read_dir(directory).map_err(fault)? {
             let entry = entry.map_err(fault)?;
             let (path, kind) = (entry.path(), entry.file_type().map_err(fault)?);
@@ -104,7 +104,7 @@ impl PackageVersion {
                 self.set_times(&path)?;
             } else if kind.is_file() {
                 let file = File::open(&path).and_then(|file| file.set_modified(self.time));
-                file.map_err(|error| told(&path, error))?;
+                file.map_err(|error| error_text(&path, error))?;
             }
         }
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).map_err(fault)?;
@@ -182,7 +182,7 @@ mod tests {
             fs::set_permissions(tree.join("usr"), directory).expect("its mode");
             let package = version.build("one", &tree, "Description: one\n", Profile::Release);
             let package = package.expect("it can be built");
-            let control = said("dpkg-deb", &["--field", &package.display().to_string()]);
+            let control = output_of("dpkg-deb", &["--field", &package.display().to_string()]);
             let control = control.expect("a package");
             assert!(control.contains("Installed-Size: 3\n"), "1 and 2 blocks: {control}");
             fs::read(package).expect("it is there")

@@ -101,7 +101,7 @@ fn is_macro(package: &Value) -> bool {
 
 /// Passes each licence in a directory of a library to `keep`.
 fn collect(place: &Path, depth: u32, keep: &mut impl FnMut(String)) -> Result<(), String> {
-    let fault = |error| super::told(place, error);
+    let fault = |error| super::error_text(place, error);
     for entry in fs::read_dir(place).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let kind = entry.file_type().map_err(fault)?;

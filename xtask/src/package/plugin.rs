@@ -78,9 +78,9 @@ pub fn build(plugin: PluginArchive, repository: &Path, place: &Path) -> Result<P
             ));
         }
     }
-    fs::create_dir_all(place).map_err(|error| super::told(place, error))?;
+    fs::create_dir_all(place).map_err(|error| super::error_text(place, error))?;
     let path = place.join(format!("pagewell-{}-{version}.zip", plugin.application));
-    fs::write(&path, zipped(&files)?).map_err(|error| super::told(&path, error))?;
+    fs::write(&path, zipped(&files)?).map_err(|error| super::error_text(&path, error))?;
     Ok(path)
 }
 
@@ -90,7 +90,7 @@ fn collect(
     name: &str,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), String> {
-    let fault = |error| super::told(directory, error);
+    let fault = |error| super::error_text(directory, error);
     for entry in fs::read_dir(directory).map_err(fault)? {
         let entry = entry.map_err(fault)?;
         let (own, kind) = (entry.file_name(), entry.file_type().map_err(fault)?);

@@ -91,7 +91,7 @@ impl Machine {
     }
 
     /// The arguments of systemctl, but for those that only ask.
-    fn said(&self) -> Vec<String> {
+    fn calls(&self) -> Vec<String> {
         let all = fs::read_to_string(self.at("said")).expect("it was called");
         let asks = |line: &&str| line.starts_with("show") || line.starts_with("--quiet");
         all.lines().filter(|line| !asks(line)).map(str::to_owned).collect()
@@ -148,7 +148,7 @@ fn one_that_can_be_taken_over_is() {
             }
         }
     });
-    assert_eq!(machine.said(), [RELOAD, TAKE_OVER]);
+    assert_eq!(machine.calls(), [RELOAD, TAKE_OVER]);
     until("the one before has ended", || !cpu::is_running(before));
     assert!(is_ready(&admin) && cpu::is_running(after) && after != before);
     let id = rustix::process::Pid::from_raw(after as i32).expect("a process");
@@ -166,7 +166,7 @@ fn where_the_new_one_does_not_start_the_one_before_serves_on() {
     let output = machine.configure();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("still serves"), "{error}");
-    assert_eq!(machine.said(), [RELOAD, TAKE_OVER]);
+    assert_eq!(machine.calls(), [RELOAD, TAKE_OVER]);
     assert!(cpu::is_running(first.pid()) && is_ready(first.admin()));
 }
 
@@ -174,12 +174,12 @@ fn where_the_new_one_does_not_start_the_one_before_serves_on() {
 fn an_old_version_is_restarted_and_a_stopped_service_is_not_started() {
     let machine = Machine::new();
     machine.configure();
-    assert_eq!(machine.said(), [RELOAD]);
+    assert_eq!(machine.calls(), [RELOAD]);
     // For this one SIGUSR2 would be the end.
     let mut other = Command::new("sleep").arg("600").spawn().expect("it runs");
     machine.is_main(&other.id().to_string());
     machine.configure();
-    assert_eq!(machine.said()[1..], [RELOAD, "try-restart pagewell.service"]);
+    assert_eq!(machine.calls()[1..], [RELOAD, "try-restart pagewell.service"]);
     assert!(other.try_wait().expect("a process").is_none());
     other.kill().expect("it ends");
     other.wait().expect("it has ended");
@@ -209,7 +209,7 @@ fn a_service_is_left_alone_with_a_faulty_configuration_or_if_the_policy_forbids_
     assert!(error.contains("still serves") && error.contains("policy"), "{error}");
     let policy = fs::read_to_string(machine.at("policy")).expect("it was asked");
     assert_eq!(policy, "pagewell.service restart\n");
-    assert_eq!(machine.said(), [RELOAD, RELOAD]);
+    assert_eq!(machine.calls(), [RELOAD, RELOAD]);
     assert!(other.try_wait().expect("a process").is_none());
     other.kill().expect("it ends");
     other.wait().expect("it has ended");

@@ -339,9 +339,9 @@ mod tests {
             ("use crate::X;", "use crate::a::Y;"),
             ("pub(crate) use super::b::X;", "type T = super::a::Y;"),
         ] {
-            let said =
+            let found =
                 circle(&[("lib.rs", "mod a; mod b; pub use b::X;"), ("a.rs", a), ("b.rs", b)]);
-            assert_eq!(said, "2 modules depend on each other: a, b", "{a} {b}");
+            assert_eq!(found, "2 modules depend on each other: a, b", "{a} {b}");
         }
     }
 
@@ -362,13 +362,13 @@ mod tests {
 
     #[test]
     fn children_count_as_their_module_and_the_root_does_not() {
-        let said = circle(&[
+        let found = circle(&[
             ("lib.rs", "mod a; mod b; mod c; use a::Y;"),
             ("a.rs", "mod inner; use crate::Root;"),
             ("a/inner.rs", "use crate::b::X;"),
             ("b/mod.rs", "use super::c::Z;"),
             ("c.rs", "use crate::a::inner::Y;"),
         ]);
-        assert_eq!(said, "3 modules depend on each other: a, b, c");
+        assert_eq!(found, "3 modules depend on each other: a, b, c");
     }
 }

@@ -448,9 +448,9 @@ mod tests {
             let mut members = vec![member(&format!("crates/server/{crate_below}"), &[])];
             let from = format!("crates/server/{crate_above}");
             members.push(member(&from, &[(crate_below, Build)]));
-            let said = layers(&members);
-            assert_eq!(said.len(), 1, "{crate_above} on {crate_below}");
-            assert!(said[0].message.contains("of the server's crates it depends on"), "{said:?}");
+            let found = layers(&members);
+            assert_eq!(found.len(), 1, "{crate_above} on {crate_below}");
+            assert!(found[0].message.contains("of the server's crates it depends on"), "{found:?}");
         }
         // In the tests of a crate the order holds, too.
         assert_eq!(found("crates/server/site-state", &[("front", Dev)]).len(), 1);

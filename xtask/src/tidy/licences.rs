@@ -18,7 +18,7 @@ pub fn licences(root: &Path) -> Vec<Finding> {
         (Ok(allowed), Ok(all)) => {
             all.iter().filter_map(|(name, licence)| judge(name, licence, &allowed)).collect()
         }
-        (Err(error), _) | (_, Err(error)) => vec![told(&error)],
+        (Err(error), _) | (_, Err(error)) => vec![in_lock_file(&error)],
     }
 }
 
@@ -40,16 +40,16 @@ fn allowed(root: &Path) -> Result<Vec<String>, String> {
 pub fn metadata(root: &Path) -> Result<Value, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let said = Command::new(cargo)
+    let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
         .args(["--filter-platform", &platform])
         .current_dir(root)
         .output()
         .map_err(|error| format!("cargo metadata: {error}"))?;
-    if !said.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&said.stderr).trim()));
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
-    serde_json::from_slice(&said.stdout).map_err(|error| format!("cargo metadata: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
 /// Each library with what it declares.
@@ -64,7 +64,7 @@ fn declared(root: &Path) -> Result<Vec<(String, String)>, String> {
 
 fn judge(name: &str, licence: &str, allowed: &[String]) -> Option<Finding> {
     (!is_allowed(licence, allowed)).then(|| {
-        told(&format!(
+        in_lock_file(&format!(
             "{name} is under {licence:?}, which is none of {}: leave it, or add the licence to \
              deny.toml and say why in docs/decisions/libraries.md",
             allowed.join(", ")
@@ -72,7 +72,7 @@ fn judge(name: &str, licence: &str, allowed: &[String]) -> Option<Finding> {
     })
 }
 
-fn told(message: &str) -> Finding {
+fn in_lock_file(message: &str) -> Finding {
     let lock = SourceFile { path: "Cargo.lock".into(), text: String::new() };
     finding(&lock, 1, "licence", message)
 }

@@ -4,7 +4,7 @@
 
 use super::super::figures::{Round, Series, shown_bytes, shown_time, table};
 use super::super::pages::Pages;
-use super::super::{Amount, CaseResult, told};
+use super::super::{Amount, CaseResult, error_text};
 use super::{Subject, micros_each, target};
 use harness::{Client, LoadEnd, Pagewell, Stopwatch};
 use serde_json::json;
@@ -207,7 +207,7 @@ pub fn slow_page(binary: &Path) -> Result<CaseResult, String> {
     let php = format!("unix:{}", pages.php.socket().display());
     let root = pages.site().display().to_string();
     let arguments = [&root, "--php", &php, "--memory", "64M", "--log", "warn"];
-    let pagewell = Pagewell::start(binary, &arguments).map_err(told)?;
+    let pagewell = Pagewell::start(binary, &arguments).map_err(error_text)?;
     let mut client = Client::new(pagewell.address().clone()).within(Duration::from_secs(30));
     let mut timed = || {
         let clock = Stopwatch::start();

@@ -3,7 +3,7 @@
 //! off the way of visitors: what is full is looked at when they are done.
 
 use super::super::figures::shown_bytes;
-use super::super::{Amount, CaseResult, told};
+use super::super::{Amount, CaseResult, error_text};
 use super::{PAGE_BYTES, Subject, target};
 use harness::{Client, PrivateDir};
 use serde_json::json;
@@ -21,7 +21,7 @@ pub fn memory(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
         "### {title}\n\n| Stored | Idle, one page | Full | Resident for each page beyond its {PAGE_BYTES} bytes of content | And \
          beyond its header lines | Counted by the store beyond its content |\n|---|---|---|---|---|---|\n"
     );
-    let dir = PrivateDir::temporary("memory").map_err(told)?;
+    let dir = PrivateDir::temporary("memory").map_err(error_text)?;
     let mut figures = Vec::new();
     for (pages, make) in [(some, "[]"), (many, "[]"), (some, "[\"br\", \"gzip\"]")] {
         let file = dir.path().join("pagewell.toml");

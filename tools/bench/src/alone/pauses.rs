@@ -10,7 +10,7 @@
 
 use super::super::figures::shown_time;
 use super::super::pages::Pages;
-use super::super::{Amount, CaseResult, told};
+use super::super::{Amount, CaseResult, error_text};
 use super::{Subject, target};
 use harness::{Client, Histogram, LoadEnd, PrivateDir, Request, Stopwatch, cpu};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn measure(
     amount: &Amount,
     binary: &Path,
 ) -> Result<(Histogram, u64), String> {
-    let dir = PrivateDir::temporary("pauses").map_err(told)?;
+    let dir = PrivateDir::temporary("pauses").map_err(error_text)?;
     let rendered = match beside {
         BackgroundWork::Codings => Some(Pages::start(4)?),
         _ => None,

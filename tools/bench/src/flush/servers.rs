@@ -116,14 +116,14 @@ impl Server {
 }
 
 fn pagewell(way: Way, binary: &Path, site: &Site, children: u32) -> Result<Server, String> {
-    let dir = PrivateDir::temporary("flush").map_err(told)?;
+    let dir = PrivateDir::temporary("flush").map_err(error_text)?;
     let config = dir.path().join("pagewell.toml");
     fs::write(&config, way.config(children)).map_err(|error| format!("bench: {error}"))?;
     let php = format!("unix:{}", site.php().display());
     let (root, config) = (site.root().display().to_string(), config.display().to_string());
     let arguments =
         [&root, "--config", &config, "--php", &php, "--memory", "256M", "--log", "warn"];
-    let pagewell = Pagewell::start(binary, &arguments).map_err(told)?;
+    let pagewell = Pagewell::start(binary, &arguments).map_err(error_text)?;
     let Address::Tcp(address) = *pagewell.address() else {
         return Err("bench: pagewell does not listen on TCP".into());
     };
@@ -135,7 +135,7 @@ fn pagewell(way: Way, binary: &Path, site: &Site, children: u32) -> Result<Serve
 }
 
 fn nginx(site: &Site, lock: &str) -> Result<Server, String> {
-    let dir = PrivateDir::temporary("nginx").map_err(told)?;
+    let dir = PrivateDir::temporary("nginx").map_err(error_text)?;
     let cache = dir.path().join("temp/cache");
     let http = format!(
         "fastcgi_cache_path {} levels=1:2 keys_zone=pages:10m max_size=400m inactive=2h \
@@ -152,7 +152,7 @@ fn nginx(site: &Site, lock: &str) -> Result<Server, String> {
         root = site.root().display(),
         php = site.php().display(),
     );
-    let nginx = nginx::start(dir, &NginxConf { http, server, workers: 2 }).map_err(told)?;
+    let nginx = nginx::start(dir, &NginxConf { http, server, workers: 2 }).map_err(error_text)?;
     Ok(Server::Nginx(Box::new(nginx), cache))
 }
 
@@ -174,6 +174,6 @@ fn delete_files(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn told(error: StartError) -> String {
+fn error_text(error: StartError) -> String {
     format!("bench: {error}")
 }

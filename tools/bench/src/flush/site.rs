@@ -64,7 +64,7 @@ impl Site {
     /// # Errors
     /// A server that did not start.
     pub fn start(pages: u32, children: u32, render_ms: u32) -> Result<Site, String> {
-        let temporary = |name: &str| PrivateDir::temporary(name).map_err(told);
+        let temporary = |name: &str| PrivateDir::temporary(name).map_err(error_text);
         let dir = temporary("flush")?;
         let notes = notes_of(&dir);
         fs::create_dir(&notes).map_err(system)?;
@@ -73,13 +73,14 @@ impl Site {
         let prepend = notes.join("prepend.php");
         fs::write(&prepend, PREPEND).map_err(system)?;
         fs::write(notes.join("generation"), "0").map_err(system)?;
-        let news = NewsSite::start(&root::repository(), temporary("news")?, pages).map_err(told)?;
+        let news =
+            NewsSite::start(&root::repository(), temporary("news")?, pages).map_err(error_text)?;
         let mut env = news.env().to_vec();
         env.push(("FLUSH_DIR".to_owned(), notes.display().to_string()));
         env.push(("FLUSH_PAUSE_MICROS".to_owned(), (u64::from(render_ms) * 1000).to_string()));
         let ini = vec![("auto_prepend_file".to_owned(), prepend.display().to_string())];
         let php = PhpFpm::start(temporary("php")?, &PoolOptions { children, env, ini });
-        Ok(Site { php: php.map_err(told)?, news, generation: AtomicU64::new(0), dir })
+        Ok(Site { php: php.map_err(error_text)?, news, generation: AtomicU64::new(0), dir })
     }
 
     /// The directory of the site.
@@ -153,7 +154,7 @@ fn notes_of(dir: &PrivateDir) -> PathBuf {
     dir.path().join("notes")
 }
 
-fn told(error: StartError) -> String {
+fn error_text(error: StartError) -> String {
     format!("bench: {error}")
 }
 

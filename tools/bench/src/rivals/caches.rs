@@ -2,8 +2,8 @@
 //! Traffic Server. Each takes its pages from php-fpm, or from the nginx before it where it speaks HTTP
 //! alone; memcached and Pagewell's port have no origin, and are filled.
 
+use super::super::error_text;
 use super::super::pages::fast_dir;
-use super::super::told;
 use super::web::{apache as start_apache, nginx as start_nginx, nginx_with};
 use super::{Ground, Server};
 use harness::{Address, Client, Memcached, Pagewell, haproxy, traffic_server, varnish};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Cache on tmpfs, descriptors kept open, one render at a time; gzip for those who accept it.
 pub fn nginx(on: &Ground) -> Result<Server, String> {
-    let store = fast_dir("store").map_err(told)?;
+    let store = fast_dir("store").map_err(error_text)?;
     let place = store.path().join("pages");
     let http = format!(
         "fastcgi_cache_path {} levels=1:2 keys_zone=pages:10m max_size=200m inactive=2h \
@@ -41,7 +41,8 @@ pub fn nginx(on: &Ground) -> Result<Server, String> {
 
 /// nginx that reads pages from a memcached on a Unix socket, over kept connections.
 pub fn nginx_memcached(on: &Ground) -> Result<Server, String> {
-    let memcached = Memcached::start(fast_dir("mc").map_err(told)?, 256).map_err(told)?;
+    let memcached =
+        Memcached::start(fast_dir("mc").map_err(error_text)?, 256).map_err(error_text)?;
     fill(on, memcached.address())?;
     let (pid, address) = (memcached.pid(), memcached.address().clone());
     let nginx = start_nginx(on, &pages_at(&address), MEMCACHED_PASS)?;
@@ -50,7 +51,7 @@ pub fn nginx_memcached(on: &Ground) -> Result<Server, String> {
 
 /// The same nginx, and Pagewell's port in the role of memcached.
 pub fn nginx_pagewell(on: &Ground) -> Result<Server, String> {
-    let dir = fast_dir("pwmc").map_err(told)?;
+    let dir = fast_dir("pwmc").map_err(error_text)?;
     fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .map_err(|error| format!("{}: {error}", dir.path().display()))?;
     let socket = dir.path().join("port.sock");
@@ -60,7 +61,7 @@ pub fn nginx_pagewell(on: &Ground) -> Result<Server, String> {
     let php = format!("unix:{}", on.pages.php.socket().display());
     let (root, file) = (on.pages.site().display().to_string(), file.display().to_string());
     let arguments = [&root, "--php", &php, "--memory", "512M", "--config", &file, "--log", "warn"];
-    let pagewell = Pagewell::start(&on.binary, &arguments).map_err(told)?;
+    let pagewell = Pagewell::start(&on.binary, &arguments).map_err(error_text)?;
     let address = Address::Unix(socket.clone());
     fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .map_err(|error| format!("{}: {error}", socket.display()))?;
@@ -80,15 +81,15 @@ fn pages_at(address: &Address) -> String {
 /// Stores the pages that are asked for under their request's URI.
 fn fill(on: &Ground, memcached: &Address) -> Result<(), String> {
     let within = Duration::from_secs(5);
-    let said = |error: std::io::Error| format!("memcached: {error}");
-    let mut stream = memcached.connect(within).map_err(said)?;
+    let as_text = |error: std::io::Error| format!("memcached: {error}");
+    let mut stream = memcached.connect(within).map_err(as_text)?;
     for target in &on.targets {
         let page = Client::new(on.pages.http.address()).within(Duration::from_secs(30)).get(target);
         let page = page.map_err(|error| format!("{target}: {error}"))?;
         let head = format!("set {target} 0 0 {}\r\n", page.content.len());
-        stream.write_all(&[head.as_bytes(), &page.content, b"\r\n"].concat()).map_err(said)?;
+        stream.write_all(&[head.as_bytes(), &page.content, b"\r\n"].concat()).map_err(as_text)?;
         let mut answer = [0_u8; 8];
-        stream.read_exact(&mut answer).map_err(said)?;
+        stream.read_exact(&mut answer).map_err(as_text)?;
         if &answer != b"STORED\r\n" {
             return Err(format!("memcached: {}", String::from_utf8_lossy(&answer)));
         }
@@ -118,8 +119,8 @@ pub fn varnish(on: &Ground) -> Result<Server, String> {
         origin.port(),
         on.gzip
     );
-    let dir = fast_dir("varnish").map_err(told)?;
-    let varnish = varnish::start(dir, &vcl, 256).map_err(told)?;
+    let dir = fast_dir("varnish").map_err(error_text)?;
+    let varnish = varnish::start(dir, &vcl, 256).map_err(error_text)?;
     Ok(Server::new(varnish.address(), vec![varnish.pid()], vec![Box::new(varnish)]))
 }
 
@@ -131,14 +132,14 @@ pub fn haproxy(on: &Ground) -> Result<Server, String> {
          server origin {}\n",
         on.pages.http.address()
     );
-    let dir = fast_dir("haproxy").map_err(told)?;
-    let haproxy = haproxy::start(dir, " default_backend site", &sections).map_err(told)?;
+    let dir = fast_dir("haproxy").map_err(error_text)?;
+    let haproxy = haproxy::start(dir, " default_backend site", &sections).map_err(error_text)?;
     Ok(Server::new(haproxy.address(), vec![haproxy.pid()], vec![Box::new(haproxy)]))
 }
 
 /// Traffic Server with 128 MB for pages.
 pub fn traffic_server(on: &Ground) -> Result<Server, String> {
-    let dir = fast_dir("ats").map_err(told)?;
-    let server = traffic_server::start(dir, on.pages.http.address(), 128).map_err(told)?;
+    let dir = fast_dir("ats").map_err(error_text)?;
+    let server = traffic_server::start(dir, on.pages.http.address(), 128).map_err(error_text)?;
     Ok(Server::new(server.address(), vec![server.pid()], vec![Box::new(server)]))
 }

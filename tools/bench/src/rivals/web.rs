@@ -2,8 +2,8 @@
 //! what all nginx and Apache here have in common. Files are those of [`super::super::pages`], under the
 //! same addresses as the pages.
 
+use super::super::error_text;
 use super::super::pages::fast_dir;
-use super::super::told;
 use super::{Ground, Server, Tls, tcp};
 use harness::{ApacheConf, FcgiWrap, NginxConf, OnPort, Pagewell, apache, h2o, nginx};
 use std::fmt::Write as _;
@@ -48,12 +48,12 @@ pub fn nginx_with(
         workers: if on.core.is_some() { 1 } else { 2 },
     };
     let room = (on.connections * 2 + 512).max(1024);
-    nginx::start_wide(fast_dir("nginx").map_err(told)?, &conf, room).map_err(told)
+    nginx::start_wide(fast_dir("nginx").map_err(error_text)?, &conf, room).map_err(error_text)
 }
 
 /// Pagewell with this document root, before the same php-fpm as the others.
 pub fn pagewell(on: &Ground, root: &Path) -> Result<Server, String> {
-    let dir = fast_dir("config").map_err(told)?;
+    let dir = fast_dir("config").map_err(error_text)?;
     let mut config = String::from("memory = \"512M\"\n");
     let tls = on.tls()?;
     if let Some(Tls { certificate, key, port }) = &tls {
@@ -72,7 +72,7 @@ pub fn pagewell(on: &Ground, root: &Path) -> Result<Server, String> {
     if !log.is_empty() {
         arguments.extend(["--access-log", &log]);
     }
-    let pagewell = Pagewell::start(&on.binary, &arguments).map_err(told)?;
+    let pagewell = Pagewell::start(&on.binary, &arguments).map_err(error_text)?;
     let address = match &tls {
         Some(tls) => tls.address(),
         None => tcp(pagewell.address())?,
@@ -105,7 +105,8 @@ pub fn apache_file(on: &Ground) -> Result<Server, String> {
 
 /// H2O with the files.
 pub fn h2o_file(on: &Ground) -> Result<Server, String> {
-    let h2o = h2o::start(fast_dir("h2o").map_err(told)?, &on.pages.files()).map_err(told)?;
+    let h2o =
+        h2o::start(fast_dir("h2o").map_err(error_text)?, &on.pages.files()).map_err(error_text)?;
     Ok(Server::new(h2o.address(), vec![h2o.pid()], vec![Box::new(h2o)]))
 }
 
@@ -118,13 +119,13 @@ pub fn php(on: &Ground) -> Result<Server, String> {
 
 /// nginx before fcgiwrap with a script in Perl that writes 13 bytes, as every target.
 pub fn perl(on: &Ground) -> Result<Server, String> {
-    let dir = fast_dir("perl").map_err(told)?;
+    let dir = fast_dir("perl").map_err(error_text)?;
     let script = dir.path().join("hello.pl");
     let text = "#!/usr/bin/perl\nprint \"Content-Type: text/html\\r\\n\\r\\n<p>The quick \";\n";
     fs::write(&script, text)
         .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
         .map_err(|error| format!("{}: {error}", script.display()))?;
-    let wrap = FcgiWrap::start(fast_dir("wrap").map_err(told)?, 4).map_err(told)?;
+    let wrap = FcgiWrap::start(fast_dir("wrap").map_err(error_text)?, 4).map_err(error_text)?;
     let location = format!(
         "location / {{ include /etc/nginx/fastcgi_params; fastcgi_param SCRIPT_FILENAME {}; \
          fastcgi_pass unix:{}; }}",
@@ -144,7 +145,7 @@ pub fn apache(on: &Ground, modules: &[&'static str], directives: &str) -> Result
         format!("BufferedLogs On\nCustomLog {} \"{APACHE_COMBINED}\"\n", log.display())
     });
     let conf = ApacheConf { modules: modules.to_vec(), directives: format!("{log}{directives}") };
-    apache::start(fast_dir("apache").map_err(told)?, &conf).map_err(told)
+    apache::start(fast_dir("apache").map_err(error_text)?, &conf).map_err(error_text)
 }
 
 fn files(on: &Ground) -> String {

@@ -123,10 +123,10 @@ fn read(path: &Path) -> Result<String, String> {
 
 /// The sources of each crate of the server.
 fn server(root: &Path) -> Result<Vec<String>, String> {
-    let said = |error: io::Error| format!("{SERVER}: {error}");
+    let as_text = |error: io::Error| format!("{SERVER}: {error}");
     let mut all = Vec::new();
-    for entry in fs::read_dir(root.join(SERVER)).map_err(said)? {
-        let name = entry.map_err(said)?.file_name();
+    for entry in fs::read_dir(root.join(SERVER)).map_err(as_text)? {
+        let name = entry.map_err(as_text)?.file_name();
         let source = format!("{SERVER}/{}/src", name.to_string_lossy());
         all.extend(root.join(&source).is_dir().then_some(source));
     }

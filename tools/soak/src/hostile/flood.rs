@@ -2,7 +2,7 @@
 //! is how honest visitors fare beside them, and not how much a machine can take; answers are hardly ever
 //! read to their end.
 
-use super::{Arena, Chance, DRIPS, HELD, said};
+use super::{Arena, Chance, DRIPS, HELD, exchange_bytes};
 use std::io::{self, Write};
 use std::thread;
 
@@ -54,7 +54,7 @@ pub fn purges(arena: &Arena, _: &mut Chance) -> io::Result<()> {
         let text = format!(
             "{method} /item.php?id=1 HTTP/1.1\r\nHost: soak.test\r\n{line}Connection: close\r\n\r\n"
         );
-        said(stream, text.as_bytes())?;
+        exchange_bytes(stream, text.as_bytes())?;
     }
     Ok(())
 }

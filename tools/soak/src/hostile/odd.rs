@@ -2,7 +2,7 @@
 //! one connection, with one thing that is wrong; where there are several kinds of it they are drawn. What
 //! comes back is read and not judged: that an honest visitor is served all the same is.
 
-use super::{Arena, Chance, open, said, take};
+use super::{Arena, Chance, exchange_bytes, open, take};
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -114,7 +114,7 @@ pub fn garbage(arena: &Arena, chance: &mut Chance) -> io::Result<()> {
 
 /// A request in the clear.
 pub fn not_tls(arena: &Arena, _: &mut Chance) -> io::Result<()> {
-    said(open(arena.secure, None)?, &get(""))
+    exchange_bytes(open(arena.secure, None)?, &get(""))
 }
 
 /// From one who may send the header, and sends something else.

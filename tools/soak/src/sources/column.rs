@@ -50,18 +50,18 @@ impl SourceColumn {
     /// # Errors
     /// The reason why a server did not start.
     pub fn start(binary: &Path, source: Source, lag_max: Duration) -> Result<SourceColumn, String> {
-        let dir = PrivateDir::temporary("sources").map_err(told)?;
-        let port = Port::take().map_err(told)?;
+        let dir = PrivateDir::temporary("sources").map_err(error_text)?;
+        let port = Port::take().map_err(error_text)?;
         let (server, behind) = server(source, port.address().port())?;
-        let network = FaultyNetwork::before(behind).map_err(told)?;
+        let network = FaultyNetwork::before(behind).map_err(error_text)?;
         let truth = Arc::new(AtomicU64::new(1));
-        let origin = origin(truth.clone()).map_err(told)?;
+        let origin = origin(truth.clone()).map_err(error_text)?;
         let node = |name: &str, source: String| {
             let file = dir.path().join(name);
-            fs::write(&file, source).map_err(told)?;
+            fs::write(&file, source).map_err(error_text)?;
             let (file, origin) = (file.display().to_string(), format!("http://{origin}"));
             let args = ["--config", &file, "--origin", &origin, "--memory", "64M", "--log", "warn"];
-            Pagewell::start(binary, &args).map_err(told)
+            Pagewell::start(binary, &args).map_err(error_text)
         };
         let config = |port, user: &str| server.config(port, user, lag_max);
         let pagewell = node("follower.toml", config(network.port(), "follower"))?;
@@ -128,10 +128,10 @@ impl SourceColumn {
                 self.pagewell.freeze();
                 self.next();
                 self.tell()?;
-                let told = Stopwatch::start();
+                let since = Stopwatch::start();
                 thread::sleep(STOPPED_FOR);
                 self.pagewell.signal(Signal::CONT);
-                self.until_new(told)?
+                self.until_new(since)?
             }
             SourceFault::Hostile => {
                 self.server
@@ -179,7 +179,7 @@ impl SourceColumn {
 
     fn tell(&self) -> Result<(), String> {
         if let Some(teller) = &self.teller {
-            let answer = teller.invalidate("{\"tags\":[\"item:1\"]}").map_err(told)?;
+            let answer = teller.invalidate("{\"tags\":[\"item:1\"]}").map_err(error_text)?;
             return if answer.status == 200 { Ok(()) } else { Err(answer.text()) };
         }
         self.server.sql("UPDATE item SET n = n + 1 WHERE id = 1")
@@ -231,7 +231,7 @@ impl SourceColumn {
 
     fn get(&self) -> Result<Response, String> {
         let request = Request::get("/").header("Host", "sources.test");
-        Client::new(Address::clone(self.pagewell.address())).send(&request).map_err(told)
+        Client::new(Address::clone(self.pagewell.address())).send(&request).map_err(error_text)
     }
 }
 
@@ -265,9 +265,9 @@ impl Server {
 
     fn sql(&self, sql: &str) -> Result<(), String> {
         match self {
-            Server::MariaDb(server) => server.sql_in("paper", sql).map_err(told)?,
+            Server::MariaDb(server) => server.sql_in("paper", sql).map_err(error_text)?,
             Server::Postgres(server) => {
-                server.sql_in("paper", &format!("SET ROLE writer; {sql}")).map_err(told)?
+                server.sql_in("paper", &format!("SET ROLE writer; {sql}")).map_err(error_text)?
             }
             Server::Stream(_) => return Err("a stream has no tables".into()),
         };
@@ -283,15 +283,15 @@ impl Server {
         match self {
             Server::MariaDb(server) => {
                 server.kill();
-                server.start_again().map_err(told)
+                server.start_again().map_err(error_text)
             }
             Server::Postgres(server) => {
                 server.kill();
-                server.start_again().map_err(told)
+                server.start_again().map_err(error_text)
             }
             Server::Stream(server) => {
                 server.kill();
-                server.start_again().map_err(told)?;
+                server.start_again().map_err(error_text)?;
                 self.command(ACCOUNT)
             }
         }
@@ -303,7 +303,7 @@ impl Server {
                 let reset = server
                     .sql("RESET MASTER")
                     .or_else(|_| server.sql("RESET BINARY LOGS AND GTIDS"));
-                reset.map(drop).map_err(told)
+                reset.map(drop).map_err(error_text)
             }
             Server::Postgres(server) => {
                 let drop = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots; \
@@ -321,25 +321,25 @@ impl Server {
 }
 
 fn server(source: Source, port: u16) -> Result<(Server, u16), String> {
-    let dir = || PrivateDir::temporary("source").map_err(told);
+    let dir = || PrivateDir::temporary("source").map_err(error_text);
     let server = match source {
         Source::MariaDb => {
             let options = MariaDbOptions { port: Some(port), ..MariaDbOptions::followed(&[]) };
-            let server = MariaDb::start_with(dir()?, options).map_err(told)?;
-            server.create_database("paper", "writer", "secret").map_err(told)?;
-            server.create_follower("127.0.0.1", "paper").map_err(told)?;
+            let server = MariaDb::start_with(dir()?, options).map_err(error_text)?;
+            server.create_database("paper", "writer", "secret").map_err(error_text)?;
+            server.create_follower("127.0.0.1", "paper").map_err(error_text)?;
             Server::MariaDb(server)
         }
         Source::Postgres => {
             let options = PostgresOptions { port: Some(port), ..PostgresOptions::default() };
-            let server = Postgres::start_with(dir()?, options).map_err(told)?;
-            server.create_database("paper", "writer", "secret").map_err(told)?;
-            server.sql("ALTER ROLE writer REPLICATION").map_err(told)?;
-            server.sql_in("paper", "GRANT ALL ON SCHEMA public TO writer").map_err(told)?;
+            let server = Postgres::start_with(dir()?, options).map_err(error_text)?;
+            server.create_database("paper", "writer", "secret").map_err(error_text)?;
+            server.sql("ALTER ROLE writer REPLICATION").map_err(error_text)?;
+            server.sql_in("paper", "GRANT ALL ON SCHEMA public TO writer").map_err(error_text)?;
             Server::Postgres(server)
         }
         Source::Stream => {
-            let server = Valkey::start(&[]).map_err(told)?;
+            let server = Valkey::start(&[]).map_err(error_text)?;
             let port = server.port();
             let server = Server::Stream(server);
             server.command(ACCOUNT)?;
@@ -386,6 +386,6 @@ fn is_hit(response: &Response) -> bool {
     response.header("cache-status").is_some_and(|status| status.starts_with("pagewell; hit"))
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -43,8 +43,8 @@ fn look(stand: &Stand, machine: &Machine) -> Option<bool> {
     let moment = locked(&machine.late).moment();
     let untold = pagewell.stats().ok()?.get("cluster_pending").copied()?;
     if untold == 0 {
-        let told = locked(&machine.late).told(moment);
-        stand.truth.owe(&told);
+        let published = locked(&machine.late).published(moment);
+        stand.due.owe(&published);
     }
     Some(untold == 0)
 }
@@ -72,8 +72,8 @@ pub fn settle(stand: &Stand) -> Vec<String> {
             }
             pause(LOOK_EVERY);
         }
-        let told = locked(&machine.late).take();
-        stand.truth.owe(&told);
+        let published = locked(&machine.late).take();
+        stand.due.owe(&published);
     }
     thread::scope(|scope| {
         let all = stand.machines.iter().map(|machine| scope.spawn(|| shows_all(stand, machine)));
@@ -85,7 +85,7 @@ pub fn settle(stand: &Stand) -> Vec<String> {
 
 fn shows_all(stand: &Stand, machine: &Machine) -> Vec<String> {
     let mut client = Client::new(stand.address(machine.number)).host(HOST).within(ANSWER);
-    let pages = stand.truth.site.pages.iter();
+    let pages = stand.due.site.pages.iter();
     let mut left: Vec<(&Page, char, String)> = pages
         .flat_map(|page| page.variants().iter().map(move |name| (page, *name, String::new())))
         .collect();
@@ -111,7 +111,7 @@ fn shows_all(stand: &Stand, machine: &Machine) -> Vec<String> {
 
 fn shows(stand: &Stand, client: &mut Client, page: &Page, variant: char) -> Result<(), String> {
     let request = Request::get(&page.target).header("X-Variant", &variant.to_string());
-    let (site, acknowledged) = (&stand.truth.site, stand.truth.wanted(page));
+    let (site, acknowledged) = (&stand.due.site, stand.due.wanted(page));
     let sent_micros = stand.tally.micros();
     let response = client.send(&request).map_err(|error| error.to_string())?;
     let (is_head, condition) = (false, None);

@@ -8,7 +8,7 @@
 //! | another process has taken its place, and the old one has ended | waits as if written there |
 //! | killed, with nothing that it would find again | lost: no machine has to show it |
 
-use super::truth::Version;
+use super::due_versions::Version;
 
 /// Late writes of a machine.
 #[derive(Debug, Default)]
@@ -52,20 +52,20 @@ impl Late {
     }
 
     /// It had nothing pending after that moment; returns the versions that it has published by then.
-    pub fn told(&mut self, moment: Moment) -> Vec<Version> {
-        let mut told = Vec::new();
+    pub fn published(&mut self, moment: Moment) -> Vec<Version> {
+        let mut published = Vec::new();
         if moment.life == self.life {
             let mut place = 0;
             self.waiting.retain(|(life, version)| {
                 let is_told = place < moment.count && *life == moment.life;
                 place += 1;
                 if is_told {
-                    told.push(*version);
+                    published.push(*version);
                 }
                 !is_told
             });
         }
-        told
+        published
     }
 
     /// Another process serves, beside the previous one or instead of it.
@@ -103,7 +103,7 @@ mod tests {
         late.written(0, &[(1, 1), (2, 1)]);
         let moment = late.moment();
         late.written(0, &[(1, 2)]);
-        assert_eq!(late.told(moment), [(1, 1), (2, 1)]);
+        assert_eq!(late.published(moment), [(1, 1), (2, 1)]);
         assert_eq!(late.take(), [(1, 2)]);
     }
 
@@ -116,7 +116,7 @@ mod tests {
         late.written(life, &[(1, 2)]);
         assert_eq!(late.lost, 2);
         late.written(late.life(), &[(1, 3)]);
-        assert!(late.told(moment).is_empty());
+        assert!(late.published(moment).is_empty());
         assert_eq!(late.take(), [(1, 3)]);
     }
 
@@ -125,9 +125,9 @@ mod tests {
         let mut late = Late::default();
         late.written(0, &[(1, 1)]);
         late.next_life();
-        assert!(late.told(late.moment()).is_empty(), "the old one may have it");
+        assert!(late.published(late.moment()).is_empty(), "the old one may have it");
         late.kept();
         late.written(0, &[(1, 2)]);
-        assert_eq!(late.told(late.moment()), [(1, 1), (1, 2)]);
+        assert_eq!(late.published(late.moment()), [(1, 1), (1, 2)]);
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! All in private directories, on Unix sockets and ports of loopback; it goes when it is dropped.
 
+use super::due_versions::DueVersions;
 use super::machine::{Common, Machine, WAITED_FOR};
 use super::tally::Tally;
-use super::truth::Truth;
-use super::{locked, told};
+use super::{error_text, locked};
 use crate::Amount;
 use crate::run::Run;
 use crate::script::Faults;
@@ -37,7 +37,7 @@ pub struct Stand {
     /// For each machine the run of its readers.
     pub runs: Vec<Run>,
     /// The true version of each cell.
-    pub truth: Truth,
+    pub due: DueVersions,
     /// The outcomes of writes.
     pub tally: Tally,
     /// The server of the stream.
@@ -63,17 +63,17 @@ impl Stand {
         enough: u64,
     ) -> Result<Stand, String> {
         let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages));
-        let dir = PrivateDir::temporary("machines").map_err(told)?;
+        let dir = PrivateDir::temporary("machines").map_err(error_text)?;
         let root = dir.path().join("root");
-        write_site(&site, &root).map_err(told)?;
-        let truth = dir.path().join("truth");
-        let env = [("TRUTH", truth.display().to_string()), ("ITEMS", site.items.to_string())];
+        write_site(&site, &root).map_err(error_text)?;
+        let due = dir.path().join("truth");
+        let env = [("TRUTH", due.display().to_string()), ("ITEMS", site.items.to_string())];
         let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        let truth = Truth::new(site.clone(), &truth).map_err(told)?;
+        let due = DueVersions::new(site.clone(), &due).map_err(error_text)?;
         let options = PoolOptions { children: CHILDREN, env, ini: Vec::new() };
-        let php_dir = PrivateDir::temporary("machines-php").map_err(told)?;
-        let php = PhpFpm::start(php_dir, &options).map_err(told)?;
-        let server = Valkey::start(&[]).map_err(told)?;
+        let php_dir = PrivateDir::temporary("machines-php").map_err(error_text)?;
+        let php = PhpFpm::start(php_dir, &options).map_err(error_text)?;
+        let server = Valkey::start(&[]).map_err(error_text)?;
         let socket = server.socket().to_owned();
         let waits = !amount.without_wait;
         let common = Common { binary, root: &root, php: php.socket(), stream: &socket, waits };
@@ -93,7 +93,7 @@ impl Stand {
             runs: [first].into_iter().chain(others).collect(),
             tally: Tally::new(machines.len(), shadow),
             machines,
-            truth,
+            due,
             server: Mutex::new(server),
             socket,
             started: (AtomicU64::new(0), AtomicU64::new(0)),

@@ -1,4 +1,4 @@
-//! A writer: changes what pages are made from through one machine after the other, in every manner, and by
+//! A writer: changes what pages are made from through one machine after the other, in every kind of publication, and by
 //! hand; notes the outcome of each write.
 //!
 //! A writer sends a burst of writes, and then writes slowly. After every other slow write, and one in ten of a
@@ -13,14 +13,14 @@
 //! | none, to a request that went through | nobody knows |
 //! | none, to a call or a purge | it is made again, through another machine: the commit stands |
 
+use super::cause::KEY;
+use super::due_versions::{Version, committed};
 use super::stand::Stand;
-use super::suffer::KEY;
 use super::tally::Outcome;
-use super::truth::{Version, committed};
 use super::wire::Wire;
 use super::{fault::Fault, locked, pause};
 use crate::change::{Change, ChangeRecipient, Way};
-use crate::manner::{By, Manner, Strength};
+use crate::publication::{By, Publication, Strength};
 use crate::reader::{AnswerCounts, Reader};
 use crate::run::HOST;
 use crate::site::{Page, tag};
@@ -122,7 +122,7 @@ impl Writer<'_> {
     }
 
     fn change(&mut self) {
-        let truth = &self.stand.truth;
+        let due = &self.stand.due;
         let by = match self.chance.below(60) {
             0..30 => By::Mixed,
             30..40 => By::Purge,
@@ -130,10 +130,10 @@ impl Writer<'_> {
             50..59 => By::Api,
             _ => By::Ban,
         };
-        let manner = Manner::draw(by, &mut self.chance);
-        let Change { cells, way } = Change::draw(&truth.site, manner, &mut self.chance);
+        let publication = Publication::draw(by, &mut self.chance);
+        let Change { cells, way } = Change::draw(&due.site, publication, &mut self.chance);
         let shows = |page: &&Page| page.reads.contains(&cells[0]);
-        let pages: Vec<&Page> = truth.site.pages.iter().filter(shows).collect();
+        let pages: Vec<&Page> = due.site.pages.iter().filter(shows).collect();
         let page = pages.get(self.chance.below(pages.len())).copied();
         let page = page.filter(|_| self.chance.one_in(LOOK_ONE_IN[usize::from(self.pours())]));
         self.look(page);
@@ -250,7 +250,7 @@ impl Writer<'_> {
     /// Commits, and adds an entry to the stream until the server has it.
     fn by_hand(&mut self, cells: &[usize]) -> Outcome {
         let Some(versions) = self.commit(cells) else { return Outcome::Unanswered };
-        let site = &self.stand.truth.site;
+        let site = &self.stand.due.site;
         let fields = cells.iter().flat_map(|cell| match cell.checked_sub(site.items) {
             None => ["tag".to_owned(), tag(*cell)],
             Some(page) => ["url".to_owned(), site.pages[page].target.clone()],
@@ -270,12 +270,12 @@ impl Writer<'_> {
             }
             pause(AGAIN);
         }
-        self.stand.truth.owe(&versions);
+        self.stand.due.owe(&versions);
         Outcome::ByHand
     }
 
     fn commit(&self, cells: &[usize]) -> Option<Vec<Version>> {
-        match self.stand.truth.commit(cells) {
+        match self.stand.due.commit(cells) {
             Ok(versions) => Some(versions),
             Err(error) => {
                 self.stand.fail(format!("the truth cannot be written: {error}"));
@@ -287,7 +287,7 @@ impl Writer<'_> {
     fn acknowledge(&self, versions: &[Version]) -> Outcome {
         let at_micros = self.stand.tally.micros();
         for (cell, version) in versions {
-            self.stand.truth.site.acknowledge(*cell, *version, Strength::Hard, at_micros);
+            self.stand.due.site.acknowledge(*cell, *version, Strength::Hard, at_micros);
         }
         Outcome::InTime
     }
@@ -311,8 +311,8 @@ fn is_late(response: &Response) -> bool {
     if response.all("cache-status").any(says) {
         return true;
     }
-    let told: Result<Value, _> = serde_json::from_slice(&response.content);
-    told.is_ok_and(|told| told["late"] == true)
+    let answer: Result<Value, _> = serde_json::from_slice(&response.content);
+    answer.is_ok_and(|answer| answer["late"] == true)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The faults, done: to a machine, to the stream, to its server.
+//! Causes the faults: of a machine, of the stream, of its server.
 //!
 //! A fault that cannot be caused, or a process that does not come up again, has failed; a machine that is not
 //! there any more is started again, so that the run goes on. Only processes of the stand are ended or stopped, by their ids.
@@ -43,14 +43,14 @@ pub fn disturb(stand: &Stand, mut plan: Plan) {
         pause(Duration::from_millis(calm_ms as u64));
         thread::scope(|scope| {
             for planned in faults {
-                scope.spawn(move || suffer(stand, planned));
+                scope.spawn(move || cause(stand, planned));
             }
         });
         stand.machines.iter().for_each(|machine| revive(stand, machine, &mut machine.hold()));
     }
 }
 
-fn suffer(stand: &Stand, planned: PlannedFault) {
+fn cause(stand: &Stand, planned: PlannedFault) {
     pause(Duration::from_millis(planned.delay_ms as u64));
     keep_apart(stand, planned.fault);
     if stand.is_over() {

@@ -1,4 +1,4 @@
-//! The truth: a file for each cell, whose number goes up, and the versions that every machine has to show in the
+//! The versions of the cells: a file for each, whose number goes up, and the versions that every machine has to show in the
 //! end.
 //!
 //! Scripts and writers commit under the same lock, by putting a new file in the old one's place, so a reader
@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 pub type Version = (usize, u64);
 
 /// The true version of each cell.
-pub struct Truth {
+pub struct DueVersions {
     /// The pages, and what was acknowledged.
     pub site: Arc<Site>,
     directory: PathBuf,
     owed: Vec<AtomicU64>,
 }
 
-impl Truth {
+impl DueVersions {
     /// In a new directory; every cell has version 0.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new(site: Arc<Site>, directory: &Path) -> io::Result<Truth> {
+    pub fn new(site: Arc<Site>, directory: &Path) -> io::Result<DueVersions> {
         fs::create_dir(directory)?;
         // Scripts run as somebody else.
         fs::set_permissions(directory, Permissions::from_mode(0o777))?;
@@ -42,7 +42,7 @@ impl Truth {
             fs::set_permissions(&lock, Permissions::from_mode(0o666))?;
         }
         let owed = (0..cells).map(|_| AtomicU64::new(0)).collect();
-        Ok(Truth { site, directory: directory.to_owned(), owed })
+        Ok(DueVersions { site, directory: directory.to_owned(), owed })
     }
 
     /// Changes cells; from now on scripts read the versions that are returned.
@@ -93,22 +93,22 @@ pub fn committed(field: &str) -> Option<Vec<Version>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manner::Strength;
+    use crate::publication::Strength;
     use harness::PrivateDir;
 
     #[test]
     fn commits_count_up_and_pending_versions_are_expected() {
         let dir = PrivateDir::temporary("truth").expect("a directory");
         let site = Arc::new(Site::new(1, 10, 10));
-        let truth = Truth::new(site.clone(), &dir.path().join("truth")).expect("files");
+        let due = DueVersions::new(site.clone(), &dir.path().join("truth")).expect("files");
         let page = &site.pages[0];
         let [first, .., own] = page.reads;
-        assert_eq!(truth.commit(&[own, first]).expect("a commit"), [(own, 1), (first, 1)]);
-        assert_eq!(truth.commit(&[own]).expect("a commit"), [(own, 2)]);
-        assert_eq!(truth.wanted(page), [0; 5]);
-        truth.owe(&[(own, 2), (own, 1)]);
+        assert_eq!(due.commit(&[own, first]).expect("a commit"), [(own, 1), (first, 1)]);
+        assert_eq!(due.commit(&[own]).expect("a commit"), [(own, 2)]);
+        assert_eq!(due.wanted(page), [0; 5]);
+        due.owe(&[(own, 2), (own, 1)]);
         site.acknowledge(first, 1, Strength::Hard, 0);
-        assert_eq!(truth.wanted(page), [1, 0, 0, 0, 2]);
+        assert_eq!(due.wanted(page), [1, 0, 0, 0, 2]);
         assert_eq!(committed("3:17 60:2"), Some(vec![(3, 17), (60, 2)]));
         assert_eq!(committed("3"), None);
     }

@@ -1,4 +1,4 @@
-//! Honest visitors, who know what is right.
+//! Clients that know the right answers.
 //!
 //! Every item has a value that only grows. A page says which item it shows and with which value, is as
 //! long as the item makes it, and ends with the same words as it begins with. A visitor notes before each
@@ -24,16 +24,16 @@ const WRITE_PAUSE: Duration = Duration::from_millis(60);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 /// The value of each item that was acknowledged, and the value that was sent.
-pub struct Truth {
+pub struct SentValues {
     acknowledged: Vec<AtomicU64>,
     sent: Vec<AtomicU64>,
 }
 
-impl Truth {
+impl SentValues {
     /// So many items, all of value 1.
-    pub fn new(items: usize) -> Truth {
+    pub fn new(items: usize) -> SentValues {
         let ones = || (0..items).map(|_| AtomicU64::new(1)).collect();
-        Truth { acknowledged: ones(), sent: ones() }
+        SentValues { acknowledged: ones(), sent: ones() }
     }
 }
 
@@ -75,7 +75,7 @@ pub fn visit(run: &Run, number: usize) {
             client.close();
         }
         let item = popular(&mut chance);
-        let least = run.truth.acknowledged[item].load(SeqCst);
+        let least = run.values.acknowledged[item].load(SeqCst);
         let (fault, watch) = (run.now(), Stopwatch::start());
         let (asked, judged) = match chance.below(10) {
             0 => (RequestKind::Rendered, judge_own(&own, &client.send(&own_page(&own)))),
@@ -110,12 +110,12 @@ pub fn write(run: &Run, number: usize) {
     while !run.is_over() {
         // Each has items of its own, and so knows their order.
         let item = chance.below(ITEMS / WRITERS) * WRITERS + number;
-        let value = run.truth.sent[item].fetch_add(1, SeqCst) + 1;
+        let value = run.values.sent[item].fetch_add(1, SeqCst) + 1;
         let (fault, watch) = (run.now(), Stopwatch::start());
         let answer = client.post(&format!("/write.php?id={item}&value={value}"), "a=b");
         let judged = judge_write(item, value, &answer);
         if matches!(judged, AnswerJudgement::Right { .. }) {
-            run.truth.acknowledged[item].fetch_max(value, SeqCst);
+            run.values.acknowledged[item].fetch_max(value, SeqCst);
             note(run, fault, RequestKind::Write, judged, &watch);
             let watch = Stopwatch::start();
             let answer = client.get(&format!("/item.php?id={item}"));
@@ -184,7 +184,7 @@ fn judge_item(run: &Run, item: usize, least: u64, answer: &Answer) -> AnswerJudg
     let (Some(shown), Some(value)) = (shown, value) else {
         return AnswerJudgement::Wrong(format!("torn: item {item} begins {:?}", start(&text)));
     };
-    let most = run.truth.sent[item].load(SeqCst);
+    let most = run.values.sent[item].load(SeqCst);
     let status = response.header("cache-status").unwrap_or_default();
     if shown != item {
         AnswerJudgement::Wrong(format!("foreign: item {shown} for item {item} ({status})"))
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn wrong_answers_are_found() {
         let run = Run::new(SocketAddr::from(([127, 0, 0, 1], 1)), 1);
-        run.truth.sent[3].store(7, SeqCst);
+        run.values.sent[3].store(7, SeqCst);
         let wrong = |text: &str| match judge_item(&run, 3, 5, &answered(text)) {
             AnswerJudgement::Wrong(what) => what.split(':').next().unwrap_or_default().to_owned(),
             other => format!("{other:?}"),

@@ -66,7 +66,7 @@ pub enum Strength {
 
 /// One way to tell a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
+pub enum Publication {
     /// The response to a POST names the tags of items.
     Through,
     /// A POST to a page's own address, or with a Location that names it.
@@ -103,76 +103,78 @@ pub enum Manner {
     Get,
 }
 
-impl Manner {
-    /// All of them; a manner's place in this list is its place in every count.
-    pub const ALL: [Manner; 17] = [
-        Manner::Through,
-        Manner::Target,
-        Manner::Tags,
-        Manner::Urls,
-        Manner::OwnUrl,
-        Manner::Prefix,
-        Manner::All,
-        Manner::PurgeUrls,
-        Manner::PurgeOwn,
-        Manner::PurgeTags,
-        Manner::PurgeAll,
-        Manner::BanTags,
-        Manner::Keys,
-        Manner::TagsMethod,
-        Manner::BanUrl,
-        Manner::HardTags,
-        Manner::Get,
+impl Publication {
+    /// All of them; a publication's place in this list is its place in every count.
+    pub const ALL: [Publication; 17] = [
+        Publication::Through,
+        Publication::Target,
+        Publication::Tags,
+        Publication::Urls,
+        Publication::OwnUrl,
+        Publication::Prefix,
+        Publication::All,
+        Publication::PurgeUrls,
+        Publication::PurgeOwn,
+        Publication::PurgeTags,
+        Publication::PurgeAll,
+        Publication::BanTags,
+        Publication::Keys,
+        Publication::TagsMethod,
+        Publication::BanUrl,
+        Publication::HardTags,
+        Publication::Get,
     ];
 
     /// In words, as printed.
     pub fn as_str(self) -> &'static str {
         match self {
-            Manner::Through => "through",
-            Manner::Target => "target",
-            Manner::Tags => "tags",
-            Manner::Urls => "urls",
-            Manner::OwnUrl => "own-url",
-            Manner::Prefix => "prefix",
-            Manner::All => "all",
-            Manner::PurgeUrls => "purge-urls",
-            Manner::PurgeOwn => "purge-own",
-            Manner::PurgeTags => "purge-tags",
-            Manner::PurgeAll => "purge-all",
-            Manner::BanTags => "ban-tags",
-            Manner::Keys => "keys",
-            Manner::TagsMethod => "purgetags",
-            Manner::BanUrl => "ban-url",
-            Manner::HardTags => "hard-tags",
-            Manner::Get => "get",
+            Publication::Through => "through",
+            Publication::Target => "target",
+            Publication::Tags => "tags",
+            Publication::Urls => "urls",
+            Publication::OwnUrl => "own-url",
+            Publication::Prefix => "prefix",
+            Publication::All => "all",
+            Publication::PurgeUrls => "purge-urls",
+            Publication::PurgeOwn => "purge-own",
+            Publication::PurgeTags => "purge-tags",
+            Publication::PurgeAll => "purge-all",
+            Publication::BanTags => "ban-tags",
+            Publication::Keys => "keys",
+            Publication::TagsMethod => "purgetags",
+            Publication::BanUrl => "ban-url",
+            Publication::HardTags => "hard-tags",
+            Publication::Get => "get",
         }
     }
 
     /// Draws one of a mode.
-    pub fn draw(by: By, chance: &mut Chance) -> Manner {
+    pub fn draw(by: By, chance: &mut Chance) -> Publication {
         let all = chance.one_in(ALL_ONE_IN);
         let of_hundred = chance.below(100);
         match (by, of_hundred) {
-            (By::Mixed | By::Api, _) if all => Manner::All,
-            (By::Purge, _) if all => Manner::PurgeAll,
-            (By::Mixed, 0..45) | (By::Headers, 0..75) | (By::Litespeed, 0..40) => Manner::Through,
-            (By::Mixed, 45..60) | (By::Headers, _) | (By::Litespeed, 80..) => Manner::Target,
-            (By::Litespeed, _) => Manner::Get,
-            (By::Mixed, 60..88) | (By::Api, 0..60) => Manner::Tags,
-            (By::Mixed, 88..94) | (By::Api, 60..75) => Manner::Urls,
-            (By::Mixed, _) | (By::Api, 75..88) => Manner::OwnUrl,
-            (By::Api, _) => Manner::Prefix,
-            (By::Purge, 0..55) => Manner::PurgeUrls,
-            (By::Purge, 55..80) => Manner::PurgeOwn,
-            (By::Purge, _) => Manner::PurgeTags,
-            (By::Ban, 0..30) => Manner::BanTags,
-            (By::Ban, 30..55) | (By::Keys, 0..75) => Manner::Keys,
-            (By::Ban, 55..75) => Manner::TagsMethod,
-            (By::Ban, _) => Manner::BanUrl,
-            (By::Keys, _) => Manner::PurgeOwn,
-            (By::Soft, _) if chance.one_in(HARD_ONE_IN) => Manner::HardTags,
-            (By::Soft, 0..75) => Manner::Tags,
-            (By::Soft, _) => Manner::OwnUrl,
+            (By::Mixed | By::Api, _) if all => Publication::All,
+            (By::Purge, _) if all => Publication::PurgeAll,
+            (By::Mixed, 0..45) | (By::Headers, 0..75) | (By::Litespeed, 0..40) => {
+                Publication::Through
+            }
+            (By::Mixed, 45..60) | (By::Headers, _) | (By::Litespeed, 80..) => Publication::Target,
+            (By::Litespeed, _) => Publication::Get,
+            (By::Mixed, 60..88) | (By::Api, 0..60) => Publication::Tags,
+            (By::Mixed, 88..94) | (By::Api, 60..75) => Publication::Urls,
+            (By::Mixed, _) | (By::Api, 75..88) => Publication::OwnUrl,
+            (By::Api, _) => Publication::Prefix,
+            (By::Purge, 0..55) => Publication::PurgeUrls,
+            (By::Purge, 55..80) => Publication::PurgeOwn,
+            (By::Purge, _) => Publication::PurgeTags,
+            (By::Ban, 0..30) => Publication::BanTags,
+            (By::Ban, 30..55) | (By::Keys, 0..75) => Publication::Keys,
+            (By::Ban, 55..75) => Publication::TagsMethod,
+            (By::Ban, _) => Publication::BanUrl,
+            (By::Keys, _) => Publication::PurgeOwn,
+            (By::Soft, _) if chance.one_in(HARD_ONE_IN) => Publication::HardTags,
+            (By::Soft, 0..75) => Publication::Tags,
+            (By::Soft, _) => Publication::OwnUrl,
         }
     }
 }
@@ -182,26 +184,29 @@ mod tests {
     use super::*;
     use clap::ValueEnum;
 
-    fn drawn(by: By) -> Vec<Manner> {
+    fn drawn(by: By) -> Vec<Publication> {
         let mut chance = Chance::new(1, 1);
-        let all: Vec<Manner> = (0..2000).map(|_| Manner::draw(by, &mut chance)).collect();
-        Manner::ALL.into_iter().filter(|manner| all.contains(manner)).collect()
+        let all: Vec<Publication> = (0..2000).map(|_| Publication::draw(by, &mut chance)).collect();
+        Publication::ALL.into_iter().filter(|publication| all.contains(publication)).collect()
     }
 
     #[test]
     fn every_manner_has_its_place_and_is_drawn_in_some_mode() {
-        let any: Vec<Manner> = By::value_variants().iter().flat_map(|by| drawn(*by)).collect();
-        for (place, manner) in Manner::ALL.into_iter().enumerate() {
-            assert_eq!(manner as usize, place);
-            assert!(any.contains(&manner), "{}", manner.as_str());
+        let any: Vec<Publication> = By::value_variants().iter().flat_map(|by| drawn(*by)).collect();
+        for (place, publication) in Publication::ALL.into_iter().enumerate() {
+            assert_eq!(publication as usize, place);
+            assert!(any.contains(&publication), "{}", publication.as_str());
         }
     }
 
     #[test]
     fn modes_keep_to_their_ways() {
-        assert_eq!(drawn(By::Headers), [Manner::Through, Manner::Target]);
-        assert_eq!(drawn(By::Keys), [Manner::PurgeOwn, Manner::Keys]);
-        assert_eq!(drawn(By::Soft), [Manner::Tags, Manner::OwnUrl, Manner::HardTags]);
+        assert_eq!(drawn(By::Headers), [Publication::Through, Publication::Target]);
+        assert_eq!(drawn(By::Keys), [Publication::PurgeOwn, Publication::Keys]);
+        assert_eq!(
+            drawn(By::Soft),
+            [Publication::Tags, Publication::OwnUrl, Publication::HardTags]
+        );
         assert_eq!(drawn(By::Mixed).len(), 6);
         for by in By::value_variants() {
             let value = by.to_possible_value().expect("none is hidden");

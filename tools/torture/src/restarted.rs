@@ -3,8 +3,8 @@
 //! It is killed like a crash and restarted at the same addresses. Its counters begin at zero after
 //! each restart, and are added up. At the end no operation may be in flight.
 
-use super::manner::By;
 use super::origin::Origin;
+use super::publication::By;
 use super::run::Run;
 use super::site::SOFT_FOR;
 use harness::Port;
@@ -42,7 +42,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Pagewell, through all of its lives.
 #[derive(Debug)]
-pub struct Victim<'a> {
+pub struct RestartedPagewell<'a> {
     pagewell: Pagewell,
     binary: &'a Path,
     arguments: Vec<String>,
@@ -53,7 +53,7 @@ pub struct Victim<'a> {
     _dir: PrivateDir,
 }
 
-impl Victim<'_> {
+impl RestartedPagewell<'_> {
     /// Starts it on these ports: for visitors, and for its control interface.
     ///
     /// # Errors
@@ -63,8 +63,8 @@ impl Victim<'_> {
         origin: &Origin,
         ports: &(Port, Port),
         by: By,
-    ) -> Result<Victim<'a>, String> {
-        let dir = PrivateDir::temporary("torture").map_err(told)?;
+    ) -> Result<RestartedPagewell<'a>, String> {
+        let dir = PrivateDir::temporary("torture").map_err(error_text)?;
         let config = dir.path().join("pagewell.toml");
         let text = match by {
             By::Soft => format!("[cache]\nsoft_for = \"{}s\"\n", SOFT_FOR.as_secs()),
@@ -83,9 +83,9 @@ impl Victim<'_> {
             ["--log", "warn"],
         ];
         let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
-        let pagewell = Pagewell::start(binary, &arguments).map_err(told)?;
+        let pagewell = Pagewell::start(binary, &arguments).map_err(error_text)?;
         let counters = BTreeMap::new();
-        Ok(Victim { pagewell, binary, arguments, counters, restarts: 0, _dir: dir })
+        Ok(RestartedPagewell { pagewell, binary, arguments, counters, restarts: 0, _dir: dir })
     }
 
     /// Kills it as a crash would, and starts it again at the same addresses.
@@ -103,7 +103,7 @@ impl Victim<'_> {
             match Pagewell::start(self.binary, &self.arguments) {
                 Ok(pagewell) => break pagewell,
                 Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-                Err(error) => return Err(told(error)),
+                Err(error) => return Err(error_text(error)),
             }
         };
         self.restarts += 1;
@@ -162,6 +162,6 @@ fn named(counters: &BTreeMap<String, u64>, name: &str) -> Result<u64, String> {
     counters.get(name).copied().ok_or_else(|| format!("torture: pagewell has no counter {name}"))
 }
 
-fn told(error: StartError) -> String {
+fn error_text(error: StartError) -> String {
     format!("torture: {error}")
 }
