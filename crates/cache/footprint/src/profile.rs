@@ -79,8 +79,8 @@ pub struct SqlProfile {
 }
 
 impl SqlProfile {
-    /// WordPress: scheduled tasks, transients, edit locks, notes of editing together, and sessions and
-    /// preferences of users.
+    /// WordPress: scheduled tasks, transients, edit locks, notes of editing together, sessions and
+    /// preferences of users, and the counts that Paid Memberships Pro writes with each page view.
     #[must_use]
     pub fn wordpress() -> SqlProfile {
         let row = |table: &str, column: &str, patterns: &[&str]| IgnoreRule::Row {
@@ -88,8 +88,15 @@ impl SqlProfile {
             column: column.to_owned(),
             patterns: patterns.iter().map(|&pattern| pattern.to_owned()).collect(),
         };
-        let internal =
-            ["cron", "_transient_timeout_*", "_site_transient_timeout_*", "_transient_doing_cron"];
+        let internal = [
+            "cron",
+            "_transient_timeout_*",
+            "_site_transient_timeout_*",
+            "_transient_doing_cron",
+            "pmpro_visits",
+            "pmpro_views",
+            "pmpro_logins",
+        ];
         let locks = ["_edit_lock", "_edit_last", "_encloseme", "_pingme", "wp_sync_*"];
         let transients = ["_transient_*", "_site_transient_*"];
         let rebuilt = IgnoreRule::Rebuilt {
@@ -424,12 +431,14 @@ mod tests {
             ("wp_usermeta", "meta_key", "closedpostboxes_post"),
             ("wp_options", "option_name", "cron"),
             ("wp_options", "option_name", "_transient_timeout_doing"),
+            ("wp_options", "option_name", "pmpro_views"),
         ] {
             assert!(!is_shown(table, column, value), "{table} {value}");
         }
         for (table, column, value) in [
             ("wp_postmeta", "meta_key", "_thumbnail_id"),
             ("wp_posts", "post_type", "post"),
+            ("wp_options", "option_name", "pmpro_currency"),
             ("wp_usermeta", "meta_key", "description"),
             ("wp_usermeta", "meta_key", "wp_capabilities"),
         ] {
