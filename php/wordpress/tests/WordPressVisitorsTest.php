@@ -68,7 +68,10 @@ final class WordPressVisitorsTest extends TestCase
         self::assertArrayNotHasKey('set-cookie', $fields, 'cookies with the same value for all, or for scripts');
         self::assertTrue(self::$pages->isKept($path));
         // A visitor who has them.
-        self::assertStringContainsString('hit', self::$pages->ask($path, 'GET', 'Cookie: pll_language=en; site_mark=1; _ga=GA1.2.3.4')[1]);
+        self::assertStringContainsString('hit', self::$pages->ask($path, 'GET', 'Cookie: site_mark=1; _ga=GA1.2.3.4')[1]);
+        // The choice of a language has its own copies.
+        self::assertStringNotContainsString('hit', self::$pages->ask($path, 'GET', 'Cookie: pll_language=nl')[1]);
+        self::assertStringContainsString('hit', self::$pages->ask($path, 'GET', 'Cookie: pll_language=nl')[1]);
     }
 
     /** @return iterable<array{string}> */
@@ -105,11 +108,12 @@ final class WordPressVisitorsTest extends TestCase
         [$own, $how] = self::$pages->ask('/hello/', 'GET', 'Cookie: affiliate=7; pll_language=de');
         self::assertStringContainsString('Hello, 7 of de', $own);
         self::assertStringNotContainsString('stored', $how);
-        // It joins the render without the cookies, or finds its page.
-        [$shared, $how] = self::$pages->ask('/hello/');
-        self::assertStringContainsString('Hello, you of en', $shared);
+        // It joins the render without the unknown cookie, or finds its page. Each language has its own.
+        [$shared, $how] = self::$pages->ask('/hello/', 'GET', 'Cookie: pll_language=de');
+        self::assertStringContainsString('Hello, you of de', $shared);
         self::assertMatchesRegularExpression('/hit|collapsed/', $how);
-        self::assertStringContainsString('Hello, you', self::$pages->ask('/hello/', 'GET', 'Cookie: affiliate=8')[0]);
+        self::assertStringContainsString('Hello, you', self::$pages->ask('/hello/', 'GET', 'Cookie: affiliate=8; pll_language=de')[0]);
+        self::assertStringContainsString('Hello, you of en', self::$pages->ask('/hello/')[0]);
     }
 
     public function testAPriceOfACountryIsOfThatCountry(): void

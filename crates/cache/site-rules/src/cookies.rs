@@ -3,7 +3,8 @@
 //! | kind | by default |
 //! |---|---|
 //! | script-only | ignored; not forwarded to the origin for a page that may be shared |
-//! | vary | part of the key and forwarded: the application selects a variant by it |
+//! | language | part of the key and forwarded |
+//! | vary | the same: the application selects a variant by it, for visitors with a session too |
 //! | session | the request bypasses the cache, and its response is not stored |
 //! | unknown | see [`UnknownCookies`] |
 //!
@@ -14,7 +15,7 @@
 
 use crate::condition::NamedCondition;
 use crate::glob::{Case, Glob, Star};
-use crate::known::{LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, names_of};
+use crate::known::{LANGUAGE_COOKIES, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, names_of};
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
@@ -32,6 +33,8 @@ pub enum CookieKind {
     ScriptOnly,
     /// Unknown.
     Unknown,
+    /// The application remembers the language of its user there.
+    Language,
     /// The application selects a variant of a page by it.
     Vary,
     /// The application identifies its user by it.
@@ -128,6 +131,7 @@ pub(crate) struct CookieLists {
     own_script: Names,
     script: Names,
     session: Names,
+    language: Names,
     /// The logins of applications that have a LiteSpeed plugin, without Drupal's.
     logins: Names,
     /// The cookies in conditions of rules.
@@ -161,6 +165,7 @@ impl CookieLists {
             own_script: Names::of_cookies(script.iter().map(String::as_str))?,
             script: Names::of_cookies(names_of(SCRIPT_COOKIES))?,
             session: Names::of_cookies(names_of(SESSION_COOKIES))?,
+            language: Names::of_cookies(names_of(LANGUAGE_COOKIES))?,
             logins: Names::of_cookies(
                 LITESPEED_OWNERS.iter().copied().filter(|name| !name.ends_with("SESS*")),
             )?,
@@ -224,6 +229,8 @@ impl CookieLists {
             CookieKind::ScriptOnly
         } else if is_vary_reading(name) {
             CookieKind::Vary
+        } else if self.language.have(name) {
+            CookieKind::Language
         } else if self.session.have(name) || is_hash(name) {
             CookieKind::Session
         } else {
@@ -277,7 +284,8 @@ mod tests {
                  remember_web_1 ci_session fe_typo_user XSRF-TOKEN JSESSIONID app_sid \
                  AWSELBAuthSessionCookie-0 AWSALBAuthNonce CF_Authorization rl_auth_token",
             ),
-            (CookieKind::Unknown, "theme currency pll_language x 0123456789abcdef"),
+            (CookieKind::Unknown, "theme currency language x 0123456789abcdef"),
+            (CookieKind::Language, "pll_language wp-wpml_current_language trp_language"),
         ] {
             for name in names.split_whitespace() {
                 assert_eq!(lists.kind(&CookieName::of(name.as_bytes())), kind, "{name}");
@@ -318,6 +326,7 @@ mod tests {
     #[test]
     fn the_built_in_patterns_can_be_read() {
         let names = names_of(SCRIPT_COOKIES).chain(names_of(SESSION_COOKIES));
+        let names = names.chain(names_of(LANGUAGE_COOKIES));
         for pattern in names.chain(crate::TRACKING.iter().copied()) {
             assert!(Glob::read(pattern, Star::Anything, Case::Ignored).is_ok(), "{pattern}");
         }

@@ -440,6 +440,45 @@ pub const SESSION_COOKIES: &[KnownCookies] = &[
     ),
 ];
 
+/// Cookies in which an application remembers the language that a visitor has chosen. They are part of the key, and
+/// forwarded: PHP reads them where the URL has no language, as at `/`.
+pub const LANGUAGE_COOKIES: &[KnownCookies] = &[
+    row(
+        "Polylang",
+        "https://polylang.pro/is-polylang-compatible-with-the-eu-cookie-law/",
+        &["pll_language"],
+    ),
+    row(
+        "WPML",
+        "https://wpml.org/documentation/support/browser-cookies-stored-wpml/",
+        &["wp-wpml_current_language", "_icl_current_language"],
+    ),
+    row("TranslatePress", "https://translatepress.com/docs/", &["trp_language"]),
+    row("qTranslate-XT", "https://github.com/qtranslate/qtranslate-xt", &["qtrans_front_language"]),
+];
+
+/// Cookies that are as unknown as any other, and whose owner is known: for explanations.
+const OTHER_COOKIES: &[KnownCookies] = &[
+    row(
+        "Paid Memberships Pro: a visit is counted",
+        "https://www.paidmembershipspro.com/documentation/",
+        &["pmpro_visit"],
+    ),
+    row("AffiliateWP", "https://affiliatewp.com/docs/", &["affwp_*"]),
+];
+
+/// The program or the service that sets a cookie with this name, if it is known.
+pub fn known_cookie_owner(name: &str) -> Option<&'static str> {
+    let name = http_cache::cookie_name::folded(name);
+    let lists = [LANGUAGE_COOKIES, OTHER_COOKIES, SCRIPT_COOKIES, SESSION_COOKIES];
+    let fits = |pattern: &str| {
+        let glob = crate::cookies::cookie_glob(pattern);
+        glob.is_ok_and(|glob| glob.fits(name.as_bytes()))
+    };
+    let mut rows = lists.into_iter().flatten().filter(|row| row.source != COMMON);
+    rows.find(|row| row.names.iter().any(|pattern| fits(pattern))).map(|row| row.owner)
+}
+
 /// Query parameters that only say where a client came from. They are not part of the key, and not forwarded
 /// to the origin for a page that may be shared.
 pub const TRACKING: &[&str] = &[
@@ -530,7 +569,7 @@ mod tests {
 
     #[test]
     fn every_row_has_an_owner_and_a_source_and_no_name_is_given_twice() {
-        for list in [SCRIPT_COOKIES, SESSION_COOKIES] {
+        for list in [SCRIPT_COOKIES, SESSION_COOKIES, LANGUAGE_COOKIES, OTHER_COOKIES] {
             for row in list {
                 assert!(!row.owner.is_empty() && !row.names.is_empty(), "{row:?}");
                 assert!(row.source.starts_with("https://") || row.source == COMMON, "{row:?}");
@@ -538,5 +577,15 @@ mod tests {
             let names: Vec<_> = names_of(list).map(str::to_ascii_lowercase).collect();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         }
+    }
+
+    #[test]
+    fn an_owner_is_found_by_a_name_and_not_by_a_common_word() {
+        let owner = known_cookie_owner;
+        assert_eq!(owner("pll_language"), Some("Polylang"));
+        assert_eq!(owner("PMPRO_visit"), Some("Paid Memberships Pro: a visit is counted"));
+        assert_eq!(owner("_hjSession_1"), Some("Hotjar"));
+        assert_eq!(owner("woocommerce_items_in_cart"), Some("WooCommerce"));
+        assert_eq!((owner("my_session"), owner("theme"), owner("")), (None, None, None));
     }
 }

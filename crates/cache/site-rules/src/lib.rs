@@ -42,7 +42,8 @@ pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
 pub use ignored::IgnoredFields;
 pub use known::{
-    KnownCookies, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of,
+    KnownCookies, LANGUAGE_COOKIES, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING,
+    known_cookie_owner, names_of,
 };
 pub use mark::Secret;
 pub use owner::{

@@ -94,6 +94,8 @@ pub(crate) struct CookieSummary {
     pub(crate) named_session: bool,
     /// A cookie that selects a variant.
     pub(crate) vary: bool,
+    /// A cookie of a language.
+    pub(crate) language: bool,
     /// A cookie that is on no list.
     pub(crate) unknown: bool,
     /// A cookie that the rule removes.
@@ -281,6 +283,7 @@ impl SiteRules {
                     }
                     _ => match self.lists.kind(&pair.name) {
                         CookieKind::Vary => found.vary = true,
+                        CookieKind::Language => found.language = true,
                         CookieKind::Session => found.session = true,
                         CookieKind::Unknown => found.unknown = true,
                         CookieKind::ScriptOnly => {}
@@ -298,13 +301,18 @@ impl SiteRules {
         match rule {
             Some(rule) if rule.names_cookie(name) => true,
             Some(rule) if rule.ignore_cookies.have_cookie(name) => false,
-            _ if self.lists.kind(name) == CookieKind::Vary => true,
+            _ if self.is_in_key(name) => true,
             Some(rule) if rule.shared_with_sessions => false,
             _ => {
                 self.lists.unknown == UnknownCookies::Declared
                     && self.lists.kind(name) == CookieKind::Unknown
             }
         }
+    }
+
+    /// Whether a cookie is part of the key on every site.
+    fn is_in_key(&self, name: &CookieName<'_>) -> bool {
+        matches!(self.lists.kind(name), CookieKind::Language | CookieKind::Vary)
     }
 
     /// The policy for stored pages under the plan.
@@ -335,8 +343,7 @@ impl SiteRules {
     pub fn key_cookies(&self, plan: &Plan, line: &[u8]) -> Option<Vec<u8>> {
         let rule = plan.rule.map(|at| &self.rules[at]);
         let of_key = |pair: &Pair<'_>| {
-            self.lists.kind(&pair.name) == CookieKind::Vary
-                || rule.is_some_and(|rule| rule.varies_by_cookie(&pair.name))
+            self.is_in_key(&pair.name) || rule.is_some_and(|rule| rule.varies_by_cookie(&pair.name))
         };
         let kept: Vec<&[u8]> = pairs(line).filter(of_key).map(|pair| pair.written).collect();
         (!kept.is_empty()).then(|| kept.join(&b"; "[..]))
@@ -353,7 +360,7 @@ impl SiteRules {
 
     /// Appends to a cache key the parts by which the plan selects a variant. No URL contains a line feed.
     pub fn write_key(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
-        if plan.cookies.vary {
+        if plan.cookies.vary || plan.cookies.language {
             self.write_vary_cookies(plan, fields, key);
         }
         self.write_fields(fields, key);
@@ -393,11 +400,16 @@ impl SiteRules {
     /// with its own parts.
     fn write_vary_cookies(&self, plan: &Plan, fields: &dyn Fields, key: &mut Vec<u8>) {
         fields.values("cookie", &mut |line| {
-            for pair in pairs(line).filter(|pair| is_vary_cookie(&pair.name)) {
-                if self.counts(plan, &pair.name) {
-                    key.extend_from_slice(VARY_PART);
-                    key.extend_from_slice(pair.written);
-                }
+            for pair in pairs(line).filter(|pair| self.counts(plan, &pair.name)) {
+                let part = if is_vary_cookie(&pair.name) {
+                    VARY_PART
+                } else if self.lists.kind(&pair.name) == CookieKind::Language {
+                    COOKIE_PART
+                } else {
+                    continue;
+                };
+                key.extend_from_slice(part);
+                key.extend_from_slice(pair.written);
             }
         });
     }
@@ -413,6 +425,8 @@ impl SiteRules {
     }
 }
 
+/// The prefix in the key of a cookie that a rule names, and of a language.
+const COOKIE_PART: &[u8] = b"\ncookie ";
 /// The prefix in the key of a cookie that selects a variant on every site.
 const VARY_PART: &[u8] = b"\nvary ";
 

@@ -154,7 +154,7 @@ impl SiteRules {
         let refused = |kind| match kind {
             CookieKind::Session => Some(Refusal::SessionForAll),
             CookieKind::Vary => Some(Refusal::VaryCookieSet),
-            CookieKind::ScriptOnly | CookieKind::Unknown => None,
+            CookieKind::ScriptOnly | CookieKind::Unknown | CookieKind::Language => None,
         };
         let obeyed = self.base.litespeed == FieldUse::Obey;
         kinds(LSC_COOKIE).find_map(refused).filter(|_| obeyed)

@@ -170,7 +170,9 @@ impl SiteRules {
             (_, CookieKind::ScriptOnly) => RoleUse::LeftOut,
             (_, CookieKind::Unknown) if is_ignored => RoleUse::LeftOut,
             (_, CookieKind::Session) if self.lists.is_login(name) => RoleUse::Known,
-            (_, CookieKind::Session | CookieKind::Unknown) => RoleUse::AtLarge,
+            (_, CookieKind::Session | CookieKind::Language | CookieKind::Unknown) => {
+                RoleUse::AtLarge
+            }
         }
     }
 }

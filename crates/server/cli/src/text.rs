@@ -254,7 +254,8 @@ pub fn misses(told: &Value) -> String {
     section("Responses that were not stored", &told["not_stored"], &with_remedy);
     section("Requests that bypassed the cache", &told["bypassed"], &with_remedy);
     section("Cookies that prevent caching", &told["cookies"], &|row| {
-        counted(row, format!("{} ({})", text(&row["name"]), text(&row["effect"])))
+        let owner = row["owner"].as_str().map(|owner| format!(" of {owner}")).unwrap_or_default();
+        counted(row, format!("{}{owner} ({})", text(&row["name"]), text(&row["effect"])))
     });
     section("Query parameters that create variants", &told["parameters"], &|row| {
         counted(row, text(&row["name"]))

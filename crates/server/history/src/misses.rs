@@ -4,7 +4,7 @@
 //! |---|---|
 //! | not stored | renders that were not stored, by reason; and by the application's code, if it gave one |
 //! | bypassed | bypassed requests, by reason |
-//! | cookies | responses that set one, requests bypassed because of one, variants by the values of one |
+//! | cookies | responses that set one, requests bypassed because of one, variants by the values of one, renders for one client because of one that is on no list |
 //! | parameters | renders of URLs without a stored page, by the names in their query |
 //! | dropped | pages that changes purged or marked, by URL |
 //! | unchanged | those of them whose next render had the same content |
@@ -39,14 +39,17 @@ pub enum NameKind {
     CookieBypasses,
     /// A cookie that is part of the key: each value has its own copies.
     CookieSplits,
+    /// A cookie that is on no list, so that a response was for its client only.
+    CookieUnknown,
     /// The name of this reason.
     Reason(Reason),
     /// The application's code, with the reason that the response had beside it.
     CodeWith(Reason),
 }
 
-/// The effects of cookies: their responses are not stored, their requests bypass, each value has its own copies.
-const EFFECTS: [&str; 3] = ["set", "bypass", "split"];
+/// The effects of cookies: their responses are not stored, their requests bypass, each value has its own copies, the
+/// response was for one client.
+const EFFECTS: [&str; 4] = ["set", "bypass", "split", "own"];
 
 impl NameKind {
     /// Returns the effect of a cookie as one word; empty for other names.
@@ -55,6 +58,7 @@ impl NameKind {
             NameKind::CookieSet => EFFECTS[0],
             NameKind::CookieBypasses => EFFECTS[1],
             NameKind::CookieSplits => EFFECTS[2],
+            NameKind::CookieUnknown => EFFECTS[3],
             NameKind::Plain | NameKind::Reason(_) | NameKind::CodeWith(_) => "",
         }
     }
@@ -108,6 +112,11 @@ impl MissCauses {
                 match rendered.refusal.as_deref() {
                     Some(code) => self.not_stored.add(NameKind::CodeWith(reason), code, url, None),
                     None => self.not_stored.add_reason(reason, url),
+                }
+                if reason == Reason::UnknownCookie {
+                    for name in &rendered.visitor_cookies {
+                        self.cookies.add(NameKind::CookieUnknown, name, url, None);
+                    }
                 }
                 false
             }

@@ -94,7 +94,10 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
         "since_ms": since_ms,
         "not_stored": each(&all.not_stored, by_reason),
         "bypassed": each(&all.bypassed, by_reason),
-        "cookies": each(&all.cookies, |one| json!({ "name": one.name, "effect": one.kind.effect() })),
+        "cookies": each(&all.cookies, |one| {
+            let (effect, owner) = (one.kind.effect(), site_rules::known_cookie_owner(&one.name));
+            json!({ "name": one.name, "effect": effect, "owner": owner })
+        }),
         "parameters": each(&all.parameters, |one| json!({ "name": one.name })),
         "dropped": each(&all.dropped, |one| {
             json!({ "by": one.by.as_ref().map(|by| by.json()) })
