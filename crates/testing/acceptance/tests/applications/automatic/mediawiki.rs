@@ -134,6 +134,57 @@ fn mediawiki_with_apcu_is_not_stored() {
     }
 }
 
+/// The tree shows how many members each category below has. Each write is followed by four readers.
+#[test]
+fn mediawiki_with_a_tree_of_categories_serves_no_stale_page() {
+    const TREE: &str = "/wiki/Category:Ships";
+    let tree = "wfLoadExtension( 'CategoryTree' );";
+    let settings = format!("{}\n{tree}\n{PATHS}", guide(GUIDE, "php"));
+    let wiki = Wiki::start(MariaDbOptions::followed(&[]), &settings);
+    let edit = |title: &str, text: &str| wiki.maintain(EDIT, &["-u", "Admin", title], text);
+    edit("Category:Boats", "[[Category:Ships]]");
+    edit("Category:Ships", "All ships.");
+    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki, ""));
+    for (number, title) in ["Tug", "Barge", "Raft"].into_iter().enumerate() {
+        site.fill(&[TREE]);
+        edit(title, "[[Category:Boats]]");
+        wiki.maintain("runJobs.php", &[], "");
+        site.applied();
+        let members = format!("{} P", number + 1);
+        for reader in 1..=4 {
+            let page = site.get(TREE);
+            let status = cache_status(&page);
+            assert!(page.text().contains(&members), "{title}, reader {reader}: {status}");
+        }
+    }
+    assert_eq!(counter(&site.cached, "reads_refused"), 0, "{}", site.cached.log());
+}
+
+/// A bar tells the visitor of an address that somebody has written to them. No page with it is stored, also if that is
+/// the address which scripts get for everybody.
+#[test]
+fn a_message_for_an_address_is_on_no_page_of_others() {
+    const SET: &str = "$services = MediaWiki\\MediaWikiServices::getInstance(); $services->getTalkPageNotificationManager()->setUserHasNewMessages( $services->getUserFactory()->newAnonymous( 'ADDRESS' ) );\n";
+    let settings = format!("{}\n{PATHS}", guide(GUIDE, "php"));
+    let wiki = Wiki::start(MariaDbOptions::followed(&[]), &settings);
+    wiki.maintain(EDIT, &["-u", "Admin", "Ferry"], "A ferry.");
+    let site = ComparedSite::start(&wiki.database, "wiki", application(&wiki, ""));
+    site.fill(&["/wiki/Ferry"]);
+    for address in ["127.0.0.1", "192.0.2.1"] {
+        let talk = format!("User talk:{address}");
+        wiki.maintain(EDIT, &["-u", "Admin", &talk], "Read the rules.");
+        wiki.maintain("eval.php", &[], &SET.replace("ADDRESS", address));
+        site.applied();
+        for reader in 1..=4 {
+            let page = site.get("/wiki/Ferry");
+            let status = cache_status(&page);
+            let is_shared = status.contains("stored") || status.contains("hit");
+            let has_bar = page.text().contains("usermessage");
+            assert!(!(is_shared && has_bar), "{address}, reader {reader}: {status}");
+        }
+    }
+}
+
 fn follow(settings: &str) {
     let wiki = Wiki::start(MariaDbOptions::followed(&[]), &format!("{settings}\n{PATHS}"));
     for (title, text) in [
