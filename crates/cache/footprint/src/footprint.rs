@@ -150,6 +150,12 @@ impl Reads {
         all.map(|reads| Footprint { table: reads.table, reads, operands: &self.operands })
     }
 
+    /// Whether the statement reads some of these tables, and no other.
+    #[must_use]
+    pub fn are_within(&self, tables: &[TableId]) -> bool {
+        !self.is_empty() && self.footprints().all(|own| tables.contains(&own.table))
+    }
+
     /// Whether a changed row touches one of the footprints. Partners are not looked at.
     #[must_use]
     pub fn touched_by(&self, event: &RowEvent<'_>) -> bool {

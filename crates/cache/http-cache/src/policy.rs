@@ -3,6 +3,7 @@
 //! The defaults are those of a site without configuration: caching headers of the origin are obeyed, cache
 //! directives of requests are ignored, and nothing is cached by heuristics.
 
+use crate::tagged_tables::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD};
 use crate::tags::internal_tag_fields;
 use http::StatusCode;
 use http::header::HeaderName;
@@ -61,8 +62,8 @@ pub struct Policy {
     pub content_max_bytes: u64,
     /// The maximum number of fields in `Vary`. Default: 16.
     pub nominated_max: usize,
-    /// Fields for this cache that are not sent to clients. Default: `Pagewell-Cache-Control`,
-    /// `Surrogate-Control`, nginx's and LiteSpeed's fields, [`SENDFILE_FIELDS`], and the tag fields.
+    /// Fields for this cache that are not sent to clients. Default: `Pagewell-Cache-Control`, the fields
+    /// about tables, `Surrogate-Control`, nginx's and LiteSpeed's fields, [`SENDFILE_FIELDS`], and the tag fields.
     /// `CDN-Cache-Control` is not among them, because another cache may be in front (RFC 9213 §3). Neither
     /// is `Cache-Groups`, because clients' caches use it (RFC 9875). Tags name rows of the application's
     /// tables and are not meant for clients.
@@ -70,8 +71,10 @@ pub struct Policy {
 }
 
 /// The fields that are meant for this cache only, without the tag fields.
-const INTERNAL_FIELDS: [&str; 12] = [
+const INTERNAL_FIELDS: [&str; 14] = [
     "pagewell-cache-control",
+    TAGGED_TABLES_FIELD,
+    TABLE_TAGS_FIELD,
     "surrogate-control",
     "x-accel-expires",
     "x-litespeed-cache-control",

@@ -108,6 +108,7 @@ impl Stage {
             options: None,
             mode: footprint::SqlMode::default(),
             own: &[],
+            tagged: &[],
         };
         self.site.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)))
     }

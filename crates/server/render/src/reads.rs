@@ -9,7 +9,9 @@
 //! | hidden by a cache | not stored | by default not stored | stored |
 //!
 //! The statements are known at the end of the response. Invariant: a page that a row changed while it was made is
-//! never stored, whatever it declares, because no later change would end it.
+//! never stored, whatever it declares, because no later change would end it. A row of a table whose changes the page's
+//! tags tell (`Pagewell-Tagged-Tables`) is none of these: the write that changes it purges the tag, and the tag is newer
+//! than the lease.
 //!
 //! | interleaving of a render with a change of a row that it reads | what happens |
 //! |---|---|
@@ -115,28 +117,30 @@ impl Render {
             Err(NotCaptured::NoReport) => health.missed(script, now),
             Ok(_) | Err(_) => health.arrived(script, now),
         }
-        let (reason, logged, why) = match reported.map(|report| self.depend(report)) {
-            // A part is combined with others, which have other reads.
-            Ok(Ok(_)) if parts::is_part(stored) => {
-                return self.store_untracked(stored, Reason::ReadsUnknown);
-            }
-            Ok(Ok(reads)) => {
-                self.site.counters.reads_known.add();
-                if !self.is_fixed && stored.lifetime_source == LifetimeSource::Reads {
-                    return Some(Reason::AsSent);
+        let (reason, logged, why) =
+            match reported.map(|report| self.depend(report, &stored.tagged_tables())) {
+                // A part is combined with others, which have other reads.
+                Ok(Ok(_)) if parts::is_part(stored) => {
+                    return self.store_untracked(stored, Reason::ReadsUnknown);
                 }
-                if stored.lifetime_source == LifetimeSource::Reads {
-                    lasts_ms(&reads).into_iter().for_each(|most_ms| shorten(stored, most_ms));
+                Ok(Ok(reads)) => {
+                    self.site.counters.reads_known.add();
+                    if !self.is_fixed && stored.lifetime_source == LifetimeSource::Reads {
+                        return Some(Reason::AsSent);
+                    }
+                    if stored.lifetime_source == LifetimeSource::Reads {
+                        lasts_ms(&reads).into_iter().for_each(|most_ms| shorten(stored, most_ms));
+                    }
+                    stored.leave_out_table_tags();
+                    self.reads = Some(Arc::new(reads));
+                    return None;
                 }
-                self.reads = Some(Arc::new(reads));
-                return None;
-            }
-            Ok(Err(refused)) => {
-                let reason = refused.reason();
-                (reason, reason.as_str(), refused.to_string())
-            }
-            Err(unseen) => (unseen.reason(), unseen.as_str(), unseen.to_string()),
-        };
+                Ok(Err(refused)) => {
+                    let reason = refused.reason();
+                    (reason, reason.as_str(), refused.to_string())
+                }
+                Err(unseen) => (unseen.reason(), unseen.as_str(), unseen.to_string()),
+            };
         self.log_refused(reason, logged, &why);
         self.store_untracked(stored, reason)
     }
@@ -158,8 +162,12 @@ impl Render {
         }
     }
 
-    /// The reads of a reported render.
-    fn depend(&self, mut report: CaptureReport) -> Result<PageReads, ReadsRefused> {
+    /// The reads of a reported render, without those of `tagged` tables alone.
+    fn depend(
+        &self,
+        mut report: CaptureReport,
+        tagged: &[String],
+    ) -> Result<PageReads, ReadsRefused> {
         // Code that runs at the end of the script may still print.
         report.statements.append(&mut report.late_statements);
         let names = |names: Vec<Box<[u8]>>| {
@@ -177,6 +185,7 @@ impl Render {
             options: options.as_deref(),
             mode: report.mode,
             own: &report.transactions,
+            tagged,
         };
         let (site, since) = (&self.site, self.right.lease().number());
         site.footprints.check_server(&report.server)?;

@@ -164,6 +164,8 @@ pub struct RenderStatements<'r> {
     pub mode: SqlMode,
     /// The transactions that the render itself has committed, in order; `texts` are in order then.
     pub own: &'r [OwnTransaction],
+    /// The tables whose changes the tags of the page tell: a statement that reads no other is left out.
+    pub tagged: &'r [String],
 }
 
 /// The reason why the reads of a page do not become its dependencies.
@@ -371,14 +373,19 @@ impl Footprints {
                 own.add_own(id, own_id);
             }
         }
-        let (all, unseen, looks) = {
+        let (mut all, unseen, looks, tagged) = {
             let mut tables = self.tables();
             let looks = tables.transactions.looks_of(statements.own);
             let known = tables.known_for(&reads)?;
             let with_reads = |id| Some((id, known.index.reads(id).cloned()?));
             let all: Vec<(StatementId, Reads)> = reads.ids().filter_map(with_reads).collect();
-            (all, tables.recent.unseen(since), looks)
+            let tagged = statements.tagged.iter();
+            let tagged = tagged.filter_map(|name| known.index.schema().table_id(name));
+            let tagged: Vec<TableId> = tagged.collect();
+            (all, tables.recent.unseen(since), looks, tagged)
         };
+        reads.is_timed |= all.iter().any(|(_, own)| own.uses_clock() || own.is_random());
+        all.retain(|(id, own)| !(own.are_within(&tagged) && reads.remove(*id)));
         let mut exchanged = BTreeMap::new();
         let tested = unseen.test(&all, |id, look| {
             let own = own.own_of(id, look, &looks);
@@ -387,7 +394,6 @@ impl Footprints {
         });
         tested.map_err(|TouchedStatement| ReadsRefused::Changed)?;
         exchanged.into_iter().for_each(|(id, own)| reads.exchange(&mut spare, id, own));
-        reads.is_timed |= all.iter().any(|(_, own)| own.uses_clock() || own.is_random());
         reads.finish();
         Ok(reads)
     }

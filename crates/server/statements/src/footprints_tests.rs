@@ -152,8 +152,13 @@ impl Stage {
         options: Option<&[String]>,
     ) -> Result<(), &'static str> {
         let texts = [text.as_bytes().into()];
-        let statements =
-            RenderStatements { texts: &texts, options, mode: SqlMode::default(), own: &[] };
+        let statements = RenderStatements {
+            texts: &texts,
+            options,
+            mode: SqlMode::default(),
+            own: &[],
+            tagged: &[],
+        };
         let reads =
             self.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
         let reads = reads.map_err(|refused| refused.reason().as_str())?;
@@ -223,8 +228,13 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
     // The statement is acquired before the look, the page stored after it.
     let lease = stage.store.lease();
     let texts = [FIFTH.as_bytes().into()];
-    let statements =
-        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
+    let statements = RenderStatements {
+        texts: &texts,
+        options: None,
+        mode: SqlMode::default(),
+        own: &[],
+        tagged: &[],
+    };
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
@@ -467,19 +477,59 @@ fn unknown_reads_are_refused_with_a_reason() {
     let texts: Vec<Box<[u8]>> = (0..2_000)
         .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
         .collect();
-    let statements =
-        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
+    let statements = RenderStatements {
+        texts: &texts,
+        options: None,
+        mode: SqlMode::default(),
+        own: &[],
+        tagged: &[],
+    };
     let refused = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
     assert_eq!(refused.map_err(|refused| refused.reason().as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
-    let statements =
-        RenderStatements { texts: &texts, options: None, mode: SqlMode::default(), own: &[] };
+    let statements = RenderStatements {
+        texts: &texts,
+        options: None,
+        mode: SqlMode::default(),
+        own: &[],
+        tagged: &[],
+    };
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
         .expect("known");
     assert!(reads.is_timed);
+}
+
+#[test]
+fn statements_of_tagged_tables_alone_are_left_out() {
+    let stage = Stage::new();
+    let texts: [Box<[u8]>; 3] = [
+        Box::from(*b"SELECT title FROM news WHERE id = 1"),
+        Box::from(*b"SELECT name FROM author WHERE id = 1"),
+        Box::from(*b"SELECT title, name FROM news JOIN author ON author.id = news.author"),
+    ];
+    let reads = |tagged: &[&str], since| {
+        let tagged: Vec<String> = tagged.iter().map(|name| (*name).to_owned()).collect();
+        let (options, mode) = (None, SqlMode::default());
+        let statements =
+            RenderStatements { texts: &texts, options, mode, own: &[], tagged: &tagged };
+        stage.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)))
+    };
+    let since = stage.store.number();
+    assert_eq!(reads(&[], since).expect("known").len(), 3);
+    assert_eq!(reads(&["news", "elsewhere"], since).expect("known").len(), 2);
+    assert_eq!(reads(&["news", "author"], since).expect("known").len(), 0);
+    assert_eq!(stage.footprints.statements(), 0, "what is left out is released");
+    // A row that changes during the render counts only for the statements that are not left out.
+    let look = stage.look(stage.row("news", Some(&["1", "a", "9"]), Some(&["1", "b", "9"])));
+    let opened = stage.open(&look);
+    stage.settle(opened, look);
+    let refused =
+        |tagged: &[&str]| reads(tagged, since).map_err(|refused| refused.reason().as_str());
+    assert_eq!(refused(&["author"]).err(), Some("reads-changed"));
+    assert_eq!(refused(&["news", "author"]).map(|reads| reads.len()).ok(), Some(0));
 }
 
 #[test]
@@ -489,7 +539,8 @@ fn a_text_in_another_mode_is_another_statement() {
     let texts = [Box::from(*b"SELECT id FROM news WHERE \"title\" = 'a'")];
     let mut all = Vec::new();
     for mode in [SqlMode::default(), ansi, ansi] {
-        let statements = RenderStatements { texts: &texts, options: None, mode, own: &[] };
+        let statements =
+            RenderStatements { texts: &texts, options: None, mode, own: &[], tagged: &[] };
         let since = stage.store.number();
         let reads = stage.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)));
         all.push(reads.expect("they are known"));

@@ -85,6 +85,17 @@ impl PageReads {
         }
     }
 
+    /// Removes a statement. Returns whether the page had it.
+    pub(super) fn remove(&mut self, id: StatementId) -> bool {
+        let place = self.ids().position(|at| at == id);
+        if let Some(at) = place {
+            let generation = self.statements.generation;
+            self.released
+                .put(Statements { generation, ids: vec![self.statements.ids.swap_remove(at)] });
+        }
+        place.is_some()
+    }
+
     /// Takes a statement of the `spare` ones in place of another, which becomes a spare one.
     pub(super) fn exchange(&mut self, spare: &mut PageReads, id: StatementId, own: StatementId) {
         let place = |all: &PageReads, id| all.ids().position(|at| at == id);
