@@ -1,8 +1,8 @@
 <?php
 
 /**
- * The plugin and automatic dependencies on one site: a page depends on its tags and on the rows of its statements, and
- * the change that comes first purges it.
+ * The plugin and automatic dependencies on one site: the tags decide for posts, terms, comments and users, the
+ * statements for options and for tables of other plugins.
  */
 
 declare(strict_types=1);
@@ -31,7 +31,10 @@ final class WordPressBothTest extends TestCase
             self::assertTrue($isKept('/tides/') && $isKept('/ferry/') && $isKept('/'), $pagewell->log());
             $explained = json_decode($blog->command('use Pagewell\WordPress\Purge\ControlClient; $e = ControlClient::explain("http://blog.test/tides/"); echo json_encode([$e->tags, $e->hasReads]);'), true);
             self::assertContains('site', $explained[0]);
+            self::assertNotContains('table:tides', $explained[0], 'its statement is known');
             self::assertTrue($explained[1]);
+            self::assertNotSame('', $pagewell->ask('GET', '/tides/', '', 'Host: blog.test')[2]);
+            self::assertSame([], preg_grep('/^pagewell-/', array_keys($pagewell->ask('GET', '/tides/', '', 'Host: blog.test')[1])), 'fields for Pagewell');
             self::assertStringContainsString('and automatic dependencies', json_decode($blog->command(self::HEALTH), true)['label']);
 
             // Past WordPress: by the statements alone.
@@ -41,7 +44,16 @@ final class WordPressBothTest extends TestCase
             $blog->rows("UPDATE wp_options SET option_value = 'rough' WHERE option_name = 'tide_note'");
             $applied();
             self::assertStringContainsString('rough', $pages->ask('/tides/')[0]);
-            // By WordPress: both.
+            // Another row of the same table, and posts past WordPress, which the tags do not tell of.
+            self::assertTrue($isKept('/tides/'));
+            $blog->rows("UPDATE wp_tides SET high = '09:09' WHERE id = 2");
+            $blog->rows("UPDATE wp_posts SET post_title = 'Tides and time' WHERE post_name = 'tides'");
+            $applied();
+            self::assertTrue($pages->isKept('/tides/'));
+            $blog->command('$GLOBALS["wpdb"]->query("UPDATE wp_tides SET high = \'10:10\' WHERE id = 2");');
+            $applied();
+            self::assertTrue($pages->isKept('/tides/'), 'the tag of the table does not count');
+            // By WordPress.
             $blog->command('wp_update_post(["ID" => get_page_by_path("ferry", OBJECT, "post")->ID, "post_title" => "The ferry is here"]);');
             $applied();
             self::assertStringContainsString('The ferry is here', $pages->ask('/ferry/')[0]);

@@ -16,7 +16,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress;
 
 /**
- * Finds the tables of a statement; has no state but the prefix of the tables.
+ * Finds the tables of a statement.
  *
  * @internal
  */
@@ -31,6 +31,12 @@ final class Tables
 
     /** Maximum length of a statement that is looked at, in bytes. */
     private const BYTES_MAX = 20_000;
+
+    /** Tables with copies of posts. */
+    private const COPIES = '/(^|_)lookup(_|$)/';
+
+    /** @var array<string, true> those that this request has named */
+    private static array $copies = [];
 
     private function __construct()
     {
@@ -54,6 +60,20 @@ final class Tables
         return self::others($query) !== [];
     }
 
+    /**
+     * WordPress's own tables, whose changes the tags of a page tell, and copies of them. Options are not among them: the
+     * tags tell only of settings.
+     *
+     * @return list<string> with the prefix
+     */
+    public static function tagged(): array
+    {
+        $wpdb = $GLOBALS['wpdb'];
+        $own = array_diff_key($wpdb->tables('blog') + $wpdb->tables('global'), ['options' => true, 'sitemeta' => true]);
+        $copies = array_map(static fn (string $table): string => $wpdb->prefix . $table, array_keys(self::$copies));
+        return array_values(array_filter((array) apply_filters('pagewell_tagged_tables', [...array_values($own), ...$copies]), is_string(...)));
+    }
+
     /** @return list<string> */
     private static function names(string $query): array
     {
@@ -69,6 +89,8 @@ final class Tables
         if (preg_match_all('/(?<![\w$])' . preg_quote((string) $wpdb->prefix, '/') . '(\w+)/', $code, $found) < 1) {
             return [];
         }
-        return array_values(array_diff(array_unique($found[1]), $wpdb->tables('all', false)));
+        $others = array_values(array_diff(array_unique($found[1]), $wpdb->tables('all', false)));
+        self::$copies += array_fill_keys((array) preg_grep(self::COPIES, $others), true);
+        return $others;
     }
 }

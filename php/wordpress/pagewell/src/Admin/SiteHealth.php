@@ -89,7 +89,7 @@ final class SiteHealth
         $page = ControlClient::explain(home_url('/'));
         return match (true) {
             !$page instanceof Explanation || !$page->isHit() => self::result('good', __('The front page is not cached at the moment', 'pagewell'), __('So it is not known whether automatic dependencies are on. Request the front page as a visitor, and look again.', 'pagewell')),
-            $page->hasReads => self::result('good', __('Pages depend on this plugin and automatic dependencies', 'pagewell'), __('Changes past WordPress (imports, SQL) purge pages, too. A change that either of the two finds purges a page, so more pages are purged than with one of them.', 'pagewell')),
+            $page->hasReads => self::result('good', __('Pages depend on this plugin and automatic dependencies', 'pagewell'), __('Tags decide for posts, terms, comments and users, the SQL statements for options and the tables of other plugins. Changes of the latter past WordPress (imports, SQL) purge pages, too.', 'pagewell')),
             default => self::result('good', __('Pages depend on this plugin', 'pagewell'), __('Pagewell purges pages by the tags of this plugin. Changes past WordPress (imports, SQL) are not seen.', 'pagewell')),
         };
     }

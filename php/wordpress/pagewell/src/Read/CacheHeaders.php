@@ -5,6 +5,8 @@
  *
  *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
  *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell only, which removes it
+ *     Pagewell-Tagged-Tables: wp_posts …         with automatic dependencies: statements that do not count beside the tags
+ *     Pagewell-Table-Tags: table:tides …         the same: tags that do not count beside the statements
  *     Cache-Control: no-cache                    for browsers: revalidate, by ETag
  *
  * The page is buffered until it is complete, because only then are its dependencies known. The
@@ -22,6 +24,7 @@ use Pagewell\WordPress\Core\Refusal;
 use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\Routes;
 use Pagewell\WordPress\SitemapPages;
+use Pagewell\WordPress\Tables;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -237,6 +240,10 @@ final class CacheHeaders
         $lines = explode("\n", wordwrap(implode(' ', Page::sentTags()), 7900));
         foreach ($lines as $number => $line) {
             header("Surrogate-Key: $line", $number === 0);
+        }
+        if (Page::knowsStatements()) {
+            header('Pagewell-Tagged-Tables: ' . substr(implode(' ', Tables::tagged()), 0, 7900));
+            header('Pagewell-Table-Tags: ' . substr(implode(' ', Page::tableTags()), 0, 7900));
         }
         header('Pagewell-Cache-Control: max-age=' . Page::lifetimeSeconds());
         if (is_feed()) {

@@ -156,6 +156,18 @@ final class Page
         return array_map('strval', array_keys($tags));
     }
 
+    /** Whether Pagewell gets the SQL statements of this request (php/capture/wordpress.php). */
+    public static function knowsStatements(): bool
+    {
+        return isset($GLOBALS['wp_filters']['pagewell_capture']);
+    }
+
+    /** @return list<string> the names that stand for statements */
+    public static function tableTags(): array
+    {
+        return array_values(preg_grep('~^(\d+/)?table:~', self::sentTags()) ?: []);
+    }
+
     /** Whether Pagewell, and the server before it, accept the list of names. */
     public static function hasFewTags(): bool
     {
