@@ -11,6 +11,7 @@
  *     list:post · list     which posts of a type (of any type) there are, and in which order by date
  *     texts:post · texts   the same, and their texts: for searches and orders by title
  *     every:post · every   the same, and anything about any of them, terms and custom fields included
+ *     below:4              the same of the posts whose parent is post 4, products left out
  *     modified             when a post was modified last
  *     sticky · stuck:4     which posts are on top of the front page; whether post 4 is
  *     in:7 by:3 date:2026-11   which posts are in a term, by an author, of a year, month or day
@@ -176,6 +177,16 @@ final class Tags
     public static function post(int $id, string $type): array
     {
         return ["post:$id", "text:$id", "texts:$type", 'texts', "every:$type", 'every', ...ProductStock::tags($id, $type)];
+    }
+
+    /**
+     * The name for anything about the posts that have the same parent as this one; none without a parent.
+     *
+     * @return list<string>
+     */
+    public static function below(?object $post): array
+    {
+        return (int) ($post->post_parent ?? 0) > 0 ? ['below:' . (int) $post->post_parent] : [];
     }
 
     /**

@@ -44,7 +44,7 @@ final class Page
      * Kinds for which a database row may not identify the one concerned: `pagewell changes suggest
      * --for wordpress`.
      */
-    private const ANY = '/^(every|texts|names|in|beside|children|stuck|terms|filled|counts|menu|comments):/';
+    private const ANY = '/^(every|texts|names|in|beside|below|children|stuck|terms|filled|counts|menu|comments):/';
 
     /** @var array<string, true> */
     private static array $tags = [];
@@ -196,7 +196,7 @@ final class Page
     public static function hasList(): bool
     {
         foreach (self::$tags as $tag => $_) {
-            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|called|guess|beside|children|sticky)(:|$)~', (string) $tag)) {
+            if (preg_match('~^(\d+/)?(list|texts|every|names|in|by|date|nowhere|called|guess|beside|below|children|sticky)(:|$)~', (string) $tag)) {
                 return true;
             }
         }

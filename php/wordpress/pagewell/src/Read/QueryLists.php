@@ -13,6 +13,7 @@ declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
 
+use Pagewell\WordPress\ProductStock;
 use Pagewell\WordPress\Tables;
 use Pagewell\WordPress\Tags;
 
@@ -138,6 +139,10 @@ final class QueryLists
     private static function byTerms(\WP_Query $query): array
     {
         $isOfTexts = !self::asksForMeta($query) && QueryTerms::isKnown($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
+        $parent = array_filter(self::types($query), ProductStock::has(...)) === [] ? self::parent((string) ($query->request ?? '')) : 0;
+        if ($parent > 0) {
+            return ["below:$parent", "post:$parent", ...QueryTerms::conditions($query)];
+        }
         return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...ProductSources::ofQuery($query->request ?? null, self::types($query)), ...QueryTerms::conditions($query)];
     }
 
@@ -152,6 +157,27 @@ final class QueryLists
         $asksForTerms = self::has($query->query_vars, self::TERMS) || ($query->tax_query->queries ?? []) !== [];
         return self::has($query->query_vars, self::OF_META) || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified') || Tables::hasOthers($sql)
             || (!$asksForTerms && str_contains($sql, $wpdb->term_relationships));
+    }
+
+    /** Returns the post whose children a query is for, perhaps with that post itself; 0 if its SQL may find others. */
+    private static function parent(string $sql): int
+    {
+        $posts = preg_quote((string) $GLOBALS['wpdb']->posts, '/');
+        $parts = [];
+        $flat = preg_replace_callback('/\((?:[^()]++|(?R))*+\)/', static function (array $found) use (&$parts): string {
+            $parts[] = $found[0];
+            return '#' . (count($parts) - 1) . '#';
+        }, (string) preg_replace('/\'(?:[^\'\\\\]++|\\\\.)*+\'|"(?:[^"\\\\]++|\\\\.)*+"/s', '?', $sql));
+        if (preg_match('/^\s*SELECT\s[^;]*?\sWHERE\s(.*?)(?:\s(?:GROUP BY|HAVING|ORDER BY|LIMIT)\s.*)?$/is', (string) $flat, $found) !== 1 || preg_match('/\b(UNION|OR|XOR)\b|\|\|/i', (string) $flat) === 1) {
+            return 0;
+        }
+        foreach (preg_split('/\sAND\s/i', $found[1]) ?: [] as $condition) {
+            $condition = (string) preg_replace_callback('/^#(\d+)#$/', static fn (array $part): string => $parts[(int) $part[1]], trim($condition));
+            if (preg_match("/^$posts\.post_parent = (\d+)$/", $condition, $id) === 1 || preg_match("/^\($posts\.ID = (\d+) OR $posts\.post_parent = \\1\)$/", $condition, $id) === 1) {
+                return (int) $id[1];
+            }
+        }
+        return 0;
     }
 
     /**

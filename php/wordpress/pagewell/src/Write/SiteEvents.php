@@ -159,11 +159,11 @@ final class SiteEvents
     private static function inherited(int $user): void
     {
         global $wpdb;
-        $posts = $wpdb->get_results($wpdb->prepare("SELECT ID, post_type FROM $wpdb->posts WHERE post_author = %d LIMIT %d", $user, self::INHERITED_MAX + 1));
+        $posts = $wpdb->get_results($wpdb->prepare("SELECT ID, post_type, post_parent FROM $wpdb->posts WHERE post_author = %d LIMIT %d", $user, self::INHERITED_MAX + 1));
         $isInUrl = str_contains((string) get_option('permalink_structure'), '%author%');
         foreach (count($posts) > self::INHERITED_MAX ? [] : $posts as $post) {
             if (Tags::isData($post->post_type)) {
-                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
+                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...Tags::below($post), ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
             }
         }
         if (count($posts) > self::INHERITED_MAX) {

@@ -66,7 +66,7 @@ final class TermEvents
         }
         Changes::add('every');
         foreach (get_taxonomy($taxonomy)->object_type ?? [] as $type) {
-            Changes::add("every:$type", ...(PostLinks::hasTermsInUrl($type) ? ["names:$type"] : []));
+            Changes::add("every:$type", 'below:*', ...(PostLinks::hasTermsInUrl($type) ? ["names:$type"] : []));
         }
     }
 
