@@ -10,6 +10,9 @@
  * A transient that is only written is no change: a page view writes what it has just computed. Counters of versions,
  * and the transients of WordPress itself, are not named: their data pass other hooks.
  *
+ * One that shows something and expires ends the lifetime of the page: markup of a theme, a list of posts. It was perhaps
+ * made with another page, whose dependencies are not known here.
+ *
  * WooCommerce keeps the products that a query found until a counter moves, which says nothing of the query. So in a
  * page that Pagewell may store the query runs, and is looked at like any other.
  */
@@ -17,6 +20,8 @@
 declare(strict_types=1);
 
 namespace Pagewell\WordPress\Read;
+
+use Pagewell\WordPress\Observer;
 
 /**
  * Names transients.
@@ -46,9 +51,35 @@ final class Transients
                 return null;
             }
             $name = self::name($transient);
-            $name === null || Page::uses($name);
+            if ($name !== null && !Page::has($name)) {
+                Page::uses($name);
+                add_filter("option_$option", Observer::of("option_$option", static fn (mixed $kept): mixed => self::found($kept, $transient)), PHP_INT_MAX);
+            }
         }
         return $value;
+    }
+
+    /** In a persistent object cache they are no options: all that were asked for, by the filters that WordPress has run. */
+    public static function finish(): void
+    {
+        foreach (wp_using_ext_object_cache() ? array_keys((array) ($GLOBALS['wp_filters'] ?? [])) : [] as $hook) {
+            $name = str_starts_with((string) $hook, 'pre_transient_') ? self::name(substr((string) $hook, strlen('pre_transient_'))) : null;
+            $name === null || Page::uses($name);
+        }
+    }
+
+    private static function found(mixed $kept, string $transient): mixed
+    {
+        $ends = self::isShown($kept) ? (int) get_option(self::OPTION . "timeout_$transient", 0) : 0;
+        $ends > time() && Page::freshFor($ends - time());
+        return $kept;
+    }
+
+    /** Whether a value is markup, or names posts. */
+    private static function isShown(mixed $value): bool
+    {
+        $first = is_array($value) ? reset($value) : $value;
+        return is_string($value) ? str_contains($value, '<') : $first instanceof \WP_Post || $first instanceof \WP_Query || (is_array($value) && is_int($first));
     }
 
     /** Returns the name for a transient; null if it has none. */

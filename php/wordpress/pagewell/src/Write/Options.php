@@ -82,14 +82,17 @@ final class Options
     /** Before a deletion. Transients are deleted all the time, and their values do not matter. */
     public static function deleted(string $option): void
     {
+        DeletedTransients::begins($option);
         self::written($option, preg_match('/^_(site_)?transient_/', $option) === 1 ? null : get_option($option, null), null);
     }
 
-    /** A result that a plugin has kept is outdated (Transients). */
-    public static function transientDeleted(string $transient): void
+    /** Returns the name for a change of this option; null if it has none, or others. */
+    public static function name(string $option): ?string
     {
-        $name = Transients::name($transient);
-        $name === null || Changes::add($name);
+        if (preg_match(self::NAMELESS, $option) === 1 || in_array($option, self::SITE, true)) {
+            return null;
+        }
+        return (str_starts_with($option, '_transient_') ? Transients::name(substr($option, strlen('_transient_'))) : null) ?? "setting:$option";
     }
 
     private static function written(string $option, mixed $before, mixed $after): void
