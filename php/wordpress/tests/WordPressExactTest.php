@@ -185,7 +185,7 @@ final class WordPressExactTest extends TestCase
     public function testOfASettingsPageCountsWhatPagesMayShow(): void
     {
         $saved = static fn (string $option): string => self::$blog->post("\$GLOBALS['pagenow'] = 'options.php'; update_option('$option', bin2hex(random_bytes(4)));")[1];
-        self::assertSame(['"site"', '"setting:upload_path"', '"setting:comment_registration"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
+        self::assertSame(['"setting:of_a_plugin", "settings"', '"setting:upload_path", "settings"', '"setting:comment_registration", "settings"', ''], array_map($saved, ['of_a_plugin', 'upload_path', 'comment_registration', 'comment_moderation']));
     }
 
     public function testNoRuleForAddressesIsNewWhenAllAreMadeAnew(): void

@@ -32,7 +32,7 @@
  *     written:post         how many posts of a type the users have published
  *     comments:4 · comments · latest:10  the comments of a post; all comments; the ten latest
  *     menu:2 · menus       a menu; which menus there are
- *     setting:NAME         an option on which few pages depend (Options)
+ *     setting:NAME · settings  an option (Options, OptionSources); any option
  *     settings:comments    all of its kind; only for purges by hand and database rows
  *     table:NAME           the rows of a table that is not WordPress's own (Tables)
  *     transient:NAME       what a plugin keeps under this name for a time (Transients)
@@ -60,6 +60,7 @@ namespace Pagewell\WordPress;
 final class Tags
 {
     public const SITE = 'site';
+    public const SETTINGS = 'settings';
     public const NOWHERE = 'nowhere';
     public const STICKY = 'sticky';
 

@@ -164,6 +164,7 @@ final class CacheHeaders
     {
         Page::uses(Tags::SITE, ...(is_multisite() ? [Tags::NETWORK] : []));
         Queries::finish();
+        OptionSources::finish();
         SitemapPages::finish();
         $shown = get_queried_object();
         if ($shown instanceof \WP_Post) {

@@ -141,6 +141,10 @@ final class Page
     {
         $tags = array_fill_keys(self::tags(), true);
         $blog = is_multisite() ? get_current_blog_id() . '/' : '';
+        if (!Front::isGivenByIt() && self::bytes($tags) > self::BYTES_BEHIND_SERVER) {
+            $settings = preg_grep("~^{$blog}setting:~", array_map('strval', array_keys($tags)));
+            $tags = array_diff_key($tags, array_flip((array) $settings)) + ($settings ? [Tags::full(Tags::SETTINGS) => true] : []);
+        }
         foreach (self::WHOLE as $kind => $whole) {
             if (Front::isGivenByIt() || self::bytes($tags) <= self::BYTES_BEHIND_SERVER) {
                 break;

@@ -53,7 +53,8 @@ final class Sources
         'upload_dir' => [1, [self::class, 'uploads']],
         'url_to_postid' => [1, [self::class, 'urls']],
         'query' => [1, [self::class, 'tables']],
-        'pre_option' => [2, [Transients::class, 'read']],
+        'pre_option' => [2, [OptionSources::class, 'asked']],
+        'alloptions' => [1, [OptionSources::class, 'loaded']],
         'is_sticky' => [2, [Queries::class, 'isSticky']],
         'pre_option_sticky_posts' => [1, [Queries::class, 'stickies']],
         'get_next_post_where' => [5, [self::class, 'neighbour']],
@@ -115,7 +116,10 @@ final class Sources
     /** A statement is about to run; most are for WordPress's own tables. */
     public static function tables(mixed $query): mixed
     {
-        is_string($query) && Page::uses(...Tables::read($query));
+        if (is_string($query)) {
+            Page::uses(...Tables::read($query));
+            OptionSources::queried($query);
+        }
         return $query;
     }
 

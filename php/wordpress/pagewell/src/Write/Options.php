@@ -7,14 +7,14 @@ declare(strict_types=1);
  *
  *     WordPress's own settings, theme, widgets          site: every page
  *     those of comments, feeds, registration            setting:OPTION: pages that depend on it (Sources)
- *     any other setting (Settings): saved by            site
- *     REST, on a plugin's own page, by `wp option`
+ *     any other setting (Settings): saved by            setting:OPTION: pages that read it (OptionSources),
+ *     REST, on a plugin's own page, by `wp option`      and of all options that are written in the same request
  *     sticky posts                                      these posts, and lists
  *     rewrite rules                                     what Routes finds, if they differ
- *     a list of ids, such as of hidden forums           site, but not by a page view
+ *     a list of ids, such as of hidden forums           setting:OPTION, but not by a page view
  *     roles                                             users, roles
  *
- * Options in which plugins store notes have no effect.
+ * Options in which plugins store notes have no effect, unless a setting is saved with them: they may be made of it.
  */
 
 namespace Pagewell\WordPress\Write;
@@ -62,6 +62,18 @@ final class Options
         'uploads_use_yearmonth_folders', 'thumbnail_crop',
     ];
 
+    /** Options without a name: they have others, or no page shows them. */
+    private const NAMELESS = '/^(cron$|rewrite_rules$|sticky_posts$|pagewell_|widget_|theme_mods_|_(site_)?transient_timeout_|_transient_wc_product_loop_)|user_roles$/';
+
+    /** Maximum number of options of a request that are remembered. */
+    private const WRITTEN_MAX = 500;
+
+    /** @var array<string, true> names of the options that this request has written */
+    private static array $written = [];
+
+    /** Whether this request saves a setting. */
+    private static bool $saves = false;
+
     /** The rewrite rules before this process first wrote them; false: it has not. */
     private static mixed $rules = false;
 
@@ -98,14 +110,29 @@ final class Options
     private static function written(string $option, mixed $before, mixed $after): void
     {
         match (true) {
-            in_array($option, array_merge(...array_values(self::FEW)), true) => Changes::add("setting:$option"),
+            in_array($option, array_merge(...array_values(self::FEW)), true) => Changes::add("setting:$option", Tags::SETTINGS),
             $option === 'sticky_posts' => self::stuck((array) $before, (array) $after),
             $option === 'rewrite_rules' => self::routed($before, $after),
             str_ends_with($option, 'user_roles') => Changes::add('users', 'roles'),
             self::isOfSite($option) => Changes::add(Tags::SITE),
-            (self::isListOfIds($before) || self::isListOfIds($after)) && Settings::mayList($option) => Changes::add(Tags::SITE),
-            default => null,
+            self::isSetting($option) => self::saved($option, true),
+            (self::isListOfIds($before) || self::isListOfIds($after)) && Settings::mayList($option) => Changes::add("setting:$option", Tags::SETTINGS),
+            default => self::saved($option, false),
         };
+    }
+
+    /** Adds a setting, and with one the notes of the same request, because they may be made of it. */
+    private static function saved(string $option, bool $isSetting): void
+    {
+        $name = self::name($option);
+        if ($name !== null && count(self::$written) < self::WRITTEN_MAX) {
+            self::$written[$name] = true;
+        }
+        self::$saves = self::$saves || $isSetting;
+        if (self::$saves && ($isSetting || $name !== null)) {
+            Changes::add(...array_map('strval', array_keys(self::$written)), ...[...($name === null ? [] : [$name]), Tags::SETTINGS]);
+            self::$written = [];
+        }
     }
 
     /** Whether a value names posts, terms or users, which a plugin then treats in another way: hidden, private, popular. */
@@ -116,11 +143,14 @@ final class Options
 
     private static function isOfSite(string $option): bool
     {
+        return in_array($option, self::SITE, true) || str_starts_with($option, 'widget_') || str_starts_with($option, 'theme_mods_')
+            || (!str_starts_with($option, 'pagewell_') && in_array($option, (array) apply_filters('pagewell_options', []), true));
+    }
+
+    private static function isSetting(string $option): bool
+    {
         return match (true) {
-            str_starts_with($option, 'pagewell_') => false,
-            in_array($option, self::SITE, true), str_starts_with($option, 'widget_'), str_starts_with($option, 'theme_mods_') => true,
-            in_array($option, (array) apply_filters('pagewell_options', []), true) => true,
-            in_array($option, self::SILENT, true) => false,
+            str_starts_with($option, 'pagewell_'), in_array($option, self::SILENT, true) => false,
             // A settings page, of WordPress or a plugin, is being saved.
             ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
             default => Settings::isSaved($option),
