@@ -110,7 +110,7 @@ fn missing_programs_are_listed_by_package() {
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
         "chromium chromium-driver composer fcgiwrap libnginx-mod-stream mediawiki memcached minisign nghttp2-client nginx-light openssl php php-apcu php-mbstring \
-         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3-prometheus-client redis-server \
+         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3 python3-prometheus-client python3-venv redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -119,7 +119,7 @@ fn missing_programs_are_listed_by_package() {
     machine.has("chromium", FOUND);
     let rest = format!(
         "chromium-driver composer fcgiwrap mediawiki memcached minisign openssl php php-apcu php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
-         postgresql python3-prometheus-client redis-server systemd valgrind {wordpress}\n"
+         postgresql python3 python3-prometheus-client python3-venv redis-server systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
@@ -130,7 +130,7 @@ fn missing_programs_are_listed_by_package() {
          php-nyholm-psr7 php-pgsql php-psr-http-client php-sqlite3 php-symfony-dependency-injection php-symfony-expression-language \
          php-symfony-framework-bundle php-symfony-http-kernel php-symfony-messenger php-symfony-security-bundle \
          php-symfony-twig-bundle php-symfony-web-profiler-bundle php-symfony-yaml php-twig phpunit postgresql \
-         python3-prometheus-client redis-server \
+         python3 python3-prometheus-client python3-venv redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));

@@ -162,6 +162,11 @@ impl Queues {
         heap(size_of_val(&*self.ghost.sets))
     }
 
+    /// The bytes of the ghost table that were never written: the system has not allocated memory for them.
+    pub(crate) fn untouched_bytes(&self) -> usize {
+        self.heap_bytes().saturating_sub(self.ghost.touched_bytes)
+    }
+
     /// Panics if a queue is inconsistent.
     pub(crate) fn validate<P>(&self, pages: &Slab<Place<P>>) {
         for (queue, fifo) in [(Queue::Small, &self.small), (Queue::Main, &self.main)] {
@@ -188,21 +193,40 @@ fn newer<P>(pages: &Slab<Place<P>>, at: u32) -> u32 {
 #[derive(Debug)]
 struct Ghost {
     sets: Box<[[u32; 8]]>,
+    /// A bit for each memory page of the sets that was written, and the bytes of all of these pages.
+    touched: Box<[u64]>,
+    touched_bytes: usize,
 }
+
+/// The usual size of a memory page in bytes, and the sets in it.
+const MEMORY_PAGE: usize = 4_096;
+const SETS_OF_PAGE: usize = MEMORY_PAGE / size_of::<[u32; 8]>();
 
 impl Ghost {
     /// One entry for every 2 KB of the budget: 0.2 % of it.
     fn new(budget_bytes: usize) -> Self {
         let sets = (budget_bytes / 2_048 / 8).clamp(8, 1 << 20).next_power_of_two();
-        Self { sets: vec![[0; 8]; sets].into() }
+        let words = sets.div_ceil(SETS_OF_PAGE * u64::BITS as usize);
+        Self { sets: vec![[0; 8]; sets].into(), touched: vec![0; words].into(), touched_bytes: 0 }
     }
 
     fn add(&mut self, hash: u64) {
         let (set, print) = self.place(hash);
+        self.touch(set);
         let set = &mut self.sets[set];
         if !set.contains(&print) {
             set.rotate_right(1);
             set[0] = print;
+        }
+    }
+
+    fn touch(&mut self, set: usize) {
+        let page = set / SETS_OF_PAGE;
+        let word = &mut self.touched[page / u64::BITS as usize];
+        let bit = 1 << (page % u64::BITS as usize);
+        if *word & bit == 0 {
+            *word |= bit;
+            self.touched_bytes += MEMORY_PAGE;
         }
     }
 

@@ -69,12 +69,19 @@ pub struct Bytes {
     pub map: usize,
     /// Queues, places, the ghost table, and keys that wait for cache warming.
     pub eviction: usize,
+    /// The part of `eviction` that was reserved, and never written: no memory of the machine.
+    pub untouched: usize,
 }
 
 impl Bytes {
-    /// The sum of all kinds.
+    /// The sum of all kinds: what counts towards the budget.
     pub fn total(&self) -> usize {
         self.pages + self.dependencies + self.map + self.eviction
+    }
+
+    /// The sum of all kinds without what was never written: what the machine has given.
+    pub fn used(&self) -> usize {
+        self.total() - self.untouched
     }
 }
 

@@ -234,7 +234,13 @@ impl<P: Payload> Store<P> {
             opens: index.opens,
             leases: index.leases.out(),
             oldest_lease: index.leases.oldest(),
-            bytes: Bytes { pages: index.page_bytes, dependencies, map, eviction },
+            bytes: Bytes {
+                pages: index.page_bytes,
+                dependencies,
+                map,
+                eviction,
+                untouched: index.queues.untouched_bytes(),
+            },
             counters: index.counters,
         }
     }

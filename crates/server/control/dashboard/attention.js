@@ -1,5 +1,5 @@
 // What needs attention: the problems of this moment, each with its remedy and for how long it has lasted. It is the
-// list of `pagewell status`.
+// list of `pagewell status`. Below it, what to do next after the first start, as far as it has not been done.
 
 import { at, duration, el } from "./page.js";
 import { get } from "./api.js";
@@ -11,11 +11,14 @@ let shown = "";
 export async function showAttention() {
   const answer = await get("/v1/status").catch((error) => ({ error: error.message }));
   const parts = answer.error ? [el("p", {}, `It is not known: ${answer.error}`)] : problems(answer);
-  const text = JSON.stringify(answer.findings?.map((one) => [one.name, one.subject, lasting(one)]) ?? answer);
+  const text = JSON.stringify([answer.findings?.map((one) => [one.name, one.subject, lasting(one)]) ?? answer, answer.next]);
   if (text === shown) return;
   shown = text;
   at("attention").dataset.well = String(answer.well === true);
   at("attention").replaceChildren(...parts);
+  const steps = (answer.next ?? []).map((one) => el("li", {}, el("strong", {}, one.what), ` ${one.how}`));
+  at("next").hidden = steps.length === 0;
+  at("next").replaceChildren(el("h3", {}, "What to do next"), el("ol", { class: "steps" }, ...steps));
 }
 
 function problems({ findings }) {

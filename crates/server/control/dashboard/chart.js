@@ -1,10 +1,9 @@
-// A line over the last hour, as SVG; over a shorter time at first, but at least five minutes. It has a sentence for those who do not see it, which is read
-// when somebody comes to it, and never by itself.
+// A line over the time of which there are figures, as SVG. It has a sentence for those who do not see it, which is
+// read when somebody comes to it, and never by itself.
 
-import { svg } from "./page.js";
+import { duration, svg } from "./page.js";
 
 const [WIDTH, HEIGHT] = [300, 56];
-const [SPAN_LEAST_MS, SPAN_MOST_MS] = [300000, 3600000];
 
 export class Chart {
   constructor(name) {
@@ -22,7 +21,7 @@ export class Chart {
     const most = Math.max(0, ...known.map(([, value]) => value));
     const scale = Math.max(most, top) || 1;
     const end = points.at(-1)?.[0] ?? 0;
-    const span = Math.min(SPAN_MOST_MS, Math.max(SPAN_LEAST_MS, end - (points[0]?.[0] ?? end)));
+    const span = Math.max(1, end - (points[0]?.[0] ?? end));
     const place = ([ms, value]) => {
       const x = WIDTH - ((end - ms) / span) * WIDTH;
       return [x.toFixed(1), (HEIGHT - 2 - (value / scale) * (HEIGHT - 5)).toFixed(1)];
@@ -33,7 +32,7 @@ export class Chart {
     this.line.setAttribute("d", runs.map(path).join(""));
     this.area.setAttribute("d", runs.map(floor).join(""));
     const now = known.length > 0 ? `now ${shown(known.at(-1)[1])}, at most ${shown(most)}` : "nothing yet";
-    this.element.setAttribute("aria-label", `${this.name}, the last ${Math.round(span / 60000)} minutes: ${now}`);
+    this.element.setAttribute("aria-label", `${this.name}, the last ${duration(span / 1000)}: ${now}`);
     return most;
   }
 }

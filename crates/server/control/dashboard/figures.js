@@ -1,17 +1,19 @@
-// The figures of the last hour, for each site, and values from two moments of it: rates, shares, times. A
-// figure that cannot be known yet is null. The server has recorded a moment every 10 seconds; live events
-// add one a second. Of those, all are kept for a minute, and one in 10 seconds for an hour.
+// The figures of the last hour, day or week, for each site, and values from two moments of it: rates, shares, times.
+// A figure that cannot be known yet is null. The server has recorded moments; live events add one a second. Of
+// those, all are kept for a minute, and then about as many as of the recorded ones.
 
-const KEPT_MS = 3600000;
 const FINE_MS = 60000;
 const STEP_MS = 10000;
-/** Moments further apart than this have a gap between them, for example because the tab was asleep. */
-const GAP_MS = 30000;
+/** About so many moments are kept. */
+const MOMENTS = 360;
+
+/** The times that can be chosen, each with its length. */
+export const SPANS = { hour: 3600000, day: 86400000, week: 604800000 };
 
 /** The figures that charts are made of; the others are shown as they are. */
 const KEPT = [
   "requests", "files", "hits", "stale_hits", "private_hits", "collapsed", "renders", "followers",
-  "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "invalidations",
+  "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "memory_short", "invalidations",
   "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
   "memory_bytes", "memory_budget_bytes", "evicted", "process_cpu_us", "process_resident_bytes",
   "rejected", "purges_refused", "handshakes_failed", "proxies_refused", "memcached_refused", "limits_hit",
@@ -22,10 +24,17 @@ export const ALL = "";
 
 export class History {
   #bySite = new Map();
+  /** Moments further apart than this have a gap between them, for example because the tab was asleep. */
+  #gapMs = 3 * STEP_MS;
 
-  /** Takes the recorded last hour of a site in. Moments of live events that are newer stay. */
+  constructor(span) {
+    this.span = span;
+  }
+
+  /** Takes the recorded figures of a site in. Moments of live events that are newer stay. */
   load(site, recorded) {
     const { at_ms: times, figures, origin_times: origin } = recorded;
+    this.#gapMs = 3 * recorded.step_ms;
     const moments = times.map((at, index) => ({
       at,
       ...Object.fromEntries(KEPT.map((name) => [name, figures[name]?.[index] ?? 0])),
@@ -55,8 +64,8 @@ export class History {
     // An event has one number for each limit, of all sites together.
     kept.limits_hit = sum(Object.values(figures.limits_hit ?? {}));
     moments.push({ at: event.at_ms, ...kept, counts: times?.counts ?? [], sum_us: times?.sum_us ?? 0 });
-    while (moments[0].at < event.at_ms - KEPT_MS) moments.shift();
-    thin(moments, event.at_ms - FINE_MS);
+    while (moments[0].at < event.at_ms - SPANS[this.span]) moments.shift();
+    thin(moments, event.at_ms - FINE_MS, Math.max(STEP_MS, (event.at_ms - moments[0].at) / MOMENTS));
     this.#bySite.set(site, moments);
   }
 
@@ -68,12 +77,17 @@ export class History {
     return this.moments(site).at(-1);
   }
 
+  /** The time of a moment by the clock of the browser, in milliseconds since 1970. */
+  clock(site, at) {
+    return Date.now() - (this.last(site).at - at);
+  }
+
   /** A value for each moment, made of it and of the one so long before it; null where there is none. */
   series(site, seconds, value) {
     const moments = this.moments(site);
     let first = 0;
     return moments.map((now, index) => {
-      if (index > 0 && now.at - moments[index - 1].at > GAP_MS) return [now.at, null];
+      if (index > 0 && now.at - moments[index - 1].at > this.#gapMs) return [now.at, null];
       while (first < index - 1 && moments[first + 1].at <= now.at - seconds * 1000 + 250) first += 1;
       const before = moments[first];
       return [now.at, index > 0 && now.at > before.at ? value(before, now) : null];
@@ -87,15 +101,54 @@ export class History {
     const before = moments.findLast((one) => one.at <= now?.at - seconds * 1000 + 250) ?? moments[0];
     return now && before && before.at < now.at ? value(before, now) : null;
   }
+
+  /** Parts of the time, at most about `most`, each as its first and its last moment. Gaps belong to none. */
+  parts(site, most) {
+    const moments = this.moments(site);
+    if (moments.length < 2) return [];
+    const least = (moments.at(-1).at - moments[0].at) / most;
+    const parts = [];
+    let before = moments[0];
+    for (const [index, now] of moments.entries()) {
+      const last = moments[index - 1];
+      if (last && now.at - last.at > this.#gapMs) {
+        if (last !== before) parts.push([before, last]);
+        before = now;
+      } else if (now.at - before.at >= least) {
+        parts.push([before, now]);
+        before = now;
+      }
+    }
+    const end = moments.at(-1);
+    // What is left at the end is too short for a rate of its own.
+    if (end !== before && parts.at(-1)?.[1] === before) parts.at(-1)[1] = end;
+    else if (end !== before) parts.push([before, end]);
+    return parts;
+  }
 }
 
-/** Removes moments before `until` that follow another one within 10 seconds. */
-function thin(moments, until) {
+/** Removes moments before `until` that follow another one within `stepMs`. */
+function thin(moments, until, stepMs) {
   let index = moments.findIndex((one) => one.at > until) - 1;
-  while (index > 0 && moments[index].at - moments[index - 1].at < STEP_MS - 250) {
+  while (index > 0 && moments[index].at - moments[index - 1].at < stepMs - 250) {
     moments.splice(index, 1);
     index -= 1;
   }
+}
+
+/** The requests for pages between two moments, by their result. Each is counted once. */
+export function results(before, now) {
+  const more = (name) => Math.max(0, now[name] - before[name]);
+  let left = Math.max(0, more("requests") - more("files"));
+  const take = (value) => {
+    const taken = Math.min(left, value);
+    left -= taken;
+    return taken;
+  };
+  const hits = take(more("hits") + more("private_hits") + more("collapsed"));
+  const stale = take(more("stale_hits"));
+  const misses = take(more("stored"));
+  return { hits, stale, misses, others: left };
 }
 
 /** So many of a figure a second. */

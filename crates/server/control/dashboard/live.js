@@ -25,7 +25,8 @@ export async function follow(each, told) {
   }
 }
 
-async function* events(body) {
+/** The events of a stream, one after the other. */
+export async function* events(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -42,7 +43,8 @@ async function* events(body) {
   }
 }
 
-function giveUpUnseen(stream) {
+/** Aborts a stream when nobody has looked at the page for a while, until the returned function is called. */
+export function giveUpUnseen(stream) {
   let timer = 0;
   const look = () => {
     clearTimeout(timer);

@@ -1,13 +1,15 @@
-// Puts the page together: loads the figures of the last hour, then follows them, shows those of the chosen
+// Puts the page together: loads the figures of the chosen time, then follows them, shows those of the chosen
 // site, and reads the tables anew when something has changed.
 
 import { at, duration, el, say } from "./page.js";
 import { ALL, History } from "./figures.js";
 import { get } from "./api.js";
 import { follow } from "./live.js";
+import { Plot } from "./plot.js";
 import { Tiles } from "./tiles.js";
 import * as drop from "./drop.js";
 import * as explain from "./explain.js";
+import * as requests from "./requests.js";
 import { showAttention } from "./attention.js";
 import { showMostRequested, showRefused, showSources } from "./operations.js";
 import { showChanges, showFigures, showReasons } from "./tables.js";
@@ -17,8 +19,9 @@ const SOURCES_EVERY_MS = 5000;
 /** After a pause as long as this, the recorded figures are loaded again. */
 const PAUSE_MS = 15000;
 
-const history = new History();
+let history = new History("hour");
 const tiles = new Tiles(at("tiles"));
+const plot = new Plot(at("plot"));
 let last = null;
 let changes = -1;
 let reasonsAt = -Infinity;
@@ -28,9 +31,13 @@ const chosen = () => at("site").value;
 
 /** Loads the recorded figures of the chosen site, and of all sites together if that is another. */
 async function load() {
+  const into = history;
   for (const site of new Set([ALL, chosen()])) {
     try {
-      const recorded = await get(site === ALL ? "/v1/history" : `/v1/history?site=${encodeURIComponent(site)}`);
+      const of = site === ALL ? "" : `&site=${encodeURIComponent(site)}`;
+      const recorded = await get(`/v1/history?span=${into.span}${of}`);
+      // Another time was chosen since.
+      if (into !== history) return;
       history.load(site, recorded);
       show(recorded);
     } catch {
@@ -68,7 +75,7 @@ function take(event) {
 function showOperations() {
   showMostRequested(chosen());
   const moments = history.moments(chosen());
-  if (last !== null) showRefused(chosen(), moments[0], moments.at(-1), last.figures.limits_hit);
+  if (last !== null) showRefused(chosen(), [moments[0], moments.at(-1)], history.span, last.figures.limits_hit);
 }
 
 /** Shows the figures; before the first live event with the number of cores in `recorded`. */
@@ -76,6 +83,7 @@ function show(recorded = null) {
   const told = last ?? recorded;
   if (told === null) return;
   tiles.show(history, chosen(), told);
+  plot.show(history, chosen(), told.origin_times.bounds_ms);
   if (last === null) return;
   if (at("figures").open) showFigures(chosen() === ALL ? last.figures : last.figures.sites[chosen()]);
 }
@@ -105,9 +113,16 @@ at("site").addEventListener("change", () => {
   showSources(chosen());
   showOperations();
 });
+at("span").addEventListener("change", (event) => {
+  history = new History(event.target.value);
+  say(at("now-span"), `and the last ${history.span}`);
+  if (last !== null) history.add(last);
+  load();
+});
 at("figures").addEventListener("toggle", () => show());
 at("again").addEventListener("click", () => showReasons());
 explain.start(chosen);
 drop.start(chosen, () => showChanges(chosen()));
+requests.start();
 await load();
 follow(take, (name, text) => state(name, name === "paused" ? text : `${text}: trying again`));

@@ -69,8 +69,8 @@ export async function showMostRequested(site) {
 }
 
 /** Shows the refusals of a site, or of all sites. `first` and `now` are moments of its figures: the first
- * one of the last hour, and the newest. `limits` says how often each limit was reached, on all sites. */
-export async function showRefused(site, first, now, limits) {
+ * one of the `span`, and the newest. `limits` says how often each limit was reached, on all sites. */
+export async function showRefused(site, [first, now], span, limits) {
   await show("refused", () => {
     const since = (name) => Math.max(0, now[name] - first[name]);
     const known = ([name]) => now[name] > 0 && (name !== "limits_hit" || site === "");
@@ -79,7 +79,7 @@ export async function showRefused(site, first, now, limits) {
     reached.sort(([, one], [, other]) => other - one);
     if (rows.length + reached.length === 0) return [note("Nothing was refused since the start.")];
     const parts = [];
-    if (rows.length > 0) parts.push(table("Refused", ["what", "since the start", "last hour"], rows));
+    if (rows.length > 0) parts.push(table("Refused", ["what", "since the start", `last ${span}`], rows));
     if (reached.length > 0) {
       const caption = "Limits reached, of all sites together";
       parts.push(table(caption, ["limit", "since the start"], reached.map(([name, times]) => [code(`limits.${name}`), times])));

@@ -2,7 +2,7 @@
 
 import { amount, bytes, count, el, milliseconds, number, percent, say } from "./page.js";
 import { Chart } from "./chart.js";
-import { hitShare, meanTime, quantile, rate } from "./figures.js";
+import { SPANS, hitShare, meanTime, quantile, rate } from "./figures.js";
 
 const perSecond = (value) => `${number(value)}/s`;
 const cores = (before, now) => rate("process_cpu_us")(before, now) / 1e6;
@@ -18,7 +18,7 @@ const TILES = [
   {
     name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1,
     notes: ({ now, recent }) => [
-      `${amount(now.hits + now.stale_hits + now.private_hits, "hit")}, ${count(now.collapsed)} collapsed`,
+      `${amount(now.hits + now.private_hits + now.collapsed, "hit")}, ${count(now.stale_hits)} stale`,
       `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,
     ],
   },
@@ -93,10 +93,11 @@ export class Tiles {
       if (!now) continue;
       const points = history.series(from, tile.seconds, tile.value);
       const value = points.at(-1)[1];
-      // Without events in the last seconds, a share or a mean is that of the last hour.
-      const shown = value ?? history.now(from, 3600, tile.value);
+      // Without events in the last seconds, a share or a mean is that of the whole time.
+      const shown = value ?? history.now(from, SPANS[history.span] / 1000, tile.value);
       say(tile.value_place, shown === null ? "–" : tile.shown(shown));
-      tile.value_place.classList.toggle("hour", value === null && shown !== null);
+      tile.value_place.classList.toggle("spanned", value === null && shown !== null);
+      tile.value_place.dataset.span = history.span;
       const most = tile.chart.draw(points, tile.top ?? 0, tile.shown);
       say(tile.most, most > 0 ? `at most ${tile.shown(most)}` : "");
       const recent = (seconds, of) => history.now(from, seconds, of);

@@ -1,13 +1,13 @@
-//! The metrics of the last hour, for the dashboard: one sample every [`STEP`], of all sites together
-//! and, if there are several, of each. `GET /v1/history` returns it.
+//! The metrics of the last hour, day and week, for the dashboard: of all sites together and, if there are
+//! several, of each. `GET /v1/history` returns them.
 //!
-//! One task per process reads the counters; requests do nothing for it. The task ends when the
-//! process begins to leave. Each process begins with an empty history: after a restart, and also
-//! after a zero-downtime restart, because the counters begin at zero as well.
+//! One task per process reads the counters every [`STEP`]; requests do nothing for it. A sample of the day is one
+//! of these every ten minutes, one of the week every hour. The task ends when the process begins to leave. Each
+//! process begins with an empty history: after a restart, and also after a zero-downtime restart, because the
+//! counters begin at zero as well.
 //!
-//! Memory: [`RING_BYTES`] (127 KiB) per site, and as much for the sum of several sites. At most
-//! [`SITES_MAX`] sites have a history of their own, so it is 12.5 MiB at most. The metric
-//! `history_bytes` has the current value.
+//! Memory: [`HISTORY_BYTES`] (242 KiB) per site, and as much for the sum of several sites. At most [`SITES_MAX`]
+//! sites have a history of their own, so it is 23.9 MiB at most. The metric `history_bytes` has the current value.
 //!
 //! Lock: one, around all rings; no other lock is taken under it.
 
@@ -25,12 +25,68 @@ use tokio::time::MissedTickBehavior;
 
 /// The interval between two samples.
 pub const STEP: Duration = Duration::from_secs(10);
-/// The most samples of a site: those of one hour.
-pub const SAMPLES_MAX: usize = 360;
 /// The most sites with a history of their own. Of further sites only the sum is recorded.
 pub const SITES_MAX: usize = 100;
 /// The memory of one site's samples, in bytes.
-pub const RING_BYTES: usize = SAMPLES_MAX * size_of::<FigureSample>();
+pub const HISTORY_BYTES: usize = size_of::<FigureSample>()
+    * (HistorySpan::Hour.samples_max()
+        + HistorySpan::Day.samples_max()
+        + HistorySpan::Week.samples_max());
+
+/// A time until now of which there are samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HistorySpan {
+    /// The last hour.
+    Hour,
+    /// The last 24 hours.
+    Day,
+    /// The last seven days.
+    Week,
+}
+
+impl HistorySpan {
+    /// All spans, the shortest first.
+    pub const ALL: [HistorySpan; 3] = [HistorySpan::Hour, HistorySpan::Day, HistorySpan::Week];
+
+    /// Returns the name in the query of `/v1/history`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            HistorySpan::Hour => "hour",
+            HistorySpan::Day => "day",
+            HistorySpan::Week => "week",
+        }
+    }
+
+    /// Returns the interval between two samples.
+    pub const fn step(self) -> Duration {
+        match self {
+            HistorySpan::Hour => STEP,
+            HistorySpan::Day => Duration::from_secs(600),
+            HistorySpan::Week => Duration::from_secs(3600),
+        }
+    }
+
+    /// Returns the most samples of a site.
+    pub const fn samples_max(self) -> usize {
+        match self {
+            HistorySpan::Hour => 360,
+            HistorySpan::Day => 144,
+            HistorySpan::Week => 168,
+        }
+    }
+
+    fn length_ms(self) -> u64 {
+        self.step().as_millis() as u64 * self.samples_max() as u64
+    }
+
+    /// The shortest span that has all there is at this age of the process, and at most this one: its samples are
+    /// the closest to each other.
+    #[must_use]
+    pub fn shortest_with_all(self, now_ms: u64) -> HistorySpan {
+        let has_all = |span: &HistorySpan| span.length_ms() > now_ms || *span == self;
+        HistorySpan::ALL.into_iter().find(has_all).unwrap_or(self)
+    }
+}
 
 /// The number of buckets in the histogram of the origin's times.
 const BUCKETS: usize = 12;
@@ -100,36 +156,63 @@ pub fn memory_bytes() -> usize {
     BYTES.load(Ordering::Relaxed)
 }
 
-/// The samples of one site, or of all sites together. The oldest one leaves when there are
-/// [`SAMPLES_MAX`].
-struct SampleRing(VecDeque<FigureSample>);
-
-impl Default for SampleRing {
-    fn default() -> SampleRing {
-        BYTES.fetch_add(RING_BYTES, Ordering::Relaxed);
-        SampleRing(VecDeque::with_capacity(SAMPLES_MAX))
-    }
-}
-
-impl Drop for SampleRing {
-    fn drop(&mut self) {
-        BYTES.fetch_sub(RING_BYTES, Ordering::Relaxed);
-    }
+/// The samples of one span. The oldest one leaves when there are as many as the span has.
+struct SampleRing {
+    span: HistorySpan,
+    samples: VecDeque<FigureSample>,
 }
 
 impl SampleRing {
-    fn push(&mut self, sample: FigureSample) {
-        if self.0.len() == SAMPLES_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back(sample);
+    fn new(span: HistorySpan) -> SampleRing {
+        SampleRing { span, samples: VecDeque::with_capacity(span.samples_max()) }
     }
 
-    /// Returns the samples of the last hour, oldest first. After a gap, for example because the
-    /// process was stopped (SIGSTOP), these are fewer than the ring holds.
-    fn last_hour(&self, now_ms: u64) -> impl Iterator<Item = &FigureSample> {
-        let hour_ms = STEP.as_millis() as u64 * SAMPLES_MAX as u64;
-        self.0.iter().filter(move |sample| sample.at_ms + hour_ms > now_ms)
+    /// Adds a sample, if the last one is old enough.
+    fn push(&mut self, sample: FigureSample) {
+        let step_ms = self.span.step().as_millis() as u64;
+        // The hour has every sample, whatever the delay of the task was.
+        let is_due = |last: &FigureSample| sample.at_ms >= last.at_ms + step_ms;
+        if self.span != HistorySpan::Hour && !self.samples.back().is_none_or(is_due) {
+            return;
+        }
+        if self.samples.len() == self.span.samples_max() {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// Returns the samples of the span until now, oldest first. After a gap, for example because the process was
+    /// stopped (SIGSTOP), these are fewer than the ring holds.
+    fn until(&self, now_ms: u64) -> impl Iterator<Item = &FigureSample> {
+        let length_ms = self.span.length_ms();
+        self.samples.iter().filter(move |sample| sample.at_ms + length_ms > now_ms)
+    }
+}
+
+/// The samples of one site, or of all sites together.
+struct SampleRings([SampleRing; HistorySpan::ALL.len()]);
+
+impl Default for SampleRings {
+    fn default() -> SampleRings {
+        BYTES.fetch_add(HISTORY_BYTES, Ordering::Relaxed);
+        SampleRings(HistorySpan::ALL.map(SampleRing::new))
+    }
+}
+
+impl Drop for SampleRings {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(HISTORY_BYTES, Ordering::Relaxed);
+    }
+}
+
+impl SampleRings {
+    fn push(&mut self, sample: FigureSample) {
+        self.0.iter_mut().for_each(|ring| ring.push(sample));
+    }
+
+    fn until(&self, span: HistorySpan, now_ms: u64) -> impl Iterator<Item = &FigureSample> {
+        let span = span.shortest_with_all(now_ms);
+        self.0.iter().filter(move |ring| ring.span == span).flat_map(move |ring| ring.until(now_ms))
     }
 }
 
@@ -143,9 +226,9 @@ pub struct MetricsHistory {
 
 #[derive(Default)]
 struct Rings {
-    all: Option<SampleRing>,
+    all: Option<SampleRings>,
     /// By the canonical host of the site, if there are several.
-    sites: BTreeMap<String, SampleRing>,
+    sites: BTreeMap<String, SampleRings>,
 }
 
 impl MetricsHistory {
@@ -159,9 +242,14 @@ impl MetricsHistory {
         }
     }
 
-    /// Returns the samples of the last hour, oldest first; of `site`, or of all sites together. The
-    /// last one is taken now, unless one is younger than a second.
-    pub fn last_hour(&self, default_site: &Arc<Site>, site: Option<&Site>) -> Vec<FigureSample> {
+    /// Returns the samples of a span, oldest first; of `site`, or of all sites together. The last one is
+    /// taken now, unless one is younger than a second.
+    pub fn samples(
+        &self,
+        default_site: &Arc<Site>,
+        site: Option<&Site>,
+        span: HistorySpan,
+    ) -> Vec<FigureSample> {
         let site = site.filter(|_| default_site.all_sites().nth(1).is_some());
         let now = match site {
             Some(site) => read_one(default_site, site),
@@ -172,7 +260,7 @@ impl MetricsHistory {
             Some(site) => rings.sites.get(&name(site)),
             None => rings.all.as_ref(),
         };
-        let before = ring.into_iter().flat_map(|ring| ring.last_hour(now.at_ms)).copied();
+        let before = ring.into_iter().flat_map(|ring| ring.until(span, now.at_ms)).copied();
         let mut samples: Vec<_> = before.collect();
         if samples.last().is_none_or(|last| now.at_ms >= last.at_ms + 1000) {
             samples.push(now);
@@ -253,33 +341,50 @@ mod tests {
     use telemetry::counters::Times;
 
     fn times(ring: &SampleRing, now_ms: u64) -> Vec<u64> {
-        ring.last_hour(now_ms).map(|sample| sample.at_ms).collect()
+        ring.until(now_ms).map(|sample| sample.at_ms).collect()
     }
 
     #[test]
     fn the_oldest_sample_leaves_a_full_ring() {
-        let mut ring = SampleRing::default();
-        let capacity = ring.0.capacity();
-        assert!(times(&ring, 0).is_empty());
-        for n in 0..SAMPLES_MAX as u64 + 5 {
-            ring.push(FigureSample::new(n * 10_000));
+        for span in HistorySpan::ALL {
+            let mut ring = SampleRing::new(span);
+            let (capacity, step_ms) = (ring.samples.capacity(), span.step().as_millis() as u64);
+            let most = span.samples_max() as u64;
+            assert!(times(&ring, 0).is_empty());
+            (0..most + 5).for_each(|n| ring.push(FigureSample::new(n * step_ms)));
+            let now_ms = (most + 4) * step_ms;
+            let shown = times(&ring, now_ms);
+            assert_eq!(shown.len(), span.samples_max());
+            assert_eq!((shown[0], shown[shown.len() - 1]), (5 * step_ms, now_ms));
+            assert_eq!(ring.samples.capacity(), capacity, "its memory is fixed");
         }
-        let now_ms = (SAMPLES_MAX as u64 + 4) * 10_000;
-        let shown = times(&ring, now_ms);
-        assert_eq!(shown.len(), SAMPLES_MAX);
-        assert_eq!((shown[0], shown[SAMPLES_MAX - 1]), (50_000, now_ms));
-        assert_eq!(ring.0.capacity(), capacity, "its memory is fixed");
     }
 
     #[test]
     fn samples_from_before_a_gap_leave_after_an_hour() {
-        let mut ring = SampleRing::default();
+        let mut ring = SampleRing::new(HistorySpan::Hour);
         for at_ms in [0, 10_000, 3_000_000, 3_605_000] {
             ring.push(FigureSample::new(at_ms));
         }
         assert_eq!(times(&ring, 3_605_000), [10_000, 3_000_000, 3_605_000]);
         assert_eq!(times(&ring, 3_610_000), [3_000_000, 3_605_000]);
         assert!(times(&ring, 9_000_000).is_empty());
+    }
+
+    #[test]
+    fn the_longer_spans_have_fewer_samples_of_an_hour() {
+        let mut rings = SampleRings::default();
+        let hours = 30;
+        (0..=hours * 360).for_each(|n| rings.push(FigureSample::new(n * 10_001)));
+        let now_ms = hours * 360 * 10_001;
+        let shown = |span, now_ms| rings.until(span, now_ms).count();
+        let of = HistorySpan::ALL.map(|span| shown(span, now_ms));
+        assert_eq!(of, [360, 144, 31]);
+        // A young process has closer samples for each span.
+        let mut rings = SampleRings::default();
+        (0..=2).for_each(|n| rings.push(FigureSample::new(n * 10_000)));
+        let of = HistorySpan::ALL.map(|span| rings.until(span, 25_000).count());
+        assert_eq!(of, [3, 3, 3]);
     }
 
     #[test]
@@ -290,8 +395,8 @@ mod tests {
             rings.push("0".into(), FigureSample::new(10_000));
         }
         assert_eq!(rings.sites.len(), SITES_MAX);
-        assert_eq!(rings.sites["0"].0.len(), SITES_MAX + 11);
-        assert!(memory_bytes() >= SITES_MAX * RING_BYTES);
+        assert_eq!(rings.sites["0"].0[0].samples.len(), SITES_MAX + 11);
+        assert!(memory_bytes() >= SITES_MAX * HISTORY_BYTES);
     }
 
     #[test]
@@ -309,6 +414,6 @@ mod tests {
     #[test]
     fn the_size_of_a_ring_is_as_documented() {
         assert_eq!(Times::default().snapshot().buckets.len(), BUCKETS);
-        assert_eq!(RING_BYTES, 129_600, "the documentation says 127 KiB per site");
+        assert_eq!(HISTORY_BYTES, 247_296, "the documentation says 242 KiB per site");
     }
 }

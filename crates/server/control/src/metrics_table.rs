@@ -73,7 +73,7 @@ pub const FIGURES: [Figure; 15] = [
         name: "memory_bytes",
         help: "Memory of the cached pages with keys and index, without cached files.",
         kind: Kind::Gauge,
-        read: |_, store| store.bytes.total() as u64,
+        read: |_, store| store.bytes.used() as u64,
     },
     Figure {
         name: "memory_budget_bytes",

@@ -1,6 +1,7 @@
 //! The data of one access log line for a request that the HTTP library processes. [`Entry`] collects
 //! the request and the result, and writes the line when it is dropped. So each request is logged
-//! exactly once, even if the client disconnects before there is a response.
+//! exactly once, even if the client disconnects before there is a response. Operators who watch requests
+//! are shown the same.
 
 use crate::site::Site;
 use config::networks::forwarded_scheme;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use telemetry::access_log::{ClientText, Line, LogOutcome, outcome};
 use telemetry::client::{Client, Spent};
+use telemetry::request_tap::TappedRequest;
 
 /// The logged status if the client disconnects before there is a response: 499, as in nginx, so that
 /// log analysers recognise it.
@@ -39,19 +41,23 @@ pub struct Entry {
 
 impl Entry {
     /// Starts an entry for `request`, which arrived at the default site. `None` if that site has
-    /// no access log.
+    /// no access log, and nobody watches its requests.
     pub fn of<B>(
         default_site: &Arc<Site>,
         request: &Request<B>,
         client: &Client,
     ) -> Option<Box<Entry>> {
-        let log = default_site.access_log.as_ref()?;
+        let log = default_site.access_log.as_ref();
+        if log.is_none() && !default_site.request_tap.is_watched() {
+            return None;
+        }
+        let peer = client.peer.map(|peer| peer.ip());
         let headers = request.headers();
         let begun = default_site.clock.instant();
         Some(Box::new(Entry {
             begun,
             time: default_site.clock.at(begun),
-            client: log.format().client(client.peer.map(|peer| peer.ip())),
+            client: log.map(|log| log.format().client(peer)).unwrap_or_default(),
             scheme: scheme(headers, client),
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -119,7 +125,7 @@ impl Drop for Entry {
             None => (LEFT, b"pagewell; detail=client-left".to_vec()),
         };
         let now = self.default_site.clock.instant();
-        self.default_site.log_access(&Line {
+        let line = Line {
             time: self.time,
             client: &self.client,
             method: self.method.as_str().as_bytes(),
@@ -135,7 +141,19 @@ impl Drop for Entry {
             broken: !self.whole,
             referer: &bytes(&self.referer),
             user_agent: &bytes(&self.user_agent),
-        });
+        };
+        self.default_site.log_access(&line);
+        if self.default_site.request_tap.is_watched() {
+            self.default_site.request_tap.show(&TappedRequest {
+                at_ms: line.time.0,
+                method: line.method,
+                host: line.host,
+                target: line.target,
+                status: line.status,
+                outcome: line.outcome,
+                took_us: Some(line.duration_us),
+            });
+        }
     }
 }
 

@@ -190,6 +190,7 @@ impl CollectedBytes {
             COLLECTED_BYTES.fetch_add(bytes, Ordering::Relaxed);
         } else {
             self.site.collected_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            self.site.counters.memory_short.add();
         }
         has_room
     }

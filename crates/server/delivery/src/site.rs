@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use telemetry::access_log::AccessLog;
 use telemetry::clock::Clock;
 use telemetry::per_address::PerAddress;
+use telemetry::request_tap::RequestTap;
 use tokio::sync::Semaphore;
 
 /// A site with one version of the configuration. A request keeps the version with which it began,
@@ -52,6 +53,8 @@ pub struct Site {
     pub coding_queue: Arc<coding_queue::Queue>,
     /// The access log, if there is one and this is the default site.
     pub access_log: Option<Arc<AccessLog>>,
+    /// Shows requests to operators who watch them; that of the default site is used.
+    pub request_tap: Arc<RequestTap>,
     /// Limits concurrent searches of the pages for an expression.
     pub searches: Arc<Searches>,
     /// The databases and nodes whose changes invalidate pages.
@@ -101,6 +104,7 @@ impl Site {
             resolved: Arc::default(),
             coding_queue: Arc::new(coding_queue::Queue::new(limits.coding_queue)),
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
+            request_tap: Arc::default(),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),

@@ -64,6 +64,76 @@ fn the_figures_come_as_events() {
     assert_eq!(get(&pagewell, "/v1/live?e%76ents=%31").status, 200);
 }
 
+/// Each kind of answer is shown to those who have selected it, over every protocol; without a watcher nothing is
+/// collected.
+#[test]
+fn requests_are_shown_to_those_who_watch() {
+    let site = Site::new(&[
+        ("index.php", "<?php keep(); echo 1;"),
+        ("gone.php", "<?php http_response_code(404);"),
+        ("robots.txt", "allow"),
+    ]);
+    let pagewell = site.serve("");
+    let mut client = client(&pagewell);
+    client.get("/?before").expect("an answer");
+    let watch = |query: &str| {
+        let mut stream = Raw::to(pagewell.admin());
+        stream.send(format!("GET /v1/requests{query} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        stream.until("event: requests");
+        stream
+    };
+    let (mut all, mut missing, mut hits) =
+        (watch(""), watch("?status=4"), watch("?path=/?a=&outcome=hit"));
+    // The connection is older than the watchers, and has had a request.
+    for path in ["/?a=1", "/?a=1", "/gone.php", "/robots.txt", "/robots.txt"] {
+        client.get(path).expect("an answer");
+    }
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(20_000));
+    assert_eq!(Raw::with(&pagewell, long).answer().status, 414);
+    let text = all.until("\"outcome\":\"rejected\"") + &all.until("\n\n");
+    assert!(!text.contains("?before"), "{text}");
+    let seen = |text: &str, target: &str, outcome: &str| {
+        let events = text.split("data: ").skip(1).filter_map(|part| {
+            serde_json::from_str::<Value>(part.lines().next().unwrap_or_default()).ok()
+        });
+        let shown: Vec<Value> = events
+            .flat_map(|event| event["requests"].as_array().cloned().unwrap_or_default())
+            .collect();
+        shown.iter().filter(|one| one["target"] == target && one["outcome"] == outcome).count()
+    };
+    let expected = [
+        ("/?a=1", "miss", 1),
+        ("/?a=1", "hit", 1),
+        ("/gone.php", "miss", 1),
+        ("/robots.txt", "file", 2),
+    ];
+    for (target, outcome, count) in expected {
+        assert_eq!(seen(&text, target, outcome), count, "{target} {outcome}\n{text}");
+    }
+    let text = missing.until("/gone.php");
+    assert!(text.contains("\"status\":404") && !text.contains("/robots.txt"), "{text}");
+    let text = hits.until("\"outcome\":\"hit\"");
+    assert!(!text.contains("\"outcome\":\"miss\""), "{text}");
+    assert_eq!(get(&pagewell, "/v1/requests?events=1").status, 200);
+    assert_eq!(get(&pagewell, "/v1/requests?status=ok").status, 400);
+}
+
+/// A young process has all its samples for each span.
+#[test]
+fn the_history_of_a_day_and_of_a_week() {
+    let site = kept_site();
+    let pagewell = site.serve("");
+    client(&pagewell).get("/").expect("an answer");
+    for span in ["hour", "day", "week"] {
+        let history = history(&pagewell, &format!("?span={span}"));
+        assert_eq!((&history["span"], &history["step_ms"]), (&json!(span), &json!(10_000)));
+        let requests = history["figures"]["requests"].as_array().expect("values");
+        assert_eq!(requests.last(), Some(&json!(1)), "{history}");
+    }
+    assert_eq!(get(&pagewell, "/v1/history?span=year").status, 400);
+    assert_eq!(get(&pagewell, "/v1/history?span=day&span=day").status, 400);
+}
+
 /// The history of a site, or of all sites together.
 fn history(pagewell: &Pagewell, query: &str) -> Value {
     let response = get(pagewell, &format!("/v1/history{query}"));
@@ -122,8 +192,8 @@ fn the_last_hour_is_recorded_without_any_reader() {
     assert_eq!(unknown.status, 404);
     let text = unknown.text();
     assert!(text.contains("three.test") && text.contains("pagewell stats --json"), "{text}");
-    // One ring for each site, and one for their sum.
-    assert_eq!(counter(&pagewell, "history_bytes"), 3 * control::history::RING_BYTES as u64);
+    // The samples of each site, and of their sum.
+    assert_eq!(counter(&pagewell, "history_bytes"), 3 * control::history::HISTORY_BYTES as u64);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! description contains every route of the binary. Requests that violate a schema are refused.
 
 use acceptance::Site;
-use control::api::{ROUTES, STREAMS};
+use control::api::{REQUEST_STREAMS, ROUTES, STREAMS};
 use harness::{Client, Pagewell, Request, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -127,6 +127,7 @@ fn right(method: &'static str, path: &'static str) -> Request {
     match path {
         // Without a limit the response would not end.
         "/v1/live" => Request::get("/v1/live?events=1"),
+        "/v1/requests" => Request::get("/v1/requests?events=1&status=2&path=/&outcome=hit"),
         "/v1/reload" => reload("{}"),
         "/v1/explain" => post_to(path, r#"{"url":"/","headers":{"cookie":"a=b"}}"#),
         _ if method == "POST" => {
@@ -145,6 +146,7 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
         all.push((path, 405, Request::new("PUT", path)));
     }
     all.push(("/v1/live", 400, Request::get("/v1/live?events=few")));
+    all.push(("/v1/requests", 400, Request::get("/v1/requests?outcome=good")));
     all.push(("/v1/history", 400, Request::get("/v1/history?host=a.test")));
     all.push(("/v1/history", 404, Request::get("/v1/history?site=nobody.test")));
     let path = "/v1/invalidate";
@@ -251,14 +253,16 @@ fn unready(document: &Value, site: &Site, seen: &mut BTreeSet<(String, String)>)
     ));
     let response = call(&pagewell, &Request::get("/v1/ready"));
     check(document, "/v1/ready", &response, seen);
-    let mut listening: Vec<_> =
-        (0..STREAMS).map(|_| acceptance::Raw::to(pagewell.admin())).collect();
-    for stream in &mut listening {
-        stream.send("GET /v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        stream.until("event: figures");
+    for (path, most) in [("/v1/live", STREAMS), ("/v1/requests", REQUEST_STREAMS)] {
+        let mut listening: Vec<_> =
+            (0..most).map(|_| acceptance::Raw::to(pagewell.admin())).collect();
+        for stream in &mut listening {
+            stream.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+            stream.until("event: ");
+        }
+        let response = call(&pagewell, &Request::get(path));
+        check(document, path, &response, seen);
     }
-    let response = call(&pagewell, &Request::get("/v1/live"));
-    check(document, "/v1/live", &response, seen);
 }
 
 #[test]
@@ -304,7 +308,7 @@ fn every_name_of_an_error_is_in_the_description() {
         E::SiteUnknown(String::new()),
         E::NotReloaded(control::reload::NotReloaded::NoFile),
         E::TooLarge,
-        E::StreamsFull,
+        E::StreamsFull(STREAMS),
     ];
     let known: Vec<&str> = known.iter().map(|error| error.status().1).collect();
     assert_eq!(names, json!(known));

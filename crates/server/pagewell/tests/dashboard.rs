@@ -2,7 +2,7 @@
 //! its actions, by mouse and by keyboard, in light and dark mode, on a phone, with a token. External data must
 //! never become markup.
 
-use acceptance::{Raw, Site, binary, client, is_hit, until};
+use acceptance::{Raw, Site, binary, client, counter, is_hit, until};
 use control::api::{ROUTES, STREAMS};
 use harness::{Address, Browser, BrowserError, Client, Pagewell, PrivateDir, Request, key};
 use serde_json::Value;
@@ -138,6 +138,141 @@ fn it_shows_figures_and_purges_pages() {
         shows(&mut browser, "#changes tbody tr", "/one");
     }
     is_quiet(&mut browser);
+}
+
+/// The plot, its axis and its marks; another time; the same figures as a table.
+#[test]
+fn it_plots_the_chosen_time() {
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    visit(&pagewell, "/two");
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "#plot .legend", "Hits 2 (50 %)");
+    shows(&mut browser, "#plot .legend", "Misses, stored 2 (50 %)");
+    shows(&mut browser, "#plot", "4 requests");
+    pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
+    shows(&mut browser, "#plot .legend", "Purges 2 pages");
+    let path = |selector: &str| {
+        format!("return document.querySelector('{selector}').getAttribute('d').startsWith('M')")
+    };
+    for selector in ["#plot .bars .hits", "#plot .marks .purges", "#plot .times .median"] {
+        let drawn = path(selector);
+        until(selector, || script(&mut browser, &drawn) == true);
+    }
+    // A few seconds of figures fill the axis.
+    let first = "const d = document.querySelector('[data-tile=Memory] .line').getAttribute('d'); \
+                 return d ? parseFloat(d.slice(1)) : 300";
+    until("the axis is as long as the figures", || {
+        script(&mut browser, first).as_f64().is_some_and(|x| x < 150.0)
+    });
+    browser.click("#plot summary").expect("it unfolds");
+    shows(&mut browser, "#plot table", "purged pages");
+    for span in ["day", "week", "hour"] {
+        browser.click(&format!("#span input[value={span}]")).expect("a choice");
+        shows(&mut browser, "#now-span", &format!("and the last {span}"));
+        shows(&mut browser, "#plot", "4 requests");
+        shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");
+    }
+    is_quiet(&mut browser);
+}
+
+/// The list runs until it is stopped, shows what is selected, and a row opens its explanation.
+#[test]
+fn requests_are_listed_as_they_come() {
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "#watch-state", "Stopped");
+    browser.click("#watch-start").expect("a button");
+    shows(&mut browser, "#watch-state", "Running");
+    // The stream may begin a moment later.
+    until("a hit is listed", || {
+        assert!(is_kept(&pagewell, "/one"));
+        browser.text("#watched").is_ok_and(|text| text.contains("hit"))
+    });
+    let choose = "const field = document.getElementById('watch-outcome'); field.value = 'miss'; \
+                  field.dispatchEvent(new Event('change', { bubbles: true }))";
+    script(&mut browser, choose);
+    let mut number = 0;
+    until("a miss is listed", || {
+        number += 1;
+        client(&pagewell).get(&format!("/miss-{number}")).expect("an answer");
+        assert!(is_kept(&pagewell, "/one"));
+        browser.text("#watched").is_ok_and(|text| text.contains("/miss-"))
+    });
+    let text = browser.text("#watched").expect("a list");
+    assert!(!text.contains("/one"), "{text}");
+    browser.click("#watch-start").expect("a button");
+    shows(&mut browser, "#watch-state", "Stopped");
+    browser.click("#watched td .link").expect("a row");
+    shows(&mut browser, "#answer .verdict", "hit");
+    let asked = script(&mut browser, "return document.getElementById('question').value");
+    assert!(asked.as_str().is_some_and(|asked| asked.starts_with("/miss-")), "{asked}");
+    is_quiet(&mut browser);
+}
+
+/// What is left to do is shown until it is done. The memory of the pages is a part of that of the process, also
+/// with a budget whose structures are larger than the process.
+#[test]
+fn the_first_hour_has_next_steps() {
+    let site = site();
+    let [root, file] = [site.root(), site.config("", "")].map(|path| path.display().to_string());
+    let pagewell = Pagewell::start(binary(), &[&root, "--memory", "8G", "--config", &file]);
+    let pagewell = pagewell.expect("pagewell starts");
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "#next", "No request has arrived yet.");
+    shows(&mut browser, "#next", "Declare tags");
+    visit(&pagewell, "/one");
+    pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
+    let (pages, resident) =
+        (counter(&pagewell, "memory_bytes"), counter(&pagewell, "process_resident_bytes"));
+    assert!(pages < resident, "{pages} {resident}");
+    browser.go(&url(&pagewell)).expect("it opens");
+    shows(&mut browser, "#attention", "All is well.");
+    assert_eq!(script(&mut browser, "return document.getElementById('next').hidden"), true);
+    is_quiet(&mut browser);
+}
+
+/// axe-core finds nothing to improve for screen readers and by contrast, with every part of the page open.
+#[test]
+fn it_is_right_for_screen_readers() {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+        || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target"),
+        std::path::PathBuf::from,
+    );
+    let axe = std::fs::read_to_string(target.join("axe/axe.min.js"))
+        .expect("axe-core is installed: scripts/setup test");
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    pagewell.invalidate(r#"{"tags":["other"]}"#).expect("an answer");
+    let mut browser = open(&pagewell);
+    browser.write("#question", "/one").expect("a field");
+    browser.click("#look button").expect("a button");
+    shows(&mut browser, "#answer", "hit");
+    browser.click("#watch-start").expect("a button");
+    until("a request is listed", || {
+        assert!(is_kept(&pagewell, "/one"));
+        browser.text("#watched").is_ok_and(|text| text.contains("/one"))
+    });
+    script(&mut browser, "document.querySelectorAll('details').forEach((one) => one.open = true)");
+    shows(&mut browser, "#plot table", "purged pages");
+    let run = format!(
+        "{axe};\nreturn axe.run(document, {{ resultTypes: ['violations'] }}).then((found) => \
+         found.violations.map((one) => one.id + ': ' + one.nodes[0].target.join(' ')))"
+    );
+    for (scheme, width, mobile) in [("light", 1280, false), ("dark", 390, true)] {
+        browser.prefer("prefers-color-scheme", scheme).expect("another scheme");
+        browser.resize(width, 844, mobile).expect("another size");
+        let found = script(&mut browser, &run);
+        assert_eq!(found, serde_json::json!([]), "{scheme} at {width}");
+    }
+    // It would find something.
+    script(&mut browser, "document.querySelector('main').append(document.createElement('img'))");
+    let found = script(&mut browser, &run).to_string();
+    assert!(found.contains("image-alt"), "{found}");
 }
 
 /// A site with one host has no column of sites, and its pages are named by their paths. A remedy is shown

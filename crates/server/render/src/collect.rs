@@ -266,7 +266,11 @@ impl Render {
     fn note_stored(&self, page: &SharedPage) {
         let site = &self.site;
         self.replaced(page);
-        site.uncovered_tags.note(&site.config.databases, page.payload().stored.tags().iter());
+        let tags = page.payload().stored.tags();
+        site.uncovered_tags.note(&site.config.databases, tags.iter());
+        if self.reads.is_some() || tags.iter().next().is_some() {
+            site.counters.stored_with_dependencies.add();
+        }
         match self.ask.owner {
             Some(_) => site.counters.private_stored.add(),
             None => {

@@ -1,25 +1,28 @@
-//! `GET /v1/history`: the last hour of figures, for the first view of the dashboard. The figures
+//! `GET /v1/history`: the figures of the last hour, day or week, for the first view of the dashboard. They
 //! are recorded by [`crate::history`].
 //!
 //! The answer has one array per metric, oldest value first, and the times of the samples in
 //! `at_ms`, by the clock of `/v1/live`. So a reader can continue with the events of that stream.
 
-use super::query::parameter;
+use super::query::parameters;
 use super::{Control, ControlError};
-use crate::history::{SAMPLES_MAX, STEP};
+use crate::history::HistorySpan;
 use crate::metrics_table::RECORDED;
 use delivery::site::Site;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Returns the last hour; with the query `site=HOST`, of that site only.
+/// Returns the last hour, or with `span=day` or `span=week` that; with `site=HOST`, of that site only.
 ///
 /// # Errors
 /// The query is invalid, or no site has this host.
-pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value, ControlError> {
+pub(super) fn recorded(control: &Control, query: Option<&str>) -> Result<Value, ControlError> {
     let default_site = &control.site;
-    let site = chosen(default_site, query)?;
-    let samples = control.history.last_hour(default_site, site.map(|site| &**site));
+    let [host, span] = parameters(query, [("site", "HOST"), ("span", "hour|day|week")])?;
+    let site = host.map(|host| named(default_site, host)).transpose()?;
+    let span = span.map_or(Ok(HistorySpan::Hour), |name| span_named(&name))?;
+    let samples = control.history.samples(default_site, site.map(|site| &**site), span);
+    let recorded = span.shortest_with_all(default_site.clock.monotonic().as_millis() as u64);
     let mut figures: Map<String, Value> = Map::new();
     if !samples.is_empty() {
         for (at, name) in RECORDED.iter().enumerate() {
@@ -33,8 +36,9 @@ pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value,
         "version": env!("CARGO_PKG_VERSION"),
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
         "site": site.map(|site| site.config.hosts.canonical.clone()),
-        "step_ms": STEP.as_millis() as u64,
-        "samples_max": SAMPLES_MAX,
+        "span": span.name(),
+        "step_ms": recorded.step().as_millis() as u64,
+        "samples_max": recorded.samples_max(),
         "at_ms": samples.iter().map(|sample| sample.at_ms).collect::<Vec<_>>(),
         "figures": figures,
         "origin_times": {
@@ -45,11 +49,11 @@ pub(super) fn last_hour(control: &Control, query: Option<&str>) -> Result<Value,
     }))
 }
 
-/// Returns the site that the query names; `None`: all sites together.
-fn chosen<'s>(
-    default_site: &'s Arc<Site>,
-    query: Option<&str>,
-) -> Result<Option<&'s Arc<Site>>, ControlError> {
-    let Some(host) = parameter(query, "site", "HOST")? else { return Ok(None) };
-    default_site.named(&host).map(Some).ok_or(ControlError::SiteUnknown(host))
+fn named(default_site: &Arc<Site>, host: String) -> Result<&Arc<Site>, ControlError> {
+    default_site.named(&host).ok_or(ControlError::SiteUnknown(host))
+}
+
+fn span_named(name: &str) -> Result<HistorySpan, ControlError> {
+    let wrong = || ControlError::Unreadable("span is hour, day or week".into());
+    HistorySpan::ALL.into_iter().find(|span| span.name() == name).ok_or_else(wrong)
 }

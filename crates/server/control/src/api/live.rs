@@ -50,7 +50,7 @@ pub(super) fn begin(
 ) -> Result<ResponseBody, ControlError> {
     let events = events(query)?;
     let places = control.live.places.clone();
-    let place = places.try_acquire_owned().map_err(|_| ControlError::StreamsFull)?;
+    let place = places.try_acquire_owned().map_err(|_| ControlError::StreamsFull(STREAMS))?;
     let (sender, pieces) = mpsc::channel(1);
     let (control, mut stop) = (control.clone(), control.stop.clone());
     tokio::spawn(async move {

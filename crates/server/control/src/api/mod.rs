@@ -17,6 +17,7 @@ mod most_requested;
 mod places;
 mod query;
 pub(crate) mod ready;
+mod requests;
 mod sources;
 mod stats;
 
@@ -30,8 +31,10 @@ pub use live::STREAMS;
 use metrics::Format;
 use most_requested::MostRequested;
 use places::{CONNECTIONS, Call, Place, Places};
+use requests::RequestStreams;
+pub use requests::STREAMS as REQUEST_STREAMS;
 
-use crate::attention::status_json;
+use crate::attention::{next_steps, status_json};
 use crate::history::MetricsHistory;
 use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
 use bytes::Bytes;
@@ -57,11 +60,12 @@ use tokio::sync::Semaphore;
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
 /// ([`FILES`]) are additional routes.
-pub const ROUTES: [(&str, &str); 15] = [
+pub const ROUTES: [(&str, &str); 16] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/status"),
     ("GET", "/v1/live"),
+    ("GET", "/v1/requests"),
     ("GET", "/v1/history"),
     ("GET", "/v1/stats"),
     ("GET", "/v1/uncovered-tags"),
@@ -98,8 +102,8 @@ pub enum ControlError {
     NotReloaded(NotReloaded),
     /// The call is too long, or took too long to arrive.
     TooLarge,
-    /// The maximum number of event streams is running.
-    StreamsFull,
+    /// The maximum number of event streams is running: so many.
+    StreamsFull(usize),
 }
 
 impl ControlError {
@@ -116,7 +120,7 @@ impl ControlError {
             ControlError::SiteUnknown(_) => (StatusCode::NOT_FOUND, "site-unknown"),
             ControlError::NotReloaded(_) => (StatusCode::CONFLICT, "not-reloaded"),
             ControlError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
-            ControlError::StreamsFull => (StatusCode::SERVICE_UNAVAILABLE, "streams-full"),
+            ControlError::StreamsFull(_) => (StatusCode::SERVICE_UNAVAILABLE, "streams-full"),
         }
     }
 
@@ -144,7 +148,7 @@ impl ControlError {
             }
             ControlError::NotReloaded(why) => why.to_string(),
             ControlError::TooLarge => format!("at most {CALL_BYTES} bytes in {ARRIVAL:?}"),
-            ControlError::StreamsFull => format!("{STREAMS} listen already"),
+            ControlError::StreamsFull(most) => format!("{most} listen already"),
         }
     }
 }
@@ -155,6 +159,7 @@ struct Control {
     site: Arc<Site>,
     reload: Arc<OnceLock<Reload>>,
     live: Arc<Live>,
+    request_streams: Arc<RequestStreams>,
     history: Arc<MetricsHistory>,
     most_requested: Arc<MostRequested>,
     contents: Arc<CallContents>,
@@ -196,10 +201,16 @@ pub async fn serve(listener: Listener, parts: ControlParts, stop: PhaseWatch) {
     // One more than the permanent ones, for a new connection.
     let most = CONNECTIONS + 1;
     let (places, connections) = (Arc::new(Semaphore::new(most)), Arc::<Places>::default());
-    let (live, most_requested, watch) = (Arc::default(), Arc::default(), stop.clone());
-    let contents = Arc::default();
-    let control =
-        Arc::new(Control { site, reload, live, history, most_requested, contents, stop: watch });
+    let control = Arc::new(Control {
+        site,
+        reload,
+        live: Arc::default(),
+        request_streams: Arc::default(),
+        history,
+        most_requested: Arc::default(),
+        contents: Arc::default(),
+        stop: stop.clone(),
+    });
     let ended = accept_each(
         &listener,
         places.clone(),
@@ -337,7 +348,7 @@ async fn answer(
                     let value = HeaderValue::from_static(right);
                     response.headers_mut().insert(header::ALLOW, value);
                 }
-                ControlError::StreamsFull => {
+                ControlError::StreamsFull(_) => {
                     // Closing the connection frees its place for other clients.
                     let close = HeaderValue::from_static("close");
                     response.headers_mut().insert(header::CONNECTION, close);
@@ -399,12 +410,18 @@ async fn call(
         ("/v1/ready", &Method::GET) => Ok(answer_ready(control)),
         ("/v1/status", &Method::GET) => {
             let (site, history) = (site.clone(), control.history.clone());
-            let look = move || Ok(status_json(&history.attention.look(&site, &history)));
+            let look = move || {
+                let problems = history.attention.look(&site, &history);
+                Ok(status_json(&problems, &next_steps(&site)))
+            };
             on_blocking_thread(look).await
         }
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
+        ("/v1/requests", &Method::GET) => {
+            requests::begin(control, request.uri().query()).map(Answer::Live)
+        }
         ("/v1/history", &Method::GET) => {
-            history::last_hour(control, request.uri().query()).map(Answer::Json)
+            history::recorded(control, request.uri().query()).map(Answer::Json)
         }
         ("/v1/sources", &Method::GET) => Ok(Answer::Json(sources::sources(site))),
         ("/v1/most-requested", &Method::GET) => {

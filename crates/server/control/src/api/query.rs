@@ -1,7 +1,7 @@
-//! The query of a call, for each path that accepts one: at most one parameter.
+//! The query of a call: the parameters that its path accepts, each at most once.
 //!
-//! Its name and its value may be percent-encoded (RFC 3986 section 2.1); a plus sign stays one. Not
-//! here: the meaning of the value.
+//! Names and values may be percent-encoded (RFC 3986 section 2.1); a plus sign stays one. Not here: the meaning
+//! of the values.
 
 use super::ControlError;
 use config::percent_encoding::percent_decoded;
@@ -16,14 +16,37 @@ pub(super) fn parameter(
     name: &str,
     example: &str,
 ) -> Result<Option<String>, ControlError> {
-    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(None) };
-    let value = || {
-        let (given, value) = query.split_once('=')?;
-        let (given, value) = (percent_decoded(given)?, percent_decoded(value)?);
-        (given == name && !query.contains('&') && !value.is_empty()).then(|| value.into_owned())
-    };
-    let wrong = || ControlError::Unreadable(format!("the query is {name}={example}, or none"));
-    value().map(Some).ok_or_else(wrong)
+    parameters(query, [(name, example)]).map(|[value]| value)
+}
+
+/// Returns the decoded values of the parameters, each with an example for the error; `None` for one that the
+/// query does not have.
+///
+/// # Errors
+/// The query has another parameter, or one of them twice, or a value is empty or cannot be decoded.
+pub(super) fn parameters<const N: usize>(
+    query: Option<&str>,
+    known: [(&str, &str); N],
+) -> Result<[Option<String>; N], ControlError> {
+    let mut values = [const { None }; N];
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(values) };
+    for pair in query.split('&') {
+        let value = || {
+            let (name, value) = pair.split_once('=')?;
+            let (name, value) = (percent_decoded(name)?, percent_decoded(value)?);
+            let at = known.iter().position(|(known, _)| *known == name)?;
+            (!value.is_empty()).then(|| (at, value.into_owned()))
+        };
+        match value() {
+            Some((at, value)) if values[at].is_none() => values[at] = Some(value),
+            _ => {
+                let known = known.map(|(name, example)| format!("{name}={example}"));
+                let text = format!("the query is {}, or none", known.join("&"));
+                return Err(ControlError::Unreadable(text));
+            }
+        }
+    }
+    Ok(values)
 }
 
 #[cfg(test)]
@@ -46,6 +69,18 @@ mod tests {
         for wrong in ["site", "site=", "host=a", "site=a&site=b", "site=a&", "site=%", "site=%ff"] {
             assert_eq!(read(Some(wrong)), Err(()), "{wrong}");
         }
+    }
+
+    #[test]
+    fn each_parameter_may_be_given_once() {
+        let read = |query| parameters(Some(query), [("a", "A"), ("b", "B")]);
+        let values =
+            |a: Option<&str>, b: Option<&str>| Ok([a.map(str::to_owned), b.map(str::to_owned)]);
+        assert_eq!(read("b=2&a=1"), values(Some("1"), Some("2")));
+        assert_eq!(read("b=2"), values(None, Some("2")));
+        let wrong = read("a=1&a=2").expect_err("twice");
+        assert_eq!(wrong, ControlError::Unreadable("the query is a=A&b=B, or none".into()));
+        assert!(read("a=1&c=2").is_err() && read("a=1&").is_err());
     }
 
     proptest! {

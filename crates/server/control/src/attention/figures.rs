@@ -3,7 +3,7 @@
 //! Before the first minute, the figures since the start count.
 
 use super::Problem;
-use crate::history::{FigureSample, MetricsHistory};
+use crate::history::{FigureSample, HistorySpan, MetricsHistory};
 use crate::metrics_table::recorded_place;
 use delivery::site::Site;
 use history::misses::NameKind;
@@ -53,10 +53,16 @@ impl LastMinute {
 }
 
 pub(super) fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {
-    let mut samples = history.last_hour(default_site, None);
+    let mut samples = history.samples(default_site, None, HistorySpan::Hour);
     samples.push(MetricsHistory::now(default_site));
     let Some(minute) = LastMinute::of(&samples) else { return Vec::new() };
-    let found = [failing(&minute), slow(&minute), full(&minute), not_stored(&minute, default_site)];
+    let found = [
+        failing(&minute),
+        slow(&minute),
+        full(&minute),
+        short(&minute),
+        not_stored(&minute, default_site),
+    ];
     found.into_iter().flatten().collect()
 }
 
@@ -107,6 +113,20 @@ fn full(minute: &LastMinute) -> Option<Problem> {
                 minute.value("memory_budget_bytes") >> 20
             ),
             "Raise memory; pagewell misses shows cookies and parameters that create variants of pages.".into(),
+        )
+    })
+}
+
+fn short(minute: &LastMinute) -> Option<Problem> {
+    let short = minute.rise("memory_short");
+    (short > 0).then(|| {
+        problem(
+            "memory-short",
+            format!(
+                "{short} responses of the last minute were not stored, because those being collected at the same time \
+                 used half of limits.client_backlog_bytes."
+            ),
+            "Raise memory, or limits.client_backlog_bytes.".into(),
         )
     })
 }

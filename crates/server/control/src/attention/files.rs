@@ -27,6 +27,7 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
         let snapshot = site.config.snapshot.as_ref();
         directories.extend(snapshot.map(|on| ("snapshot.directory", on.directory.clone())));
     }
+    all.extend(default_site.all_sites().filter_map(|site| snapshot(site)));
     directories.extend(config.uploads.clone().map(|uploads| ("uploads", uploads)));
     if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
         directories.extend(path.parent().map(|parent| ("access_log.to", parent.to_owned())));
@@ -68,6 +69,25 @@ fn certificate(pair: &TlsPair, now_ms: u64) -> Option<Problem> {
         remedy: "Renew it (certbot renew), and see that the renewal reaches this file. Pagewell reads it again by \
                  itself."
             .into(),
+    })
+}
+
+/// The last snapshot of a site that was not written. A database that is not followed is a problem of its own.
+fn snapshot(site: &Site) -> Option<Problem> {
+    let snapshots = site.snapshots.as_ref()?;
+    let why = snapshots.last_failure()?;
+    let directory = snapshots.config.directory.display();
+    Some(Problem {
+        name: "snapshot-not-written",
+        subject: directory.to_string(),
+        what: format!(
+            "The last snapshot in {directory} was not written ({why}), so a restart begins with the pages of an older \
+             one, or with none."
+        ),
+        remedy: format!(
+            "Find snapshot-not-written in the log: journalctl -u pagewell. See that the disk has space: df -h \
+             {directory}"
+        ),
     })
 }
 

@@ -11,6 +11,9 @@
 mod certificate;
 mod figures;
 mod files;
+mod next_steps;
+
+pub use next_steps::{NextStep, next_steps};
 
 use crate::history::MetricsHistory;
 use delivery::site::Site;
@@ -21,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 11] = [
     "database-not-followed",
     "cluster-not-published",
     "origin-failing",
@@ -29,7 +32,9 @@ pub const NAMES: [&str; 9] = [
     "certificate-ends",
     "certificate-unreadable",
     "directory-not-writable",
+    "snapshot-not-written",
     "memory-full",
+    "memory-short",
     "pages-not-stored",
 ];
 
@@ -104,8 +109,8 @@ impl Attention {
 }
 
 /// The answer of `GET /v1/status`.
-pub fn status_json(problems: &[LastingProblem]) -> Value {
-    json!({ "well": problems.is_empty(), "findings": problems })
+pub fn status_json(problems: &[LastingProblem], next: &[NextStep]) -> Value {
+    json!({ "well": problems.is_empty(), "findings": problems, "next": next })
 }
 
 fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {

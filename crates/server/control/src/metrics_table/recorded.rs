@@ -1,4 +1,4 @@
-//! The metrics that have a history: the server records the last hour of them. A test compares the list of
+//! The metrics that have a history: the server records the last week of them. A test compares the list of
 //! the dashboard (`dashboard/figures.js`) with this one.
 //!
 //! Each is a row of the metrics table, except the sum over all limits. Not here: the samples
@@ -8,7 +8,7 @@
 pub const RECORDED_LIMITS_HIT: &str = "limits_hit";
 
 /// The names of the recorded metrics: of a site, of the process, and the sum over all limits.
-pub const RECORDED: [&str; 31] = [
+pub const RECORDED: [&str; 32] = [
     "requests",
     "files",
     "hits",
@@ -22,6 +22,7 @@ pub const RECORDED: [&str; 31] = [
     "origin_failures",
     "stored",
     "not_stored",
+    "memory_short",
     "invalidations",
     "dropped",
     "database_lag_us",

@@ -3,7 +3,8 @@
 //! response.
 //!
 //! A connection without a log has no [`Lines`], and each step here only checks for that. For a hit,
-//! the positions of its header lines are known from the look-up, so they are not parsed again.
+//! the positions of its header lines are known from the look-up, so they are not parsed again. Operators who
+//! watch requests are shown a hit when it is found.
 
 use super::Front;
 use super::State;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use telemetry::access_log::{AccessLog, ClientText, Line, Outcome};
 use telemetry::client::ClientConnection;
+use telemetry::request_tap::TappedRequest;
 
 /// Maximum number of bytes of a refused request that are parsed for the log.
 const REQUEST_LINE_BYTES_MAX: usize = 8 << 10;
@@ -46,6 +48,12 @@ impl<IO> Front<IO> {
         if let Some(lines) = &mut self.lines {
             lines.head_bytes = head_bytes;
         }
+        if self.site.request_tap.is_watched()
+            && let (State::Hit(hit), Some(hits)) = (&self.state, &self.hits)
+        {
+            let head = &self.arrived[self.handed - head_bytes..self.handed];
+            show_hit(&self.site, head, &hits.lines(head), hit);
+        }
     }
 
     /// Logs a plain hit that was written, completely or not.
@@ -69,26 +77,37 @@ impl<IO> Front<IO> {
 
     /// Logs a refused request. Its request line is logged as far as it was received.
     pub(super) fn log_refusal(&mut self, refusal: Refusal, bytes: usize) {
-        let Some(lines) = &self.lines else { return };
+        let is_watched = self.site.request_tap.is_watched();
+        if self.lines.is_none() && !is_watched {
+            return;
+        }
         let seen = &self.arrived[self.handed..];
         let seen = &seen[..seen.len().min(REQUEST_LINE_BYTES_MAX)];
         let end = memchr::memchr2(b'\r', b'\n', seen).unwrap_or(seen.len());
         let mut words = seen[..end].splitn(3, |byte| *byte == b' ');
         let mut word = || words.next().unwrap_or_default();
         let (method, target, protocol) = (word(), word(), word());
+        let (time, status) = (self.site.clock.now(), refusal.status().as_u16());
+        let outcome = Outcome { word: "rejected", detail: refusal.as_str().as_bytes() };
+        if is_watched {
+            let (at_ms, host, took_us) = (time.0, &b""[..], None);
+            let shown = TappedRequest { at_ms, method, host, target, status, outcome, took_us };
+            self.site.request_tap.show(&shown);
+        }
+        let Some(lines) = &self.lines else { return };
         self.site.log_access(&Line {
-            time: self.site.clock.now(),
+            time,
             client: &lines.client,
             method,
             scheme: lines.scheme,
             host: b"",
             target,
             protocol,
-            status: refusal.status().as_u16(),
+            status,
             bytes: bytes as u64,
             duration_us: 0,
             origin_us: None,
-            outcome: Outcome { word: "rejected", detail: refusal.as_str().as_bytes() },
+            outcome,
             broken: false,
             referer: b"",
             user_agent: b"",
@@ -97,7 +116,7 @@ impl<IO> Front<IO> {
 
     /// Records that all of hyper's output has been written.
     pub(super) fn log_flushed(&mut self) {
-        if self.lines.is_some() {
+        if self.lines.is_some() || self.site.request_tap.is_watched() {
             self.in_flight.flushed();
         }
     }
@@ -108,6 +127,31 @@ impl<IO> Front<IO> {
             self.in_flight.wrote(*count);
         }
     }
+}
+
+/// Shows a plain hit to the operators who watch requests. `head` is the header section of the request in the
+/// format of HTTP/1.1, with its `lines`.
+#[cold]
+pub fn show_hit(site: &Site, head: &[u8], lines: &HeaderLines<'_>, hit: &Hit) {
+    let (method, target) = method_and_target(head);
+    let host = lines.iter().find(|(name, _)| name.eq_ignore_ascii_case(b"host"));
+    site.request_tap.show(&TappedRequest {
+        at_ms: site.clock.at(hit.instant()).0,
+        method,
+        host: host.map_or(b"", |(_, value)| value),
+        target,
+        status: hit.status(),
+        outcome: hit.outcome(),
+        took_us: None,
+    });
+}
+
+/// The method and the target of a plain hit. Its request line was parsed already: GET or HEAD, a space, the
+/// target, a space.
+fn method_and_target(head: &[u8]) -> (&[u8], &[u8]) {
+    let (method, rest) = head.split_at(if head.starts_with(b"GET ") { 3 } else { 4 });
+    let target = &rest[1..];
+    (method, &target[..memchr::memchr(b' ', target).unwrap_or(target.len())])
 }
 
 /// The request of a hit, for the log.
@@ -146,10 +190,7 @@ impl Lines {
         if self.proxy_trust == Peer::Trusted {
             scheme = self.read_proxy(site, &said.lines).unwrap_or(scheme);
         }
-        // The request line was parsed already: GET or HEAD, a space, the target, a space.
-        let (method, rest) = said.head.split_at(if said.head.starts_with(b"GET ") { 3 } else { 4 });
-        let target = &rest[1..];
-        let target = &target[..memchr::memchr(b' ', target).unwrap_or(target.len())];
+        let (method, target) = method_and_target(said.head);
         // The clock is read again only if the log format contains a duration.
         let took = || site.clock.instant().saturating_duration_since(hit.instant());
         let duration = self.log.format().is_timed().then(took).unwrap_or_default();

@@ -6,7 +6,7 @@
 
 use super::frame::{flag, write_block, write_content};
 use super::reader::Request;
-use crate::front::logged::{Lines, LoggedRequest};
+use crate::front::logged::{Lines, LoggedRequest, show_hit};
 use crate::hit::{Hit, HitFinder};
 use delivery::site::Site;
 use hpack::{write_field, write_status};
@@ -59,6 +59,9 @@ impl Answers {
             Ok((mut hit, head_bytes)) => {
                 debug_assert_eq!(head_bytes, self.text.len());
                 let sent = self.write(&hit, request.stream, out);
+                if self.site.request_tap.is_watched() {
+                    show_hit(&self.site, &self.text, &self.hits.lines(&self.text), &hit);
+                }
                 if let Some(lines) = &mut self.lines {
                     let (head, protocol) = (&self.text[..], b"HTTP/2.0");
                     hit.wrote(hit.length());

@@ -78,6 +78,10 @@ impl NotWritten {
             _ => String::new(),
         };
         tracing::warn!(event = "snapshot-not-written", reason = self.as_str(), error);
+        if let Some(snapshots) = &site.snapshots {
+            let reason = if error.is_empty() { self.as_str().to_owned() } else { error };
+            snapshots.note_end(Some(reason));
+        }
     }
 }
 
@@ -257,6 +261,7 @@ fn write(
         Ok(done) => {
             begun.logs.into_iter().for_each(LogRetention::written);
             site.counters.snapshots_written.add();
+            snapshots.note_end(None);
             let ms = (site.clock.monotonic() - began).as_millis() as u64;
             let Done { pages, bytes, left_out } = done;
             tracing::info!(event = "snapshot-written", generation, pages, bytes, left_out, ms);

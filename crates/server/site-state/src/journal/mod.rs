@@ -65,6 +65,8 @@ pub struct Snapshots {
     writing: Arc<tokio::sync::Mutex<()>>,
     stage: AtomicU8,
     mark: AtomicU8,
+    /// Why the last snapshot was not written; `None`: it was, or none has been due.
+    failure: Mutex<Option<String>>,
 }
 
 impl Snapshots {
@@ -79,7 +81,19 @@ impl Snapshots {
             writing: Arc::default(),
             stage: AtomicU8::new(Stage::Restoring as u8),
             mark: AtomicU8::new(UnsentMark::InOrder as u8),
+            failure: Mutex::new(None),
         }
+    }
+
+    /// Records whether the last snapshot was written: the reason if not.
+    pub fn note_end(&self, failure: Option<String>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    /// Returns the reason why the last snapshot was not written.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the current stage of the snapshots.

@@ -1,6 +1,6 @@
 //! `pagewell status`, `GET /v1/status`, the metric and `pagewell doctor` show one list of what needs attention.
 
-use acceptance::{Site, binary, client};
+use acceptance::{Raw, Site, binary, cache_status, client, until};
 use harness::{Client, Pagewell, Request};
 use serde_json::Value;
 use std::fs;
@@ -90,4 +90,67 @@ fn certificates_and_directories_are_looked_at() {
     fs::remove_dir_all(&snapshots).expect("removed");
     let (text, _) = status(&pagewell, &[]);
     assert!(text.contains("directory-not-writable") && text.contains("is missing"), "{text}");
+}
+
+/// A snapshot that fails is a problem until the next one is written.
+#[test]
+fn a_snapshot_that_was_not_written_is_named() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let snapshots = site.at("snapshots");
+    fs::create_dir(&snapshots).expect("a directory");
+    // A directory is where the new journal has to be.
+    let blocked = snapshots.join("site.journal.new");
+    fs::create_dir(&blocked).expect("a directory");
+    let pagewell = site.serve(&format!(
+        "[snapshot]\ndirectory = {snapshots:?}\nevery = \"1s\"\nunwatched = \"serve\"\n"
+    ));
+    until("it is found", || names(&pagewell) == ["snapshot-not-written"]);
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("a directory") && text.contains("df -h"), "{text}");
+    fs::remove_dir(&blocked).expect("removed");
+    until("the next one is written", || names(&pagewell).is_empty());
+}
+
+/// While one response is collected, there is no room for another, which is therefore not stored.
+#[test]
+fn responses_that_find_no_room_are_named() {
+    let page =
+        "<?php keep(); out(str_repeat('x', 80000)); if (isset($_GET['hold'])) { wait_for('go'); }";
+    let site = Site::new(&[("index.php", page)]);
+    let pagewell = site.serve("[limits]\npage_bytes = \"100K\"\nclient_backlog_bytes = \"200K\"\n");
+    let mut held = Raw::with(&pagewell, "GET /?hold HTTP/1.1\r\nHost: a\r\n\r\n");
+    // What the client has, was collected before.
+    held.until("xxxx");
+    let late = client(&pagewell).get("/").expect("an answer");
+    assert!(cache_status(&late).contains("memory-short"), "{}", cache_status(&late));
+    assert_eq!(late.content.len(), 80_000, "it is forwarded nevertheless");
+    let found = names(&pagewell);
+    assert!(found.contains(&"memory-short".to_owned()), "{found:?}");
+    assert_eq!(metric(&pagewell, "memory-short"), 1);
+    site.note("go");
+}
+
+/// What is left to do after the first start is told until it is done.
+#[test]
+fn the_next_steps_are_those_that_are_not_done() {
+    let page =
+        "<?php keep(); if (isset($_GET['tag'])) { header('Cache-Groups: \"news\"'); } echo 1;";
+    let site = Site::new(&[("index.php", page)]);
+    let pagewell = site.serve("");
+    let next = || -> Vec<String> {
+        let answer = Client::new(pagewell.admin().clone()).get("/v1/status").expect("an answer");
+        let value: Value = serde_json::from_slice(&answer.content).expect("JSON");
+        let steps = value["next"].as_array().expect("a list");
+        steps.iter().map(|one| one["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(next(), ["send-requests", "declare-tags", "follow-database"]);
+    client(&pagewell).get("/").expect("an answer");
+    assert_eq!(next(), ["declare-tags", "follow-database"]);
+    fs::write(site.root().join("wp-load.php"), "<?php").expect("written");
+    assert_eq!(next(), ["install-plugin", "follow-database"]);
+    client(&pagewell).get("/?tag").expect("an answer");
+    assert_eq!(next(), ["follow-database"]);
+    pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
+    assert!(next().is_empty(), "{:?}", next());
 }

@@ -1,0 +1,113 @@
+//! What to do next after the first start, as far as it has not been done: requests have to arrive, pages have to say
+//! what they depend on, and changes have to purge them. The dashboard shows it below the findings.
+//!
+//! It is read from the counters since the start, from the configuration and from the files of the site. A process
+//! that has loaded a snapshot is not the first one, so it has no next steps.
+
+use delivery::site::Site;
+use serde::Serialize;
+use std::sync::Arc;
+use telemetry::counters::{Counter, Counters};
+
+/// A step of the installation that has not been done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NextStep {
+    /// The name of the step.
+    pub name: &'static str,
+    /// What is missing, and its consequence, in a sentence.
+    pub what: &'static str,
+    /// What to do, and the page of the manual about it.
+    pub how: &'static str,
+}
+
+const SEND_REQUESTS: NextStep = NextStep {
+    name: "send-requests",
+    what: "No request has arrived yet.",
+    how: "Open the site through Pagewell, or lead its visitors here (manual: Install).",
+};
+const INSTALL_PLUGIN: NextStep = NextStep {
+    name: "install-plugin",
+    what: "The pages of WordPress do not say what they depend on, so a change cannot purge them.",
+    how: "Install the plugin in WordPress, or let Pagewell read the SQL of its pages (manual: WordPress).",
+};
+const DECLARE_TAGS: NextStep = NextStep {
+    name: "declare-tags",
+    what: "No page says what it depends on, so a change cannot purge the pages that show it.",
+    how: "Declare tags by the PHP library or by a header field (manual: Tags), or let Pagewell read the SQL of the \
+          pages (manual: Automatic dependencies).",
+};
+const FOLLOW_DATABASE: NextStep = NextStep {
+    name: "follow-database",
+    what: "No change has purged a page yet.",
+    how: "Follow the database (manual: Database), or let the application purge by tag after each write (manual: \
+          Purging).",
+};
+
+/// Returns the steps that have not been done, in their order.
+pub fn next_steps(default_site: &Arc<Site>) -> Vec<NextStep> {
+    let sum = |counter: fn(&Counters) -> &Counter| -> u64 {
+        default_site.all_sites().map(|site| counter(&site.counters).get()).sum()
+    };
+    if sum(|all| &all.snapshot_pages) > 0 {
+        return Vec::new();
+    }
+    let has_database = |site: &Arc<Site>| !site.sources.feeds.is_empty();
+    let is_wordpress = |site: &Arc<Site>| {
+        site.config
+            .site
+            .files
+            .as_ref()
+            .is_some_and(|files| files.root.join("wp-load.php").is_file())
+    };
+    let facts = Facts {
+        has_requests: sum(|all| &all.requests) > 0,
+        has_dependencies: sum(|all| &all.stored_with_dependencies) > 0,
+        has_changes: sum(|all| &all.invalidations) > 0
+            || default_site.all_sites().any(has_database),
+        is_wordpress: default_site.all_sites().any(is_wordpress),
+    };
+    facts.steps()
+}
+
+struct Facts {
+    has_requests: bool,
+    has_dependencies: bool,
+    has_changes: bool,
+    is_wordpress: bool,
+}
+
+impl Facts {
+    fn steps(&self) -> Vec<NextStep> {
+        let declare = if self.is_wordpress { INSTALL_PLUGIN } else { DECLARE_TAGS };
+        let steps = [
+            (self.has_requests, SEND_REQUESTS),
+            (self.has_dependencies, declare),
+            (self.has_changes, FOLLOW_DATABASE),
+        ];
+        steps.into_iter().filter(|(is_done, _)| !is_done).map(|(_, step)| step).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(facts: &Facts) -> Vec<&'static str> {
+        facts.steps().iter().map(|step| step.name).collect()
+    }
+
+    #[test]
+    fn what_is_done_is_no_next_step() {
+        let mut facts = Facts {
+            has_requests: false,
+            has_dependencies: false,
+            has_changes: false,
+            is_wordpress: false,
+        };
+        assert_eq!(names(&facts), ["send-requests", "declare-tags", "follow-database"]);
+        (facts.has_requests, facts.is_wordpress) = (true, true);
+        assert_eq!(names(&facts), ["install-plugin", "follow-database"]);
+        (facts.has_dependencies, facts.has_changes) = (true, true);
+        assert!(facts.steps().is_empty());
+    }
+}
