@@ -10,7 +10,7 @@ mod ask;
 mod processes;
 mod running;
 
-pub use ask::secure;
+pub use ask::{secure, verify_certificate};
 pub use running::{ListeningProcess, on_port};
 
 use crate::client::{asked_status, lasted};

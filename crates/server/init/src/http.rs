@@ -1,7 +1,7 @@
 //! One request of `init --verify`: the status and the header section of the response. The content is not read.
 //!
-//! Over TLS any certificate is accepted, because the requests contain nothing confidential; whether it is the
-//! right one is the subject of `pagewell check`. Time and size are bounded. The calls block.
+//! Over TLS any certificate is accepted, because the requests contain nothing confidential; whether clients trust it
+//! is a check of its own ([`ProbedPlace::trust`]). Time and size are bounded. The calls block.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -19,6 +19,10 @@ impl<T: Read + Write> Duplex for T {}
 
 /// Starts TLS on a connection, with the host for SNI.
 pub type StartTls<'a> = &'a dyn Fn(&str, TcpStream) -> io::Result<Box<dyn Duplex>>;
+
+/// Verifies the certificate of the server at the other end of a connection for a host, as a browser does. The error
+/// is a sentence.
+pub type VerifyTls<'a> = &'a dyn Fn(&str, TcpStream) -> Result<(), String>;
 
 /// A place at which the site is requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +124,27 @@ impl ProbedPlace {
         named.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable.into())
     }
 
+    /// Verifies the certificate of this place.
+    ///
+    /// # Errors
+    /// No connection, or clients do not trust the certificate: a sentence.
+    pub fn trust(&self, verify: VerifyTls<'_>) -> Result<(), String> {
+        let stream = self.connect().map_err(|error| error.to_string())?;
+        verify(self.name(), stream)
+    }
+
+    /// The host for SNI.
+    fn name(&self) -> &str {
+        self.host().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect_timeout(&self.address()?, WITHIN)?;
+        stream.set_read_timeout(Some(WITHIN))?;
+        stream.set_write_timeout(Some(WITHIN))?;
+        Ok(stream)
+    }
+
     /// Sends a request without content, with these header lines, and reads the beginning of its response.
     ///
     /// # Errors
@@ -130,12 +155,9 @@ impl ProbedPlace {
         lines: &str,
         tls: StartTls<'_>,
     ) -> io::Result<ResponseHead> {
-        let stream = TcpStream::connect_timeout(&self.address()?, WITHIN)?;
-        stream.set_read_timeout(Some(WITHIN))?;
-        stream.set_write_timeout(Some(WITHIN))?;
-        let host = self.host().trim_start_matches('[').trim_end_matches(']');
+        let stream = self.connect()?;
         let mut stream: Box<dyn Duplex> =
-            if self.secure { tls(host, stream)? } else { Box::new(stream) };
+            if self.secure { tls(self.name(), stream)? } else { Box::new(stream) };
         let request = format!(
             "{method} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: pagewell-init\r\n{lines}Connection: close\r\n\r\n",
             self.path, self.authority

@@ -7,11 +7,11 @@
 //! | signed-in visitors | the page with a session cookie | not a hit |
 //! | purges | `PURGE` of the page, then the page | not a hit |
 //! | PHP below uploads | a `.php` that does not exist, there and elsewhere | refused there |
-//!
-//! Whether the service can read its certificates is tested by `pagewell check`, as the service's user.
+//! | certificate | a TLS handshake, if there is HTTPS | trusted, as by a browser |
+//! | certificate files | none: they are read as the user of the service | readable |
 
 use crate::application::recognise;
-use crate::http::{ProbedPlace, ResponseHead, StartTls};
+use crate::http::{ProbedPlace, ResponseHead, StartTls, VerifyTls};
 use crate::machine::ExaminedMachine;
 use command_line::options::{InitArgs, SiteKind};
 use config::{Address, Config, load, resolve};
@@ -38,11 +38,24 @@ enum CheckResult {
     Wrong(String),
 }
 
+/// What the checks need of higher crates.
+#[derive(Clone, Copy)]
+pub struct VerifyTools<'a> {
+    /// Starts TLS, and accepts any certificate.
+    pub tls: StartTls<'a>,
+    /// Verifies a certificate.
+    pub trust: VerifyTls<'a>,
+    /// Reads the certificates and keys of the configuration as the user of the service. The error is a sentence for
+    /// each file that cannot be read.
+    pub read_certificates: &'a dyn Fn(&Config) -> Result<(), Vec<String>>,
+}
+
 /// Runs all checks. Returns the text to print, and the number of checks that failed.
 ///
 /// # Errors
 /// The configuration or the URL cannot be used, or the site does not answer: a sentence.
-pub fn verify(args: &InitArgs, tls: StartTls<'_>) -> Result<(String, usize), String> {
+pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize), String> {
+    let tls = tools.tls;
     let path = args.output.as_deref().unwrap_or(Path::new(crate::steps::CONFIG));
     let (file, _) = load(path).map_err(|error| error.to_string())?;
     let config = resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -60,13 +73,45 @@ pub fn verify(args: &InitArgs, tls: StartTls<'_>) -> Result<(String, usize), Str
         all.extend([probe.signed_in(), probe.purges(own_address(&config))]);
     }
     all.extend(probe.uploads());
+    all.extend(secure_place(&probe.place, &config).map(|place| certificate(&place, tools)));
     if !config.listen_tls.is_empty() {
-        all.push(CheckResult::Right(format!(
-            "certificates: `sudo pagewell check --config {}` reads them as the user of the service",
-            path.display()
-        )));
+        all.extend(certificate_files(&config, tools));
     }
     Ok(text(&probe.place, &all))
+}
+
+/// Where visitors get HTTPS: the requested place, or Pagewell's own address. `None` if there is none, or the host is
+/// unknown.
+fn secure_place(place: &ProbedPlace, config: &Config) -> Option<ProbedPlace> {
+    if place.secure {
+        return Some(place.clone());
+    }
+    let address = config.listen_tls.iter().find_map(reachable)?;
+    let authority = config.hosts.canonical.clone()?;
+    Some(ProbedPlace { secure: true, address: Some(address), authority, path: "/".into() })
+}
+
+fn certificate(place: &ProbedPlace, tools: VerifyTools<'_>) -> CheckResult {
+    match place.trust(tools.trust) {
+        Ok(()) => CheckResult::Right(format!("certificate: clients trust it for {}", place.host())),
+        Err(why) => CheckResult::Wrong(format!(
+            "certificate: clients do not trust it for {} ({why}); name the right file in [[tls]], or your own \
+             certificate authority by --ca FILE",
+            place.host()
+        )),
+    }
+}
+
+fn certificate_files(config: &Config, tools: VerifyTools<'_>) -> Vec<CheckResult> {
+    match (tools.read_certificates)(config) {
+        Ok(()) => {
+            vec![CheckResult::Right("certificate files: the service can read them".into())]
+        }
+        Err(all) => all
+            .into_iter()
+            .map(|why| CheckResult::Wrong(format!("certificate files: {why}")))
+            .collect(),
+    }
 }
 
 fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
@@ -84,26 +129,35 @@ fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
 
 /// The first TCP address of Pagewell for visitors, as this machine connects to it.
 fn own_address(config: &Config) -> Option<SocketAddr> {
-    config.listen.iter().find_map(|address| match address {
+    config.listen.iter().find_map(reachable)
+}
+
+fn reachable(address: &Address) -> Option<SocketAddr> {
+    match address {
         Address::Tcp(tcp) if tcp.ip().is_unspecified() => {
             Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), tcp.port()))
         }
         Address::Tcp(tcp) => Some(*tcp),
         Address::Unix(_) => None,
-    })
+    }
 }
 
-/// Where visitors connect: the server in front at port 443 or 80 of this machine, or Pagewell itself.
+/// Where visitors connect: Pagewell's own address for HTTPS, or the server in front at port 443 or 80 of this machine,
+/// or Pagewell itself.
 fn place(config: &Config) -> Result<ProbedPlace, String> {
+    let host = config.hosts.canonical.as_ref().map(ToString::to_string);
+    if let Some(tls) = config.listen_tls.iter().find_map(reachable) {
+        let authority = host.unwrap_or_else(|| tls.to_string());
+        return Ok(ProbedPlace { secure: true, address: Some(tls), authority, path: "/".into() });
+    }
     let own = own_address(config);
-    let is_behind = own.is_none_or(|own| own.ip().is_loopback()) && config.listen_tls.is_empty();
+    let is_behind = own.is_none_or(|own| own.ip().is_loopback());
     let fronts = [443, 80].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let answers =
         |address: &SocketAddr| TcpStream::connect_timeout(address, CONNECT_WITHIN).is_ok();
     let front = fronts.into_iter().filter(|_| is_behind).find(answers);
     let address =
         front.or(own).ok_or("listen has no TCP address: name the URL of visitors by --url")?;
-    let host = config.hosts.canonical.as_ref().map(ToString::to_string);
     Ok(ProbedPlace {
         secure: front.is_some_and(|front| front.port() == 443),
         address: Some(address),

@@ -92,6 +92,18 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     }
 }
 
+/// Reads the certificates and keys of a configuration as the user of the service, as far as this process can become
+/// that user.
+///
+/// # Errors
+/// A sentence for each file that the service cannot read.
+pub fn read_certificates(config: &Config) -> Result<(), Vec<String>> {
+    let unit = Unit::installed();
+    let user = ServiceUser::of(config, None, &unit).map_err(|why| vec![why])?;
+    let problems = of_service::unreadable_certificates(config, &user, &unit);
+    if problems.is_empty() { Ok(()) } else { Err(problems) }
+}
+
 /// Prints the effective configuration: first the values that are set, then the defaults.
 ///
 /// # Errors

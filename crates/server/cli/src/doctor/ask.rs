@@ -12,6 +12,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,6 +164,28 @@ pub fn secure(
     let name = ServerName::try_from(host).map_err(|_| ErrorKind::InvalidInput)?;
     let connection = ClientConnection::new(Arc::new(config), name).map_err(Error::other)?;
     Ok(StreamOwned::new(connection, stream))
+}
+
+/// Verifies the certificate of a server for a host, by a handshake. `authorities` is a PEM file of those to trust
+/// instead of the system's.
+///
+/// # Errors
+/// It is not trusted, or the handshake failed: a sentence.
+pub fn verify_certificate(
+    host: &str,
+    mut stream: TcpStream,
+    authorities: Option<&Path>,
+) -> Result<(), String> {
+    let tls =
+        DatabaseTls { trust: Trust::SignedForHost, authorities: authorities.map(Path::to_owned) };
+    let config = tls_client(&tls).map_err(|error| error.to_string())?;
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let mut connection =
+        ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())?;
+    while connection.is_handshaking() {
+        connection.complete_io(&mut stream).map_err(|error| error.to_string())?;
+    }
+    Ok(())
 }
 
 /// Sends the request, and reads the response until its end or an error. An error counts only if nothing

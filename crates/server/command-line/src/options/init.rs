@@ -29,12 +29,15 @@ pub struct InitArgs {
     /// new file is pagewell.new.toml beside it]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Check the running site by requests: hits, purges, signed-in visitors, PHP below uploads
+    /// Check the running site by requests: hits, purges, signed-in visitors, PHP below uploads, the certificate
     #[arg(long, conflicts_with_all = ["application", "name", "yes", "dry_run"])]
     pub verify: bool,
     /// With --verify: the address that visitors use, such as https://example.org/ [default: by the configuration]
     #[arg(long, value_name = "URL", requires = "verify")]
     pub url: Option<String>,
+    /// With --verify: trust the certificate authorities in this file (PEM) [default: those of the system]
+    #[arg(long, value_name = "FILE", requires = "verify")]
+    pub ca: Option<PathBuf>,
     /// The root directory of the machine that is examined, for tests.
     #[arg(long, hide = true, default_value = "/")]
     pub machine: PathBuf,

@@ -89,6 +89,29 @@ fn a_directory_that_cannot_be_written() {
     assert_eq!(names(&tree.real("/etc/pagewell")), ["README"]);
 }
 
+/// A file system that nobody can write, also not root.
+#[test]
+fn a_read_only_file_system_is_named() {
+    let tree = Tree::with_php().wordpress();
+    let dir = tree.real("/readonly");
+    fs::create_dir_all(&dir).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "ro,size=4k", "tmpfs"])
+        .arg(&dir)
+        .output();
+    if !mounted.is_ok_and(|mounted| mounted.status.success()) {
+        return; // This user may mount nothing.
+    }
+    let args =
+        InitArgs { output: Some("/readonly/pagewell.toml".into()), ..tree.args("/var/www/blog") };
+    let said = failure(&args);
+    let left = names(&dir);
+    assert!(std::process::Command::new("umount").arg(&dir).status().unwrap().success());
+    assert!(said.contains("/readonly/pagewell.toml was not written"), "{said}");
+    assert!(said.contains("--output"), "{said}");
+    assert!(left.is_empty(), "{left:?}");
+}
+
 #[test]
 fn a_full_disk_leaves_nothing() {
     let tree = Tree::with_php().wordpress();

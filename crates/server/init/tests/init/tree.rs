@@ -199,6 +199,7 @@ impl Tree {
             output: None,
             verify: false,
             url: None,
+            ca: None,
             machine: self.root.clone(),
         }
     }

@@ -120,12 +120,31 @@ impl ServiceUser {
     }
 }
 
+/// Tests the files of the certificates alone. Returns a sentence for each problem.
+pub fn unreadable_certificates(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<String> {
+    let is_certificate = |one: &PathUse| one.is_for == Use::Read;
+    let wanted: Vec<_> = wanted(config, user, unit).into_iter().filter(is_certificate).collect();
+    let report = tested(&wanted, user, unit);
+    report.errors.into_iter().chain(report.warnings).collect()
+}
+
 /// Tests everything. `unit` is the installed unit, whose restrictions apply to `config` too.
 pub fn report(config: &Config, user: &ServiceUser, unit: &Unit) -> ServiceReport {
+    let mut report = tested(&wanted(config, user, unit), user, unit);
+    let mut warnings = ports(config);
+    warnings.append(&mut report.warnings);
+    report.warnings = warnings;
+    report
+}
+
+/// Tests these paths as the user that will serve.
+fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport {
     let mut report = ServiceReport::default();
-    report.warnings.extend(ports(config));
-    let wanted = wanted(config, user, unit);
-    report.errors.extend(wanted.iter().filter_map(|one| unit.hides(&one.path)));
+    for one in wanted {
+        let creates = matches!(one.is_for, Use::Create | Use::Own);
+        let closed = unit.hides(&one.path);
+        report.errors.extend(closed.or_else(|| unit.protects(&one.path).filter(|_| creates)));
+    }
     if user.is_other {
         let mut paths: Vec<_> = wanted.iter().map(|one| one.path.display().to_string()).collect();
         paths.dedup();

@@ -2,7 +2,7 @@
 //! creates, hides and may write.
 //!
 //! Only what `pagewell check` needs is read: assignments of `[Service]`, drop-ins after the unit, an empty value
-//! as a reset. Specifiers (`%i`) are not replaced.
+//! as a reset. Specifiers (`%i`) are not replaced, and of `ReadOnlyPaths=` and `InaccessiblePaths=` nothing is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,26 @@ pub struct Unit {
     pub group: Option<String>,
     /// Whether `/home`, `/root` and `/run/user` are hidden (`ProtectHome=`).
     hides_home: bool,
+    /// What the service cannot write (`ProtectSystem=`).
+    protection: Protection,
+    /// Directories that it can write nevertheless (`ReadWritePaths=`).
+    writable: Vec<PathBuf>,
     /// Directories that systemd creates for the service, below `/run`, `/var/lib` and `/var/log`.
     created: Vec<PathBuf>,
+}
+
+/// What `ProtectSystem=` makes read-only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Protection {
+    /// Nothing.
+    #[default]
+    No,
+    /// `/usr` and the boot loader.
+    Programs,
+    /// `/etc` as well.
+    ProgramsAndSettings,
+    /// Everything but `/dev`, `/proc`, `/sys`.
+    All,
 }
 
 impl Unit {
@@ -75,8 +93,24 @@ impl Unit {
             "ProtectHome" => {
                 return self.hides_home = matches!(value, "yes" | "true" | "on" | "1" | "tmpfs");
             }
+            "ProtectSystem" => {
+                self.protection = match value {
+                    "yes" | "true" | "on" | "1" => Protection::Programs,
+                    "full" => Protection::ProgramsAndSettings,
+                    "strict" => Protection::All,
+                    _ => Protection::No,
+                };
+                return;
+            }
+            "ReadWritePaths" if value.is_empty() => return self.writable.clear(),
+            "ReadWritePaths" => {
+                let paths =
+                    value.split_whitespace().map(|path| path.trim_start_matches(['-', '+']));
+                return self.writable.extend(paths.map(PathBuf::from));
+            }
             "RuntimeDirectory" => "/run",
             "StateDirectory" => "/var/lib",
+            "CacheDirectory" => "/var/cache",
             "LogsDirectory" => "/var/log",
             _ => return,
         };
@@ -86,6 +120,26 @@ impl Unit {
     /// Whether systemd creates this directory, or one above it, for the service.
     pub fn creates(&self, path: &Path) -> bool {
         self.created.iter().any(|created| path.starts_with(created))
+    }
+
+    /// A sentence if the service cannot write below this path, whatever its owner and mode are.
+    pub fn protects(&self, path: &Path) -> Option<String> {
+        let below = |all: &[&str]| all.iter().any(|one| path.starts_with(one));
+        let (setting, is_protected) = match self.protection {
+            Protection::No => return None,
+            Protection::Programs => ("yes", below(&["/usr", "/boot", "/efi"])),
+            Protection::ProgramsAndSettings => ("full", below(&["/usr", "/boot", "/efi", "/etc"])),
+            // systemd mounts private directories for the temporary files.
+            Protection::All => ("strict", !below(&["/dev", "/proc", "/sys", "/tmp", "/var/tmp"])),
+        };
+        let is_writable = self.writable.iter().any(|one| path.starts_with(one));
+        (is_protected && !is_writable && !self.creates(path)).then(|| {
+            format!(
+                "{0}: the unit {NAME} has ProtectSystem={setting}, so the service cannot write to it – run `systemctl \
+                 edit pagewell` and add ReadWritePaths={0} below [Service]",
+                path.display()
+            )
+        })
     }
 
     /// A sentence if the service cannot see this path.
@@ -123,6 +177,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_protected_can_be_made_writable() {
+        let unit = |text: &str| Unit::read([format!("[Service]\n{text}").as_str()].into_iter());
+        let protects = |text: &str, path: &str| unit(text).protects(Path::new(path)).is_some();
+        assert!(!protects("", "/usr/x") && !protects("ProtectSystem=no", "/usr/x"));
+        assert!(
+            protects("ProtectSystem=yes", "/usr/x") && !protects("ProtectSystem=true", "/etc/x")
+        );
+        assert!(
+            protects("ProtectSystem=full", "/etc/x") && !protects("ProtectSystem=full", "/srv/x")
+        );
+        let strict = "ProtectSystem=strict\nReadWritePaths=-/srv/a /data\n";
+        assert!(protects(strict, "/srv/x") && !protects(strict, "/srv/a/x"));
+        assert!(!protects(strict, "/data") && !protects(strict, "/var/tmp/x"));
+        assert!(protects(&format!("{strict}ReadWritePaths=\n"), "/data"));
+    }
+
+    #[test]
     fn the_unit_of_the_package_is_understood() {
         let text = include_str!("../../../../../contrib/systemd/pagewell.service");
         let unit = Unit::read([text].into_iter());
@@ -130,6 +201,9 @@ mod tests {
         let hidden = unit.hides(Path::new("/home/me/site")).expect("it is hidden");
         assert!(hidden.contains("ProtectHome=read-only"), "{hidden}");
         assert_eq!(unit.hides(Path::new("/var/www/html")), None);
+        let protected = unit.protects(Path::new("/srv/snapshots")).expect("it is read-only");
+        assert!(protected.contains("ReadWritePaths=/srv/snapshots below [Service]"), "{protected}");
+        assert_eq!(unit.protects(Path::new("/var/lib/pagewell/snapshots")), None);
         for path in ["/run/pagewell", "/var/lib/pagewell/x", "/var/log/pagewell"] {
             assert!(unit.creates(Path::new(path)), "{path}");
         }

@@ -4,8 +4,10 @@
 //! The machine is a tree with links to the real site and socket; so the written paths are real ones.
 
 use acceptance::{Site, binary};
-use harness::{Address, Pagewell, PhpFpm, PoolOptions, PrivateDir};
+use harness::{Address, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir};
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -103,4 +105,98 @@ fn a_site_that_is_not_cached_or_shares_pages_fails() {
     let output = verified(page, "\n[[rule]]\nshared_with_sessions = true\n");
     let said = text(&output);
     assert!(!output.status.success() && said.contains("gets the shared page"), "{said}");
+}
+
+/// The certificate of an own authority is trusted if that is named. Pagewell's own HTTPS address is requested, which is
+/// not the port that visitors use.
+#[test]
+fn https_is_verified_with_an_own_authority() {
+    let site = Site::new(&[("index.php", "<?php header('Cache-Control: max-age=60'); echo 1;")]);
+    let made = rcgen::generate_simple_self_signed(["site.example".to_owned()]).expect("made");
+    let [pem, key, file] = ["a.pem", "a.key", "https.toml"].map(|name| site.at(name));
+    fs::write(&pem, made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let (port, root) = (Port::take().expect("a port"), site.root());
+    let toml = format!(
+        "listen_tls = \"{}\"\nmemory = \"64M\"\n[[tls]]\ncertificate = {pem:?}\nkey = {key:?}\n\
+         [site]\nroot = {root:?}\nhost = \"site.example\"\n",
+        port.address()
+    );
+    fs::write(&file, toml).expect("written");
+    let [file, pem] = [file, pem].map(|path| path.display().to_string());
+    let _server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    let output = pagewell(&["init", "--verify", "--output", &file, "--ca", &pem]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    for part in [
+        "Requested: https://site.example/",
+        "hits: request 2",
+        "certificate: clients trust it for site.example",
+        "certificate files: the service can read them",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let output = pagewell(&["init", "--verify", "--output", &file]);
+    let said = text(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("FAILED  certificate: clients do not trust it"), "{said}");
+    assert!(said.contains("--ca FILE"), "{said}");
+}
+
+/// A server that answers like Pagewell, and refuses a script below the uploads or knows none of its name.
+fn answering(refuses: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let mut is_stored = false;
+        for stream in listener.incoming().flatten() {
+            answer(&stream, refuses, &mut is_stored);
+        }
+    });
+    address
+}
+
+fn answer(mut stream: &TcpStream, refuses: bool, is_stored: &mut bool) {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let first = lines.next().unwrap_or_default();
+    let has_cookie =
+        lines.take_while(|line| !line.is_empty()).any(|line| line.starts_with("Cookie"));
+    let (status, cache) = match first.split(' ').collect::<Vec<_>>()[..] {
+        ["PURGE", ..] => (200, "fwd=method"),
+        [_, path, ..] if path.starts_with("/wp-content/uploads/") && refuses => {
+            (403, "detail=refused")
+        }
+        [_, path, ..] if path.ends_with(".php") => (404, "fwd=uri-miss"),
+        _ if has_cookie => (200, "fwd=bypass"),
+        _ if *is_stored => (200, "hit"),
+        _ => (200, "fwd=uri-miss; stored"),
+    };
+    *is_stored = status == 200 && !first.starts_with("PURGE");
+    let head = format!(
+        "HTTP/1.1 {status} x\r\nCache-Status: pagewell; {cache}\r\nContent-Length: 0\r\n\r\n"
+    );
+    let _ = stream.write_all(head.as_bytes());
+}
+
+/// A script in the directory of uploads must not run.
+#[test]
+fn php_below_the_uploads_is_tried() {
+    let version = "<?php $wp_version = '6.1';";
+    let site = Site::new(&[
+        ("index.php", "<?php"),
+        ("wp-load.php", "<?php"),
+        ("wp-includes/version.php", version),
+    ]);
+    let (file, root) = (site.at("written.toml"), site.root());
+    fs::write(&file, format!("[site]\nroot = {root:?}\n")).expect("written");
+    let file = file.display().to_string();
+    for (refuses, expected) in [
+        (true, "ok      PHP below /wp-content/uploads/: refused (403)"),
+        (false, "weak    PHP below"),
+    ] {
+        let at = format!("http://{}/", answering(refuses));
+        let said = text(&pagewell(&["init", "--verify", "--output", &file, "--url", &at]));
+        assert!(said.contains(expected), "{said}");
+        assert!(said.contains("deny all") != refuses, "{said}");
+    }
 }
