@@ -91,7 +91,7 @@ dist: ## build a release in target/dist: archive for Linux with glibc 2.31, pack
 	@scripts/setup dist
 	@$(CARGO) xtask dist
 
-package-test: package ## install, upgrade and remove the packages in Debian 12 and 13, build the container (as root)
+package-test: package ## try the packages and the guides in Debian 12 and 13, build the container (as root)
 	@scripts/package-test
 
 fmt: ## format the Rust sources

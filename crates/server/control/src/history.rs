@@ -33,7 +33,7 @@ pub const HISTORY_BYTES: usize = size_of::<FigureSample>()
         + HistorySpan::Day.samples_max()
         + HistorySpan::Week.samples_max());
 
-/// A time until now of which there are samples.
+/// A length of time until now that has samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistorySpan {
     /// The last hour.

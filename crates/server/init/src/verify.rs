@@ -38,7 +38,7 @@ enum CheckResult {
     Wrong(String),
 }
 
-/// What the checks need of higher crates.
+/// Functions of higher crates that the checks call.
 #[derive(Clone, Copy)]
 pub struct VerifyTools<'a> {
     /// Starts TLS, and accepts any certificate.

@@ -133,9 +133,8 @@ fn initialise(args: &InitArgs) -> Result<(), String> {
             let stream = cli::doctor::secure(host, stream)?;
             Ok(Box::new(stream) as Box<dyn init::http::Duplex>)
         };
-        let trust = |host: &str, stream| {
-            cli::doctor::verify_certificate(host, stream, args.ca.as_deref())
-        };
+        let trust =
+            |host: &str, stream| cli::doctor::verify_certificate(host, stream, args.ca.as_deref());
         let read_certificates = &check::read_certificates;
         let tools = init::verify::VerifyTools { tls: &tls, trust: &trust, read_certificates };
         let (text, failed) = init::verify::verify(args, tools)?;

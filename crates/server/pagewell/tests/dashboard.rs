@@ -213,7 +213,7 @@ fn requests_are_listed_as_they_come() {
     is_quiet(&mut browser);
 }
 
-/// What is left to do is shown until it is done. The memory of the pages is a part of that of the process, also
+/// The next steps are shown until they are done. The memory of the pages is a part of that of the process, also
 /// with a budget whose structures are larger than the process.
 #[test]
 fn the_first_hour_has_next_steps() {

@@ -35,7 +35,7 @@ pub struct InitArgs {
     /// With --verify: the address that visitors use, such as https://example.org/ [default: by the configuration]
     #[arg(long, value_name = "URL", requires = "verify")]
     pub url: Option<String>,
-    /// With --verify: trust the certificate authorities in this file (PEM) [default: those of the system]
+    /// With --verify: trust the authorities in this file (PEM) [default: those of the system]
     #[arg(long, value_name = "FILE", requires = "verify")]
     pub ca: Option<PathBuf>,
     /// The root directory of the machine that is examined, for tests.

@@ -13,7 +13,7 @@ mod figures;
 mod files;
 mod next_steps;
 
-pub use next_steps::{NextStep, next_steps};
+pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;
 use delivery::site::Site;
@@ -109,7 +109,7 @@ impl Attention {
 }
 
 /// The answer of `GET /v1/status`.
-pub fn status_json(problems: &[LastingProblem], next: &[NextStep]) -> Value {
+pub fn status_json(problems: &[LastingProblem], next: &[SetupStep]) -> Value {
     json!({ "well": problems.is_empty(), "findings": problems, "next": next })
 }
 

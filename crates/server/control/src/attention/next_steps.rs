@@ -1,4 +1,4 @@
-//! What to do next after the first start, as far as it has not been done: requests have to arrive, pages have to say
+//! The next steps after the first start, as far as they have not been done: requests have to arrive, pages have to say
 //! what they depend on, and changes have to purge them. The dashboard shows it below the findings.
 //!
 //! It is read from the counters since the start, from the configuration and from the files of the site. A process
@@ -11,32 +11,32 @@ use telemetry::counters::{Counter, Counters};
 
 /// A step of the installation that has not been done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NextStep {
+pub struct SetupStep {
     /// The name of the step.
     pub name: &'static str,
-    /// What is missing, and its consequence, in a sentence.
+    /// The missing part and its consequence, in a sentence.
     pub what: &'static str,
-    /// What to do, and the page of the manual about it.
+    /// The next action, and the page of the manual about it.
     pub how: &'static str,
 }
 
-const SEND_REQUESTS: NextStep = NextStep {
+const SEND_REQUESTS: SetupStep = SetupStep {
     name: "send-requests",
     what: "No request has arrived yet.",
     how: "Open the site through Pagewell, or lead its visitors here (manual: Install).",
 };
-const INSTALL_PLUGIN: NextStep = NextStep {
+const INSTALL_PLUGIN: SetupStep = SetupStep {
     name: "install-plugin",
     what: "The pages of WordPress do not say what they depend on, so a change cannot purge them.",
     how: "Install the plugin in WordPress, or let Pagewell read the SQL of its pages (manual: WordPress).",
 };
-const DECLARE_TAGS: NextStep = NextStep {
+const DECLARE_TAGS: SetupStep = SetupStep {
     name: "declare-tags",
     what: "No page says what it depends on, so a change cannot purge the pages that show it.",
     how: "Declare tags by the PHP library or by a header field (manual: Tags), or let Pagewell read the SQL of the \
           pages (manual: Automatic dependencies).",
 };
-const FOLLOW_DATABASE: NextStep = NextStep {
+const FOLLOW_DATABASE: SetupStep = SetupStep {
     name: "follow-database",
     what: "No change has purged a page yet.",
     how: "Follow the database (manual: Database), or let the application purge by tag after each write (manual: \
@@ -44,7 +44,7 @@ const FOLLOW_DATABASE: NextStep = NextStep {
 };
 
 /// Returns the steps that have not been done, in their order.
-pub fn next_steps(default_site: &Arc<Site>) -> Vec<NextStep> {
+pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
     let sum = |counter: fn(&Counters) -> &Counter| -> u64 {
         default_site.all_sites().map(|site| counter(&site.counters).get()).sum()
     };
@@ -77,7 +77,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn steps(&self) -> Vec<NextStep> {
+    fn steps(&self) -> Vec<SetupStep> {
         let declare = if self.is_wordpress { INSTALL_PLUGIN } else { DECLARE_TAGS };
         let steps = [
             (self.has_requests, SEND_REQUESTS),

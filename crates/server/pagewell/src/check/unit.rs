@@ -28,7 +28,7 @@ pub struct Unit {
     pub group: Option<String>,
     /// Whether `/home`, `/root` and `/run/user` are hidden (`ProtectHome=`).
     hides_home: bool,
-    /// What the service cannot write (`ProtectSystem=`).
+    /// The directories that the service cannot write (`ProtectSystem=`).
     protection: Protection,
     /// Directories that it can write nevertheless (`ReadWritePaths=`).
     writable: Vec<PathBuf>,

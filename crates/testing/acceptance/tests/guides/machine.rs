@@ -5,7 +5,7 @@
 //! | In the guide | Here |
 //! |---|---|
 //! | a path below `/etc`, `/var`, `/run`, `/opt`, `/root`, `/usr/local` | the same below the private directory (`mapped`) |
-//! | port 80, 443, 8000, 8080, 8081 of this machine, in a file | a reserved port (`mapped`) |
+//! | port 80, 443, 8000, 8080, 8081, 8443 of this machine, in a file | a reserved port (`mapped`) |
 //! | the same in a URL for `curl` | unchanged: `curl` connects to the reserved port |
 //! | `systemctl` | the real server, started and stopped by this test; a reload is a restart |
 //! | `sudo`, and the users of the guide | as root the real users, but `nobody` for `pagewell`; otherwise this user |
@@ -25,7 +25,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The ports that the guides use.
-const PORTS: [u16; 5] = [80, 443, 8000, 8080, 8081];
+const PORTS: [u16; 6] = [80, 443, 8000, 8080, 8081, 8443];
 /// The directories of the guides that are private here.
 const PREFIXES: [&str; 6] = ["/etc/", "/var/", "/run/", "/opt/", "/root/", "/usr/local/"];
 /// The programs that are not, or not directly, those of this machine.

@@ -74,6 +74,8 @@ case $name in
             [ -n "$config" ] && grep -q '^admin = ' "$config" || serve=(--admin "$PAGEWELL_ADMIN")
             [[ "$*" == *--config* || "$*" == *--listen* ]] || serve+=(--listen "$VISITORS")
         fi
+        # The configuration of this machine, and its certificate authority.
+        [ "$*" != "init --verify" ] || set -- "$@" --output "$MACHINE/etc/pagewell/pagewell.toml" --ca "$MACHINE/state/ca.pem"
         exec "$PAGEWELL_BIN" "$@" "${serve[@]}"
         ;;
     nginx)
@@ -97,7 +99,14 @@ case $name in
         all_exist "${@: -1}"
         ;;
     install)
-        am_root && real "$@"
+        if am_root; then # the group of the package's user
+            args=()
+            for word in "$@"; do
+                [ "$word" != pagewell ] || word=nogroup
+                args+=("$word")
+            done
+            real "${args[@]}"
+        fi
         args=()
         while [ $# -gt 0 ]; do
             case $1 in

@@ -204,8 +204,19 @@ fn behind_nginx(guide: &mut Guide, machine: &mut Machine) {
 
 fn instead_of_nginx(guide: &mut Guide, machine: &mut Machine) {
     let section = "2. Pagewell instead of nginx";
-    machine.write(TOML, &guide.next(section, "toml"));
+    let toml = guide.next(section, "toml");
+    machine.write(TOML, &toml);
     machine.run(&guide.next(section, "sh"));
+    // Beside nginx, which still has the ports.
+    let verified = machine.run(&guide.next(section, "sh"));
+    assert_verified(&verified);
+    let page = machine.run("curl -si https://blog.example/");
+    assert!(page.contains(" 200") && !page.to_lowercase().contains("cache-status"), "{page}");
+    let ports = guide.next(section, "toml");
+    let rest = toml.split_once("https_redirect").expect("the ports come first").1;
+    machine.write(TOML, &format!("{ports}https_redirect{rest}"));
+    let verified = machine.run(&guide.next(section, "sh"));
+    assert_verified(&verified);
     let get = GET.replace("http:", "https:");
     machine.run(&get);
     let second = machine.run(&get);
@@ -217,4 +228,14 @@ fn instead_of_nginx(guide: &mut Guide, machine: &mut Machine) {
     );
     let page = machine.run("curl -si https://blog.example/");
     assert!(page.contains(" 200") && !page.to_lowercase().contains("cache-status"), "{page}");
+}
+
+/// All checks of `init --verify` are right; of PHP below the uploads it says what nginx would do.
+fn assert_verified(verified: &str) {
+    for part in
+        ["ok      hits", "ok      purges", "ok      certificate: ", "ok      certificate files"]
+    {
+        assert!(verified.contains(part), "{part}\n{verified}");
+    }
+    assert!(!verified.contains("FAILED"), "{verified}");
 }

@@ -120,7 +120,7 @@ fn responses_that_find_no_room_are_named() {
     let site = Site::new(&[("index.php", page)]);
     let pagewell = site.serve("[limits]\npage_bytes = \"100K\"\nclient_backlog_bytes = \"200K\"\n");
     let mut held = Raw::with(&pagewell, "GET /?hold HTTP/1.1\r\nHost: a\r\n\r\n");
-    // What the client has, was collected before.
+    // The received part was collected before.
     held.until("xxxx");
     let late = client(&pagewell).get("/").expect("an answer");
     assert!(cache_status(&late).contains("memory-short"), "{}", cache_status(&late));
@@ -131,7 +131,7 @@ fn responses_that_find_no_room_are_named() {
     site.note("go");
 }
 
-/// What is left to do after the first start is told until it is done.
+/// The steps after the first start are listed until they are done.
 #[test]
 fn the_next_steps_are_those_that_are_not_done() {
     let page =
