@@ -35,9 +35,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use telemetry::client::{
-    Client, ClientExtras, FragmentRequest, FragmentSharing, RequestContent, RequestPurpose,
-};
+use telemetry::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestPurpose};
+use telemetry::request_content::RequestContent;
 use telemetry::request_fields::{METHOD_OVERRIDES, read_facts};
 use telemetry::trailers::Trailers;
 use tokio::sync::Semaphore;
@@ -406,7 +405,7 @@ impl Page {
             .path_and_query
             .parse::<PathAndQuery>()
             .map_err(|_| Reason::FragmentNotOfThisSite)?;
-        let mut request = Request::new(None);
+        let mut request = Request::new(RequestContent::default());
         *request.uri_mut() = uri.into();
         let response = match dialect {
             EsiDialect::Standard => {

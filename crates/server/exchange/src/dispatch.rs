@@ -23,7 +23,8 @@ use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Plan};
 use std::sync::Arc;
 use stored_pages::page::SharedPage;
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
+use telemetry::request_content::RequestContent;
 use telemetry::request_fields::read_facts;
 
 /// Answers a request for a fragment of a page. Host and scheme of the page have been checked.

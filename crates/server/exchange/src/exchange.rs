@@ -16,26 +16,26 @@ use delivery::site::Site;
 use delivery::template_mark;
 use forward::litespeed;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use reasons::Reason;
 use site_rules::Peer;
 use std::sync::Arc;
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
 use telemetry::panics::{self, Place};
+use telemetry::request_content::RequestContent;
 use telemetry::request_fields::AsSent;
 use telemetry::request_fields::view_of;
 
 /// Answers a request to the default site, by the site of its host.
 pub async fn answer(
     default_site: &Arc<Site>,
-    request: Request<Incoming>,
+    request: Request<RequestContent>,
     client: &Client,
 ) -> Response<ResponseBody> {
     panics::may_happen(Place::Request);
     panics::may_happen(Place::Store);
     // Bytes after chunked content are not read, so this response closes the connection.
     let last = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let response = by_site(default_site, request.map(Some), client).await;
+    let response = by_site(default_site, request, client).await;
     closing(last, response)
 }
 

@@ -38,7 +38,8 @@ use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{NoOwner, Owner, Plan};
 use std::sync::Arc;
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
+use telemetry::request_content::RequestContent;
 use telemetry::request_fields::view_of;
 use telemetry::request_fields::{AsSent, read_facts};
 

@@ -26,7 +26,8 @@ use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, StoredPage};
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
+use telemetry::request_content::RequestContent;
 
 /// The result of a purge, over all sites: the number of the change, and how many pages were removed and
 /// marked stale.

@@ -20,7 +20,8 @@ use http_cache::Method as Kind;
 use reasons::Reason;
 use site_rules::{BypassBecause, Handling, Plan};
 use std::cell::OnceCell;
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
+use telemetry::request_content::RequestContent;
 
 /// A way to answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,7 +220,7 @@ impl<'a> AskedRequest<'a> {
             client,
             is_purge: false,
             offers_upgrade: upgrade::is_upgrade(site, request),
-            has_content: request.body().as_ref().is_some_and(|body| !body.is_end_stream()),
+            has_content: !request.body().is_end_stream(),
             is_fragment: false,
         }
     }

@@ -34,7 +34,8 @@ use site_rules::PlannedFields;
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::client::{Client, RequestContent};
+use telemetry::client::Client;
+use telemetry::request_content::RequestContent;
 use telemetry::request_fields::read_facts;
 use telemetry::trailers;
 
@@ -374,7 +375,6 @@ fn content_of(
     limits: &Limits,
 ) -> RequestBody {
     use http_body::Body;
-    let Some(body) = body else { return RequestBody::Empty };
     if body.is_end_stream() && !headers.contains_key(header::TRANSFER_ENCODING) {
         return RequestBody::Empty;
     }

@@ -10,8 +10,10 @@
 use crate::front::{Front, Next};
 use crate::hit::HitFinder;
 use crate::http2;
+use crate::hyper_content;
+use crate::serve_request::{HttpVersion, RequestServer};
 use delivery::body::ResponseBody;
-use delivery::in_flight::InFlight;
+use delivery::in_flight::{InFlight, InFlightGuard};
 use delivery::log_entry::Entry;
 use delivery::site::Site;
 use forward::upgrade::{self, Slot};
@@ -21,16 +23,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use origin::Origin;
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use telemetry::client::{Client, ClientConnection, ClientExtras, Spent};
+use telemetry::client::{ClientConnection, ClientExtras};
 use telemetry::limit_hits::Limit;
 use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::request_content::RequestContent;
 use telemetry::traces::Trace;
 use telemetry::trailers;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
@@ -185,33 +187,10 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let has_http_origin = site.all_sites().any(|site| matches!(*site.origin, Origin::Http(_)));
-    let is_timed = exchange::is_timed(site);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        let mut guard = in_flight.enter();
-        let site = site.now();
-        let proxies = &site.config.trusted_proxies;
-        let mut client = Client::of_request(client, proxies, request.headers());
-        if has_http_origin {
-            if request.headers().contains_key(header::CONNECTION)
-                && let Some(offer) = slot.offered()
-            {
-                request.extensions_mut().insert(offer);
-            }
-            client.extras = client_extras(&request, in_flight);
-        }
-        client.extras.spent = is_timed.then(Spent::default);
-        client.extras.trace = Trace::of(site.state().exporter.as_ref(), &request, &client);
-        guard.entry = Entry::of(&site, &request, &client);
-        let in_flight = in_flight.clone();
-        async move {
-            let mut response = exchange::answer(&site, request, &client).await;
-            end_if_leaving(&site, &mut response);
-            in_flight.seal();
-            say_whether_last(&in_flight, &mut response);
-            guard.answered(&response, client.extras.trace);
-            let tracked = |body: ResponseBody| body.tracked(|| in_flight.client(&site).clone());
-            Ok::<_, Infallible>(response.map(|body| tracked(body).guarded(guard)))
-        }
+    let server = RequestServer::new(site, client);
+    let service = service_fn(|request: Request<Incoming>| {
+        let version = Http1 { guard: in_flight.enter(), in_flight, slot, has_http_origin };
+        server.serve(request.map(hyper_content::content), version)
     });
     let mut connection = http1::Builder::new()
         .header_read_timeout(None)
@@ -246,6 +225,57 @@ where
     None
 }
 
+/// A request over HTTP/1.
+struct Http1<'a> {
+    guard: InFlightGuard,
+    in_flight: &'a Arc<InFlight>,
+    slot: &'a Slot,
+    has_http_origin: bool,
+}
+
+impl HttpVersion for Http1<'_> {
+    type Body = ResponseBody;
+
+    fn begin(&mut self, request: &mut Request<RequestContent>) -> ClientExtras {
+        if !self.has_http_origin {
+            return ClientExtras::default();
+        }
+        if request.headers().contains_key(header::CONNECTION)
+            && let Some(offer) = self.slot.offered()
+        {
+            request.extensions_mut().insert(offer);
+        }
+        client_extras(request, self.in_flight)
+    }
+
+    fn keep(&mut self, entry: Option<Box<Entry>>) {
+        self.guard.entry = entry;
+    }
+
+    /// The front has checked it.
+    fn accept(
+        &mut self,
+        _site: &Arc<Site>,
+        request: Request<RequestContent>,
+    ) -> Result<Request<RequestContent>, Box<Response<ResponseBody>>> {
+        Ok(request)
+    }
+
+    fn complete(
+        mut self,
+        site: &Arc<Site>,
+        mut response: Response<ResponseBody>,
+        trace: Option<Trace>,
+    ) -> Response<ResponseBody> {
+        end_if_leaving(site, &mut response);
+        self.in_flight.seal();
+        say_whether_last(self.in_flight, &mut response);
+        self.guard.answered(&response, trace);
+        let in_flight = self.in_flight;
+        response.map(|body| body.tracked(|| in_flight.client(site).clone()).guarded(self.guard))
+    }
+}
+
 /// Adds `Connection: close` to the last response of a connection (RFC 9112 section 9.6).
 fn say_whether_last<B>(in_flight: &InFlight, response: &mut Response<B>) {
     if in_flight.is_last() {
@@ -266,7 +296,7 @@ fn end_if_leaving<B>(site: &Site, response: &mut Response<B>) {
 
 /// The messages that the client accepts in addition to the response. These are interim responses from
 /// HTTP/1.1 on (RFC 9110 section 15.2), and trailers if it requests them.
-fn client_extras(request: &Request<Incoming>, in_flight: &Arc<InFlight>) -> ClientExtras {
+fn client_extras(request: &Request<RequestContent>, in_flight: &Arc<InFlight>) -> ClientExtras {
     match request.version() {
         Version::HTTP_11 => ClientExtras {
             interims: Some(in_flight.interims()),
@@ -326,7 +356,7 @@ mod tests {
     fn the_state_of_a_connection_is_small() {
         let bytes = taken(serve_plain::<ClientStream>);
         println!("{bytes} bytes, of which the front is {}", size_of::<Front<ClientStream>>());
-        assert!(bytes <= 2048, "{bytes} bytes");
+        assert!(bytes <= 1408, "{bytes} bytes");
     }
 
     /// Uses up tokio's budget in the first `turns` polls, and then stays pending for ever.

@@ -21,7 +21,9 @@ pub mod reader;
 pub mod streams;
 pub mod windows;
 
+use crate::hyper_content;
 use crate::listen::is_counted;
+use crate::serve_request::{HttpVersion, RequestServer};
 use answers::Answers;
 use bytes::Bytes;
 use config::Limits;
@@ -40,7 +42,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use origin::upload::let_run_out;
 use reader::Reader;
 use reasons::refusal::Refusal;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -48,10 +49,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use streams::{StreamProgress, StreamWatch, Streams};
-use telemetry::client::{Client, ClientConnection, ClientExtras, Spent};
+use telemetry::client::{ClientConnection, ClientExtras};
 use telemetry::limit_hits::Limit;
 use telemetry::per_address::{AddressRequest, AddressRequests};
 use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::request_content::RequestContent;
 use telemetry::traces::Trace;
 use telemetry::trailers;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -245,36 +247,15 @@ pub async fn serve<IO>(
     let limits = site.limits.clone();
     let reader = Reader::new(before, limits.header_bytes);
     let activity = Arc::new(Activity::new(&site, reader.streams()));
-    let is_timed = exchange::is_timed(&site);
     let peer = client.peer.filter(|peer| is_counted(&site, *peer));
     let of_address = peer.and_then(|peer| site.per_address.requests(peer));
+    let server = RequestServer::new(&site, &client);
     let service = service_fn(|mut request: Request<Incoming>| {
         let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
-        let site = site.now();
-        let proxies = &site.config.trusted_proxies;
-        let mut client = Client::of_request(&client, proxies, request.headers());
-        client.extras.spent = is_timed.then(Spent::default);
-        client.extras.trace = Trace::of(site.state().exporter.as_ref(), &request, &client);
-        let mut entry = Entry::of(&site, &request, &client);
-        async move {
-            let response = if has_place {
-                answer(&site, request, &client).await
-            } else {
-                refuse(&site, Refusal::TooManyStreams)
-            };
-            if let Some(trace) = &client.extras.trace {
-                trace.answered(&response);
-            }
-            if let Some(entry) = &mut entry {
-                entry.answered(&response);
-            }
-            open.trace = client.extras.trace;
-            let client = open.activity.client.clone();
-            let tracked = |body: ResponseBody| body.tracked(|| client);
-            Ok::<_, Infallible>(response.map(|body| CountedBody::new(tracked(body), open, entry)))
-        }
+        let version = Http2 { open, has_place, entry: None };
+        server.serve(request.map(hyper_content::content), version)
     });
     let front = Front::new(io, reader, Answers::new(&site, &client), activity.clone());
     let mut connection = pin!(builder(&limits).serve_connection(TokioIo::new(front), service));
@@ -351,31 +332,63 @@ fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
     builder
 }
 
-async fn answer(
-    site: &Arc<Site>,
-    mut request: Request<Incoming>,
-    client: &Client,
-) -> Response<ResponseBody> {
-    let mut response = match check(&request, &site.limits) {
-        Err(refusal) => {
+/// A request over HTTP/2.
+struct Http2 {
+    open: Open,
+    /// Whether the client's address may have one more request.
+    has_place: bool,
+    entry: Option<Box<Entry>>,
+}
+
+impl HttpVersion for Http2 {
+    type Body = CountedBody;
+
+    fn begin(&mut self, request: &mut Request<RequestContent>) -> ClientExtras {
+        ClientExtras { trailers: trailers::wanted(request.headers()), ..ClientExtras::default() }
+    }
+
+    fn keep(&mut self, entry: Option<Box<Entry>>) {
+        self.entry = entry;
+    }
+
+    fn accept(
+        &mut self,
+        site: &Arc<Site>,
+        mut request: Request<RequestContent>,
+    ) -> Result<Request<RequestContent>, Box<Response<ResponseBody>>> {
+        if !self.has_place {
+            return Err(Box::new(refuse(site, Refusal::TooManyStreams)));
+        }
+        if let Err(refusal) = check(&request, &site.limits) {
             if refusal == Refusal::ContentTooLarge {
                 tokio::spawn(let_run_out(request.into_body()));
             }
-            refuse(site, refusal)
+            return Err(Box::new(refuse(site, refusal)));
         }
-        Ok(()) => {
-            join_cookies(request.headers_mut());
-            let trailers = trailers::wanted(request.headers());
-            let extras = ClientExtras { interims: None, trailers, ..client.extras.clone() };
-            let client = Client { extras, ..client.clone() };
-            exchange::answer(site, request, &client).await
-        }
-    };
-    // RFC 9113 section 8.2.2: no connection-specific fields.
-    for name in OF_THE_CONNECTION {
-        response.headers_mut().remove(name);
+        join_cookies(request.headers_mut());
+        Ok(request)
     }
-    response
+
+    fn complete(
+        mut self,
+        _site: &Arc<Site>,
+        mut response: Response<ResponseBody>,
+        trace: Option<Trace>,
+    ) -> Response<CountedBody> {
+        // RFC 9113 section 8.2.2: no connection-specific fields.
+        for name in OF_THE_CONNECTION {
+            response.headers_mut().remove(name);
+        }
+        if let Some(trace) = &trace {
+            trace.answered(&response);
+        }
+        if let Some(entry) = &mut self.entry {
+            entry.answered(&response);
+        }
+        self.open.trace = trace;
+        let client = self.open.activity.client.clone();
+        response.map(|body| CountedBody::new(body.tracked(|| client), self.open, self.entry))
+    }
 }
 
 fn refuse(site: &Arc<Site>, refusal: Refusal) -> Response<ResponseBody> {

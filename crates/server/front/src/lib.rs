@@ -9,6 +9,7 @@
 //! | a connection | `listen`, `client_stream` (TCP or Unix, TLS or not), `proxy_protocol`, `tls`, `connection`, `deadline` |
 //! | HTTP/1.1 in front of hyper | `front`, `request_head` (strict validation) |
 //! | a plain hit | `hit` |
+//! | any other request | `serve_request`, for all versions of HTTP; `hyper_content` |
 //! | HTTP/2 | `http2` |
 
 pub mod client_stream;
@@ -17,7 +18,9 @@ pub mod deadline;
 pub mod front;
 pub mod hit;
 pub mod http2;
+mod hyper_content;
 pub mod listen;
 pub mod proxy_protocol;
 pub mod request_head;
+mod serve_request;
 pub mod tls;

@@ -20,13 +20,13 @@ use config::Limits;
 use http::{HeaderMap, Version};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use reasons::refusal::Refusal;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use telemetry::request_content::{ContentFault, RequestContent};
 use telemetry::trailers::{Trailers, permitted_of_client};
 use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep, timeout};
@@ -38,7 +38,7 @@ const LINGER_BYTES: usize = 256 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Reads and discards refused content, within these limits.
-pub async fn let_run_out(mut incoming: Incoming) {
+pub async fn let_run_out(mut incoming: RequestContent) {
     let all = async {
         let mut left = LINGER_BYTES;
         while let Some(Ok(frame)) = incoming.frame().await {
@@ -85,7 +85,7 @@ impl Flaw {
 /// A request's content from a client.
 pub struct Upload {
     /// `None` after the content was refused.
-    incoming: Option<Incoming>,
+    incoming: Option<RequestContent>,
     version: Version,
     left: u64,
     /// Maximum time for which no data may arrive.
@@ -109,7 +109,7 @@ pub struct Upload {
 
 impl Upload {
     /// The content of a request, with the configured limits for size, time and rate.
-    pub fn new(incoming: Incoming, version: Version, limits: &Limits) -> Upload {
+    pub fn new(incoming: RequestContent, version: Version, limits: &Limits) -> Upload {
         Upload {
             incoming: Some(incoming),
             version,
@@ -173,7 +173,7 @@ impl Upload {
                     continue;
                 }
             };
-            let is_last = self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
+            let is_last = self.incoming.as_ref().is_some_and(RequestContent::is_end_stream);
             whole.take(piece, is_last, spool).await.inspect_err(|refusal| self.refuse(*refusal))?;
         }
         whole.end().await.inspect_err(|refusal| self.refuse(*refusal))?;
@@ -221,12 +221,10 @@ impl Upload {
         upload.waiting = None;
         let frame = match polled {
             None => return Poll::Ready(None),
-            Some(Err(error)) => {
-                let timed_out = source_is_timeout(&error);
-                upload.flaw.is(if timed_out {
-                    Refusal::ContentTimeout
-                } else {
-                    Refusal::ContentMalformed
+            Some(Err(fault)) => {
+                upload.flaw.is(match fault {
+                    ContentFault::TimedOut => Refusal::ContentTimeout,
+                    ContentFault::Broken => Refusal::ContentMalformed,
                 });
                 return Poll::Ready(Some(Err(UploadFailed)));
             }
@@ -292,7 +290,8 @@ impl Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        let ended = || self.ended || self.incoming.as_ref().is_some_and(Incoming::is_end_stream);
+        let ended =
+            || self.ended || self.incoming.as_ref().is_some_and(RequestContent::is_end_stream);
         self.ahead.is_empty() && self.spooled.is_none() && self.trailers.is_none() && ended()
     }
 
@@ -314,17 +313,6 @@ impl Body for Upload {
         }
         all
     }
-}
-
-fn source_is_timeout(error: &hyper::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(inner) = cause {
-        if let Some(io) = inner.downcast_ref::<std::io::Error>() {
-            return io.kind() == std::io::ErrorKind::TimedOut;
-        }
-        cause = inner.source();
-    }
-    false
 }
 
 /// Error: the content cannot be forwarded; [`Flaw`] has the reason.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use telemetry::client::{Client, ClientConnection, RequestPurpose};
 use telemetry::phase::{Phase, PhaseWatch};
+use telemetry::request_content::RequestContent;
 
 /// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
@@ -51,7 +52,7 @@ async fn run(site: Arc<Site>, wake: Wake, mut stop: PhaseWatch) {
 async fn request(site: &Arc<Site>, wake: &Wake) {
     let target = wake.target.clone();
     let Ok(host) = HeaderValue::from_str(&target.host) else { return };
-    let mut request = Request::new(None);
+    let mut request = Request::new(RequestContent::default());
     if let Ok(uri) = target.path_and_query.parse() {
         *request.uri_mut() = uri;
     }

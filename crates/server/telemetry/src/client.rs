@@ -8,16 +8,12 @@ use crate::traces::Trace;
 use crate::trailers::Trailers;
 use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use hyper::body::Incoming;
 use site_rules::{Peer, RequestClient};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// The content of a request; `None` if Pagewell itself requests a fragment of a page.
-pub type RequestContent = Option<Incoming>;
 
 /// The connection by which the requests of a client arrive.
 #[derive(Debug)]

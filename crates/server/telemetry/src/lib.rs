@@ -6,7 +6,7 @@
 //! | the process | `clock`, `phase`, `panics`, `runtime`; `release_memory` returns unused memory |
 //! | measurements | `counters`, `limit_hits` (limits), `per_address` |
 //! | reports | `access_log`, `traces`; `request_tap` shows requests to operators who watch them |
-//! | a request | `client`, `request_fields`, `trailers` |
+//! | a request | `client`, `request_content`, `request_fields`, `trailers` |
 //!
 //! Invariant: nothing here decides about freshness. Not here: the history of a site (`site-state`), and
 //! who answers a request.
@@ -20,6 +20,7 @@ pub mod panics;
 pub mod per_address;
 pub mod phase;
 pub mod release_memory;
+pub mod request_content;
 pub mod request_fields;
 pub mod request_tap;
 pub mod runtime;

@@ -41,7 +41,7 @@ use bytes::Bytes;
 use delivery::body::{BodyError, Content, ResponseBody};
 use delivery::site::Site;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -315,7 +315,7 @@ async fn until_stopping(stop: &mut PhaseWatch) {
 
 async fn answer(
     control: &Arc<Control>,
-    request: Request<Incoming>,
+    request: Request<impl Body<Data = Bytes> + Send>,
     peer: Option<SocketAddr>,
 ) -> Response<ResponseBody> {
     match call(control, request, peer).await {
@@ -390,7 +390,7 @@ enum Answer {
 
 async fn call(
     control: &Arc<Control>,
-    request: Request<Incoming>,
+    request: Request<impl Body<Data = Bytes> + Send>,
     peer: Option<SocketAddr>,
 ) -> Result<Answer, ControlError> {
     let token = control.site.config.admin_token.as_deref();
@@ -553,7 +553,7 @@ fn provoke(call: &Provoke) -> Result<Answer, ControlError> {
 
 async fn read_json<T: serde::de::DeserializeOwned>(
     control: &Control,
-    request: Request<Incoming>,
+    request: Request<impl Body<Data = Bytes> + Send>,
 ) -> Result<T, ControlError> {
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let essence = media_type.and_then(|value| value.split(';').next()).map(str::trim);

@@ -21,6 +21,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use telemetry::client::{Client, FragmentRequest, FragmentSharing};
+use telemetry::request_content::RequestContent;
 use tokio::time::timeout_at;
 
 /// Maximum number of bytes of the content of a combined request.
@@ -73,7 +74,7 @@ impl Page {
 
     /// The content of a fragment if it is stored, and is no template itself.
     async fn stored(&self, target: TargetUri, include: &Include<'_>) -> Option<Bytes> {
-        let mut request = Request::new(None);
+        let mut request = Request::new(RequestContent::default());
         *request.uri_mut() = target.path_and_query.parse().ok()?;
         *request.headers_mut() = shared_fields(&self.site, &self.headers);
         let only = HeaderValue::from_static("only-if-cached");
