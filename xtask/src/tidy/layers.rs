@@ -57,6 +57,7 @@ const SERVER: [(&str, &[&str]); 26] = [
     ("config", &["access-log-format", "doctor", "trusted-files", "reasons"]),
     ("command-line", &["config"]),
     ("init", &["config", "command-line"]),
+    ("certificates", &["trusted-files", "config"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
@@ -177,7 +178,7 @@ const SERVER: [(&str, &[&str]); 26] = [
         "front",
         &[
             "doctor",
-            "trusted-files",
+            "certificates",
             "config",
             "telemetry",
             "sockets",
@@ -221,6 +222,7 @@ const SERVER: [(&str, &[&str]); 26] = [
         &[
             "doctor",
             "trusted-files",
+            "certificates",
             "config",
             "command-line",
             "telemetry",

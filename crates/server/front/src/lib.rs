@@ -6,7 +6,7 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a connection | `listen`, `client_stream` (TCP or Unix, TLS or not), `proxy_protocol`, `tls`, `connection`, `deadline` |
+//! | a connection | `listen`, `client_stream` (TCP or Unix, TLS or not), `proxy_protocol`, `connection`, `deadline` |
 //! | HTTP/1.1 in front of hyper | `front`, `request_head` (strict validation) |
 //! | a plain hit | `hit` |
 //! | any other request | `serve_request`, for all versions of HTTP; `hyper_content` |
@@ -23,4 +23,3 @@ pub mod listen;
 pub mod proxy_protocol;
 pub mod request_head;
 mod serve_request;
-pub mod tls;

@@ -9,9 +9,10 @@
 use crate::client_stream::ClientStream;
 use crate::connection::{self, DetectedProtocol};
 use crate::proxy_protocol::{self, ProxyClient, ProxyRefusal, Step};
-use crate::tls::Tls;
+use certificates::{CHALLENGE_PROTOCOL, Certificates};
 use config::Begin;
 use delivery::site::Site;
+use rustls::server::Acceptor;
 use site_rules::Peer;
 use sockets::accept::Ends;
 use sockets::{AcceptedConnection, Listener, accept_each};
@@ -23,12 +24,13 @@ use telemetry::per_address::ConnectionGuard;
 use telemetry::phase::{Phase, PhaseWatch};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
 
 /// Accepts client connections until shutdown; over TLS if `tls` is given.
 pub async fn serve(
     listener: Listener,
     begin: Begin,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<Certificates>>,
     site: Arc<Site>,
     stop: PhaseWatch,
 ) {
@@ -56,7 +58,7 @@ async fn welcome(
     mut io: ClientStream,
     begin: Begin,
     ends: Ends,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<Certificates>>,
     site: &Arc<Site>,
     mut stop: PhaseWatch,
 ) {
@@ -170,19 +172,26 @@ async fn read_header(io: &mut ClientStream) -> Result<Option<ProxyClient>, Proxy
 /// Serves a connection after its TLS handshake.
 async fn shake(
     io: ClientStream,
-    tls: &Tls,
+    tls: &Certificates,
     client: Arc<ClientConnection>,
     site: Arc<Site>,
     mut stop: PhaseWatch,
 ) {
+    let handshake = async {
+        let begun = LazyConfigAcceptor::new(Acceptor::default(), io).await?;
+        let config = tls.config_for(&begun.client_hello());
+        begun.into_stream(config).await
+    };
     let shaken = tokio::select! {
-        shaken = timeout(site.limits.handshake_timeout, tls.acceptor().accept(io)) => shaken,
+        shaken = timeout(site.limits.handshake_timeout, handshake) => shaken,
         _ = stop.wait_for(Phase::is_over) => return,
     };
     let refused = match shaken {
         Ok(Ok(io)) => {
             let spoken = match io.get_ref().1.alpn_protocol() {
                 Some(b"h2") => DetectedProtocol::Http2(Vec::new()),
+                // The certificate authority has seen the certificate.
+                Some(CHALLENGE_PROTOCOL) => return,
                 _ => DetectedProtocol::Http1(Vec::new()),
             };
             let io = ClientStream::Tls(Box::new(io));

@@ -13,13 +13,13 @@ mod unit;
 pub use of_origins::warn_of_sockets;
 
 use crate::{once, once_with, say};
+use certificates::Certificates;
 use change_sources::check as database;
 use cli::client;
 use command_line::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
 use config::written::with_place;
 use config::{Config, database_servers, load};
-use front::tls::Tls;
 use of_service::ServiceUser;
 use std::cell::Cell;
 use std::io::Write as _;
@@ -61,7 +61,8 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         let _ = writeln!(std::io::stderr(), "{name}: {error}");
     }
     if !config.listen_tls.is_empty() && user.can_read_keys(&config) {
-        Tls::load(&config.tls).map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
+        let loaded = Certificates::of_files(&config.tls);
+        loaded.map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
     }
     if !args.offline {
         for tested in of_origins::report(&config, user.account.as_ref())? {

@@ -6,10 +6,10 @@
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
+use certificates::Certificates;
 use control::history::{self, MetricsHistory};
 use delivery::codings::{self, Compressor};
 use delivery::site::Site;
-use front::tls::Tls;
 use origin::Origin;
 use page_store::TidyOutcome;
 use render::rewarm;
@@ -29,7 +29,7 @@ const CALM: u64 = 50;
 /// files change. The figures of the last hour are recorded in `figures`.
 pub fn start(
     default_site: &Arc<Site>,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<Certificates>>,
     figures: Arc<MetricsHistory>,
     stopped: &PhaseWatch,
 ) {
@@ -63,24 +63,18 @@ async fn tidy(site: Arc<Site>, mut stop: PhaseWatch) {
     }
 }
 
-/// Reloads the certificates when their files change.
-async fn follow_certificates(tls: Arc<Tls>, site: Arc<Site>, mut stop: PhaseWatch) {
-    let mut seen = tls.look();
+/// Reloads the certificates when their source has changed.
+async fn follow_certificates(tls: Arc<Certificates>, site: Arc<Site>, mut stop: PhaseWatch) {
     loop {
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(site.now().limits.certificate_look) => {}
         }
-        let now = tls.look();
-        if now == seen {
-            continue;
-        }
-        match tls.reload() {
-            Ok(()) => tracing::info!(event = "certificates-read"),
+        match tls.refresh() {
+            Ok(true) => tracing::info!(event = "certificates-read"),
+            Ok(false) => {}
             Err(error) => tracing::error!(event = "certificates-unusable", %error),
         }
-        // Changes during the reload are detected by the next check.
-        seen = now;
     }
 }
 

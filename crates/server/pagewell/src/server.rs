@@ -7,6 +7,7 @@ use crate::periodic;
 use crate::script_environment;
 use crate::snapshot;
 use crate::take_over::{Doorway, Following, Open, Predecessor, StartedProcess, SuccessorPid};
+use certificates::Certificates;
 use config::{Address, Config};
 use control::api::ControlParts;
 use control::history::MetricsHistory;
@@ -14,7 +15,6 @@ use control::reload::Reload;
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use front::listen;
-use front::tls::Tls;
 use origin::Origin;
 use origin::php_fpm::PhpFpm;
 use site_state::journal::Snapshots;
@@ -49,7 +49,7 @@ pub struct OpenedResources {
     listen_tls: Vec<BoundSocket>,
     items: Vec<BoundSocket>,
     admin: BoundSocket,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Arc<Certificates>>,
     sink: Option<Sink>,
 }
 
@@ -76,7 +76,7 @@ impl OpenedResources {
         let tls = if config.listen_tls.is_empty() {
             None
         } else {
-            Some(Arc::new(Tls::load(&config.tls)?))
+            Some(Arc::new(Certificates::of_files(&config.tls)?))
         };
         let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let items = config

@@ -1,0 +1,109 @@
+//! Certificates in files, as `[[tls]]` names them. They are read again when a file has changed.
+//!
+//! If one certificate or key is invalid, none is replaced, so that a half-written renewal changes nothing.
+
+use crate::source::{Certificate, CertificateSource};
+use config::TlsPair;
+use rustls::Error;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::sign::CertifiedKey;
+use rustls_pki_types::pem::{self, PemObject};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The longest file of a certificate chain or key, in bytes.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
+/// The metadata of the files when they were read; differs if one of them has changed.
+type FileStamps = Vec<Option<(u64, i64, i64, u64)>>;
+
+/// The pairs of files of a configuration.
+pub struct CertificateFiles {
+    pairs: Vec<TlsPair>,
+    /// As they were before they were read last.
+    seen: Mutex<Option<FileStamps>>,
+}
+
+impl CertificateFiles {
+    /// The source for these pairs; the files are not read yet.
+    ///
+    /// # Errors
+    /// There is no pair: a sentence for the operator.
+    pub fn new(pairs: &[TlsPair]) -> Result<CertificateFiles, String> {
+        if pairs.is_empty() {
+            return Err("tls: no certificate is given".into());
+        }
+        Ok(CertificateFiles { pairs: pairs.to_vec(), seen: Mutex::default() })
+    }
+
+    /// The current metadata of the files.
+    fn look(&self) -> FileStamps {
+        let looks = |path: &Path| {
+            let found = std::fs::metadata(path).ok()?;
+            // The time of the last change: programs can set the modification time.
+            Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
+        };
+        self.pairs.iter().flat_map(|pair| [looks(&pair.certificate), looks(&pair.key)]).collect()
+    }
+}
+
+impl CertificateSource for CertificateFiles {
+    fn load_changed(&self) -> Result<Option<Vec<Certificate>>, String> {
+        let now = self.look();
+        let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(now.clone());
+        // Files that change while they are read are read again at the next look.
+        if before.as_ref() == Some(&now) {
+            return Ok(None);
+        }
+        let provider = ring::default_provider();
+        let all: Result<Vec<_>, _> =
+            self.pairs.iter().map(|pair| read_pair(pair, &provider)).collect();
+        all.map(Some)
+    }
+
+    fn has_default(&self) -> bool {
+        true
+    }
+}
+
+/// Loads a certificate chain with its key.
+fn read_pair(pair: &TlsPair, provider: &CryptoProvider) -> Result<Certificate, String> {
+    let (certificate, key) = (pair.certificate.display(), pair.key.display());
+    let of_certificate = |why: String| format!("tls.certificate: {certificate}: {why}");
+    let chain = read(&pair.certificate)
+        .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
+        .map_err(|error| of_certificate(unread(&error, "certificate")))?;
+    let first = chain.first().ok_or_else(|| of_certificate("no certificate in it".into()))?;
+    let names = names(first).map_err(of_certificate)?;
+    let private = read(&pair.key)
+        .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
+        .map_err(|error| format!("tls.key: {key}: {}", unread(&error, "private key")))?;
+    let certified =
+        CertifiedKey::from_der(chain, private, provider).map_err(|error| match error {
+            Error::InconsistentKeys(_) => format!("tls.key: {key} is not the key of {certificate}"),
+            other => format!("tls: {certificate} with {key}: {other}"),
+        })?;
+    Ok(Certificate { key: Arc::new(certified), names })
+}
+
+/// The DNS names of a certificate, in lower case.
+fn names(certificate: &CertificateDer<'_>) -> Result<Vec<String>, String> {
+    let certificate = webpki::EndEntityCert::try_from(certificate);
+    let certificate = certificate.map_err(|error| error.to_string())?;
+    Ok(certificate.valid_dns_names().map(str::to_ascii_lowercase).collect())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, pem::Error> {
+    trusted_files::read(path, PEM_BYTES_MAX).map_err(pem::Error::Io)
+}
+
+/// A sentence for the operator: why a PEM file could not be read.
+fn unread(error: &pem::Error, what: &str) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        pem::Error::NoItemsFound => format!("no {what} in it"),
+        other => other.to_string(),
+    }
+}

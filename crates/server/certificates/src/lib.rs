@@ -1,0 +1,143 @@
+//! The certificates of the TLS listeners: where they come from, and which one a client gets.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `source` | what a source of certificates is: it may change them at any time, each host by itself |
+//! | `files` | the source for `[[tls]]` |
+//! | `by_name` | the current certificates by server name (SNI, RFC 6066 section 3) |
+//! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
+//!
+//! Start reading at [`Certificates`]. Invariants: a source that fails changes nothing; a client that offers the
+//! protocol of a challenge never gets another certificate than that of a pending challenge.
+//!
+//! Not here: sockets and handshakes (`front`), and how a certificate is obtained.
+
+mod by_name;
+mod challenges;
+mod files;
+mod source;
+
+pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
+pub use files::CertificateFiles;
+pub use source::{Certificate, CertificateSource};
+
+use by_name::ByName;
+use challenges::Challenges;
+use config::TlsPair;
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use source::LoadedSource;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The offered protocols (ALPN, RFC 7301), in order of preference.
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// The certificates of all sources, and the TLS configuration that uses them.
+pub struct Certificates {
+    /// The sources, in the order of their precedence, each with its certificates as last loaded. Held while they are
+    /// loaded, also from files, so that an older load never replaces a newer one. No handshake takes it.
+    sources: Mutex<Vec<LoadedSource>>,
+    current: Arc<Current>,
+    challenges: Arc<Challenges>,
+    config: Arc<ServerConfig>,
+}
+
+/// The current certificates by name. The lock guards only the pointer.
+#[derive(Debug, Default)]
+struct Current(RwLock<Arc<ByName>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.now().find(hello.server_name())
+    }
+}
+
+impl Current {
+    fn now(&self) -> Arc<ByName> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, by_name: ByName) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(by_name);
+    }
+}
+
+impl Certificates {
+    /// Loads the certificates of these sources. If two have one for the same name, the first source's is used.
+    ///
+    /// # Errors
+    /// A source cannot be loaded: a sentence for the operator.
+    pub fn load(sources: Vec<Box<dyn CertificateSource>>) -> Result<Certificates, String> {
+        let current = Arc::new(Current::default());
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
+            .map_err(|error| format!("tls: {error}"))?
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = ALPN.iter().map(|name| name.to_vec()).collect();
+        // Its key is replaced every 6 hours, and the one before is accepted for 6 hours more. A ticket is good for
+        // the server name only for which it was issued.
+        config.ticketer = ring::Ticketer::new().map_err(|error| format!("tls: {error}"))?;
+        let loaded = |source| LoadedSource { source, certificates: Vec::new() };
+        let certificates = Certificates {
+            sources: Mutex::new(sources.into_iter().map(loaded).collect()),
+            current,
+            challenges: Arc::default(),
+            config: Arc::new(config),
+        };
+        certificates.refresh()?;
+        Ok(certificates)
+    }
+
+    /// Loads the certificates of the configuration's files.
+    ///
+    /// # Errors
+    /// There are none, a file cannot be read, or a key does not match its certificate: a sentence for the operator.
+    pub fn of_files(pairs: &[TlsPair]) -> Result<Certificates, String> {
+        Certificates::load(vec![Box::new(CertificateFiles::new(pairs)?)])
+    }
+
+    /// Loads the certificates of the sources that have changed; they are used from the next handshake on. Returns
+    /// whether there were any.
+    ///
+    /// # Errors
+    /// The sentences of the sources that cannot be loaded. Their old certificates stay in use, and each change is
+    /// reported once.
+    pub fn refresh(&self) -> Result<bool, String> {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut is_changed, mut failed) = (false, Vec::new());
+        for LoadedSource { source, certificates } in sources.iter_mut() {
+            match source.load_changed() {
+                Ok(None) => {}
+                Ok(Some(loaded)) => (*certificates, is_changed) = (loaded, true),
+                Err(why) => failed.push(why),
+            }
+        }
+        if is_changed {
+            self.current.set(ByName::of(&sources));
+        }
+        if failed.is_empty() { Ok(is_changed) } else { Err(failed.join("; ")) }
+    }
+
+    /// The TLS configuration for a client: that of a pending challenge, if the client asks for it.
+    pub fn config_for(&self, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
+        self.challenges.find(hello).unwrap_or_else(|| self.config.clone())
+    }
+
+    /// Answers challenges for a host by this certificate, until the result is dropped.
+    ///
+    /// # Errors
+    /// The certificate cannot be used: a sentence for the operator.
+    pub fn begin_challenge(
+        &self,
+        host: &str,
+        key: CertifiedKey,
+    ) -> Result<PendingChallenge, String> {
+        Challenges::begin(&self.challenges, host, key)
+    }
+}
+
+#[cfg(test)]
+mod tests;
