@@ -26,11 +26,12 @@ enum Layer {
     Xtask,
 }
 
-const CACHE: [&str; 8] = [
+const CACHE: [&str; 9] = [
     "change-feed",
     "footprint",
     "http-cache",
     "http-fields",
+    "miss-control",
     "page-heap",
     "page-snapshot",
     "page-store",

@@ -191,6 +191,9 @@ pub enum Failure {
     InvalidResponse,
     /// The origin is overloaded: its queue is full.
     Overloaded,
+    /// The cache deferred the request, because the origin is overloaded and others came first. A stale
+    /// response may be used as for [`Failure::Overloaded`].
+    Deferred,
     /// A response with a status that indicates a failure of the origin.
     Status(StatusCode),
 }
@@ -204,6 +207,7 @@ impl Failure {
             Failure::TimedOut => "timed-out",
             Failure::InvalidResponse => "invalid-response",
             Failure::Overloaded => "overloaded",
+            Failure::Deferred => "deferred",
             Failure::Status(status) => match status.as_u16() {
                 500 => "500",
                 502 => "502",
@@ -218,7 +222,11 @@ impl Failure {
     /// "disconnected").
     pub fn is_disconnection(&self) -> bool {
         match self {
-            Failure::Refused | Failure::HungUp | Failure::TimedOut | Failure::Overloaded => true,
+            Failure::Refused
+            | Failure::HungUp
+            | Failure::TimedOut
+            | Failure::Overloaded
+            | Failure::Deferred => true,
             Failure::InvalidResponse | Failure::Status(_) => false,
         }
     }
@@ -266,6 +274,7 @@ impl FailureSet {
 }
 
 fn bit(failure: Failure) -> u16 {
+    let failure = if failure == Failure::Deferred { Failure::Overloaded } else { failure };
     Failure::ALL.iter().position(|known| *known == failure).map_or(0, |at| 1 << at)
 }
 
@@ -288,5 +297,13 @@ mod tests {
         let gone = Failure::Status(StatusCode::GONE);
         assert!(!FailureSet::ALL.with(gone).contains(gone));
         assert_eq!(Failure::from_name("other-status"), None);
+    }
+
+    #[test]
+    fn a_deferral_is_chosen_with_the_overload() {
+        let overloaded = FailureSet::NONE.with(Failure::Overloaded);
+        assert!(overloaded.contains(Failure::Deferred));
+        assert!(!FailureSet::NONE.with(Failure::TimedOut).contains(Failure::Deferred));
+        assert_eq!(Failure::from_name("deferred"), None);
     }
 }

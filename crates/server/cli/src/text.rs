@@ -224,9 +224,71 @@ fn change(change: &Value, now_ms: u64) -> String {
     )
 }
 
+/// Formats what the origin of a site works for.
+fn origin(out: &mut Page, told: &Value) {
+    let rows = |name: &str| told[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some(first) = rows("groups").first() else { return };
+    let mode = text(&told["mode"]);
+    let state = if told["overloaded"] == true { "overloaded now" } else { "not overloaded" };
+    let site = match text(&told["site"]) {
+        site if site.is_empty() => "The origin".into(),
+        site => format!("The origin of {site}"),
+    };
+    out.plain(&format!(
+        "{site}: {state}, overloaded for {} s since the start; {} requests waited, {} were deferred (misses.mode = \"{mode}\")",
+        text(&told["overload_seconds"]),
+        text(&told["waited"]),
+        text(&told["deferred"]),
+    ));
+    out.plain("  of the last minutes   requests  time  deferred");
+    for row in rows("groups") {
+        out.plain(&format!(
+            "    {:<20} {:>6} %  {:>3} %  {:>8}  {}",
+            text(&row["kind"]),
+            text(&row["percent_of_requests"]),
+            text(&row["percent_of_time"]),
+            text(&row["deferred"]),
+            text(&row["group"]),
+        ));
+    }
+    for (title, name) in [("networks", "networks"), ("user agents", "agents")] {
+        let of = |row: &Value| {
+            format!("{} ({} %)", text(&row["name"]), text(&row["percent_of_requests"]))
+        };
+        let shown: Vec<String> = rows(name).iter().map(of).collect();
+        if !shown.is_empty() {
+            out.plain(&format!("  {title}: {}", shown.join(", ")));
+        }
+    }
+    let levels = rows("levels").iter();
+    let of = |row: &Value| format!("{} {} %", text(&row["level"]), text(&row["percent_of_time"]));
+    let levels: Vec<String> = levels.map(of).collect();
+    out.plain(&format!("  time by what is known of the client: {}", levels.join(", ")));
+    out.plain(&format!("  {}", hint(first, &mode)));
+    out.plain("");
+}
+
+/// What to do about the group with the most requests.
+fn hint(first: &Value, mode: &str) -> String {
+    let share = first["percent_of_requests"].as_u64().unwrap_or_default();
+    let group = text(&first["group"]);
+    match (share, mode) {
+        (0..50, _) => "No group has most of the requests.".into(),
+        (_, "protect") => format!(
+            "Most requests are for {group}. Visitors come first; Disallow these URLs in robots.txt if they have no end."
+        ),
+        _ => format!(
+            "Most requests are for {group}. If visitors wait, set misses.mode = \"protect\" and reload; Disallow these URLs in robots.txt if they have no end."
+        ),
+    }
+}
+
 /// Formats the output of `pagewell misses`.
 pub fn misses(told: &Value) -> String {
     let mut out = Page::default();
+    for told in told["origins"].as_array().into_iter().flatten() {
+        origin(&mut out, told);
+    }
     let mut section = |title: &str, of: &Value, line: &dyn Fn(&Value) -> String| {
         let rows = of.as_array().map(Vec::as_slice).unwrap_or_default();
         if rows.is_empty() {

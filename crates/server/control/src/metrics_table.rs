@@ -50,7 +50,7 @@ pub struct Figure {
 }
 
 /// The metrics in addition to the counters.
-pub const FIGURES: [Figure; 15] = [
+pub const FIGURES: [Figure; 20] = [
     Figure {
         name: "pages",
         help: "Pages in the cache; each variant of a page counts.",
@@ -135,6 +135,36 @@ pub const FIGURES: [Figure; 15] = [
         help: "Requests that wait for a place at the origin now.",
         kind: Kind::Gauge,
         read: |site, _| site.origin.places().waiting() as u64,
+    },
+    Figure {
+        name: "misses_waited",
+        help: "Requests that had to wait for a place at the origin.",
+        kind: Kind::Counter,
+        read: |site, _| site.origin.places().figures().waited,
+    },
+    Figure {
+        name: "misses_deferred",
+        help: "Requests deferred because the origin was overloaded and others came first (`misses.mode = \"protect\"`).",
+        kind: Kind::Counter,
+        read: |site, _| site.origin.places().figures().deferred,
+    },
+    Figure {
+        name: "misses_overload_seconds",
+        help: "Seconds for which the origin was overloaded: requests waited for more than one second without a break.",
+        kind: Kind::Counter,
+        read: |site, _| site.origin.places().figures().overload_seconds,
+    },
+    Figure {
+        name: "misses_overloaded",
+        help: "Whether the origin is overloaded now: 1 or 0.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().figures().is_overloaded.into(),
+    },
+    Figure {
+        name: "unknown_places",
+        help: "The concurrent origin requests that clients without evidence may have now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.places().figures().unknown_places as u64,
     },
     Figure {
         name: UPTIME,

@@ -18,7 +18,7 @@ use crate::send_backlog::Recipient;
 use crate::site::Site;
 use http::{HeaderMap, Response, StatusCode};
 use http_cache::fields;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use telemetry::client::{InterimResponses, Interims};
@@ -38,6 +38,11 @@ pub struct InFlight {
     resting: AtomicBool,
     /// Whether the connection ends after the current response.
     last: AtomicBool,
+    /// The requests of the connection when hyper last got one; those that hyper got; and the plain hits
+    /// that were counted.
+    received: AtomicU32,
+    passed: AtomicU32,
+    counted: AtomicU32,
     /// Bytes written for the request in flight; counted if there is an access log.
     written: AtomicU64,
     /// The connection's entry in the send backlog, once a response has needed it.
@@ -65,6 +70,19 @@ impl InFlight {
     pub fn enter(self: &Arc<InFlight>) -> InFlightGuard {
         self.count.fetch_add(1, Ordering::AcqRel);
         InFlightGuard { in_flight: self.clone(), entry: None, trace: None }
+    }
+
+    /// Records that hyper gets a request, or that the connection ends, after so many requests.
+    pub fn note_received(&self, requests: usize) {
+        self.received.store(requests as u32, Ordering::Relaxed);
+    }
+
+    /// The plain hits of the connection since the last call. `passed` is the number of requests that hyper has got
+    /// since then. Requests and calls alternate, because a header section is read only when hyper is idle.
+    pub fn plain_hits(&self, passed: u32) -> u32 {
+        let passed = self.passed.fetch_add(passed, Ordering::Relaxed) + passed;
+        let hits = self.received.load(Ordering::Relaxed).saturating_sub(passed);
+        hits.saturating_sub(self.counted.swap(hits, Ordering::Relaxed))
     }
 
     /// Returns a guard that has to be dropped after the connection, even if others still refer to this

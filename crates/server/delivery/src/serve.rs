@@ -413,9 +413,15 @@ pub fn error(
     reason: Reason,
     status: Option<&CacheStatus<'_>>,
 ) -> Response<ResponseBody> {
+    // A deferred request is repeated by the browser, also without JavaScript.
+    let (repeated, explained) = if reason == Reason::Deferred {
+        let repeated = "<meta http-equiv=\"refresh\" content=\"2\">";
+        (repeated, "The site is busy at the moment. This page loads again in two seconds.")
+    } else {
+        ("", explained(code))
+    };
     let text = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n<title>{code}</title>\n<style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}}</style>\n<h1>{code}</h1>\n<p>{}</p>\n<p><small>pagewell: {reason}</small></p>\n</html>\n",
-        explained(code),
+        "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">{repeated}\n<title>{code}</title>\n<style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}}</style>\n<h1>{code}</h1>\n<p>{explained}</p>\n<p><small>pagewell: {reason}</small></p>\n</html>\n",
     );
     let length = text.len();
     let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
@@ -458,11 +464,11 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
     let code = match failure {
         Failure::Refused | Failure::HungUp | Failure::InvalidResponse => StatusCode::BAD_GATEWAY,
         Failure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-        Failure::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Overloaded | Failure::Deferred => StatusCode::SERVICE_UNAVAILABLE,
         Failure::Status(code) => code,
     };
     let mut response = error(code, failure.into(), Some(status));
-    if matches!(failure, Failure::Refused | Failure::Overloaded) {
+    if matches!(failure, Failure::Refused | Failure::Overloaded | Failure::Deferred) {
         // Both are temporary: PHP-FPM is restarted, or the queue becomes shorter.
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
     }

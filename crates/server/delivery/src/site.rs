@@ -128,6 +128,7 @@ impl Site {
     /// Makes this configuration current for all later requests.
     pub fn activate(self: &Arc<Site>) {
         *self.current() = Arc::downgrade(self);
+        self.origin.places().set_mode(self.config.misses.mode);
         self.state.activate();
     }
 

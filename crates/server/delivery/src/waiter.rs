@@ -3,6 +3,7 @@
 //! follower may use the leader's page in `render`.
 
 use http_cache::Failure;
+use origin::SharedLevel;
 use stored_pages::page::SharedPage;
 use tokio::sync::watch;
 
@@ -10,11 +11,13 @@ use tokio::sync::watch;
 pub struct Waiter {
     /// The outcome, once there is one.
     pub outcome: watch::Sender<Option<RenderOutcome>>,
+    /// The level of the render's requests to the origin: that of the best client that waits for it.
+    pub level: SharedLevel,
 }
 
 impl Default for Waiter {
     fn default() -> Waiter {
-        Waiter { outcome: watch::Sender::new(None) }
+        Waiter { outcome: watch::Sender::new(None), level: SharedLevel::default() }
     }
 }
 

@@ -144,6 +144,7 @@ async fn get(
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
+            client.note_hit();
             return hit(site, &facts, &pages[candidate], answer);
         }
         Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {

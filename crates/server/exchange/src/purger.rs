@@ -153,6 +153,7 @@ mod tests {
             proxy_trust: Peer::Trusted,
             address_source,
             scheme: "http",
+            evidence: None,
         };
         check_with(&purging, &headers, &Client::of(connection.into()))
     }

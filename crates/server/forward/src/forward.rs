@@ -303,14 +303,16 @@ pub async fn prepare(
         Kind::Unsafe => OriginClass::Write,
         _ => OriginClass::Personal,
     };
-    Ok(Box::new(OriginRequest {
+    let mut request = Box::new(OriginRequest {
         headers: with_announced(site, outgoing(&head.headers), &head.headers),
         body: content_of(body, head.version, &head.headers, &site.limits),
         script,
         version: head.version,
         method: head.method.clone(),
         ..OriginRequest::of(target, client, class)
-    }))
+    });
+    request.admission.describe(&head.headers);
+    Ok(request)
 }
 
 /// The result of a forwarded request: the response or why there is none, and whether the changes that it
@@ -399,7 +401,9 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
             response
         }
         Unsent::Failed(failure) => {
-            site.counters.origin_failures.add();
+            if failure != Failure::Deferred {
+                site.counters.origin_failures.add();
+            }
             status.detail = Some(failure.as_str());
             serve::origin_failed(failure, &status)
         }

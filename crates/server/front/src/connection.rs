@@ -152,6 +152,9 @@ async fn serve_http1<IO>(
     let mut front = front.logged(&client);
     loop {
         let next = until_stopping(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
+        if !matches!(next, Some(Ok(Next::Request))) {
+            note_last_hits(&client, &in_flight, front.requests());
+        }
         match next {
             Some(Ok(Next::Request)) => {}
             Some(Err(error)) => {
@@ -174,6 +177,14 @@ async fn serve_http1<IO>(
     }
 }
 
+/// Records the plain hits of a connection that ends.
+fn note_last_hits(client: &ClientConnection, in_flight: &InFlight, requests: usize) {
+    if let Some(evidence) = &client.evidence {
+        in_flight.note_received(requests);
+        evidence.add_last_hits(in_flight.plain_hits(0));
+    }
+}
+
 /// Lets hyper answer the pending request and those that follow, until the client is idle. Returns the
 /// front then, and `None` if the connection has ended.
 async fn answer<IO>(
@@ -190,6 +201,9 @@ where
     let server = RequestServer::new(site, client);
     let service = service_fn(|request: Request<Incoming>| {
         let version = Http1 { guard: in_flight.enter(), in_flight, slot, has_http_origin };
+        if let Some(evidence) = &client.evidence {
+            evidence.add_hits(in_flight.plain_hits(1));
+        }
         server.serve(request.map(hyper_content::content), version)
     });
     let mut connection = http1::Builder::new()

@@ -194,6 +194,11 @@ impl<IO> Front<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
+    /// The number of requests received.
+    pub fn requests(&self) -> usize {
+        self.requests
+    }
+
     /// Answers plain hits and refuses invalid requests until there is a request for hyper. Call it
     /// only while hyper has no request in progress and no output to flush.
     ///
@@ -282,6 +287,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             Inspection::Complete { head_bytes, framing, upgrade } => {
                 let (left, offered) = self.take_offer(head_bytes, upgrade);
                 self.requests += 1;
+                self.in_flight.note_received(self.requests);
                 if is_last {
                     self.site.counters.limit_hits.note(Limit::ConnectionRequests);
                     self.in_flight.end();

@@ -19,6 +19,7 @@ use sockets::{AcceptedConnection, Listener, accept_each};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use telemetry::client::{AddressSource, ClientConnection};
+use telemetry::evidence::ClientEvidence;
 use telemetry::limit_hits::Limit;
 use telemetry::per_address::ConnectionGuard;
 use telemetry::phase::{Phase, PhaseWatch};
@@ -94,7 +95,11 @@ async fn welcome(
         ProxyClient::Unknown => AddressSource::Nobody,
     };
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let client = ClientConnection { peer, local, proxy_trust, address_source, scheme };
+    // The hits of an HTTP proxy's connection are those of many clients.
+    let credited = peer.filter(|_| proxy_trust == Peer::Anybody).map(|peer| peer.ip());
+    let evidence = ClientEvidence::new(site.per_address.clone(), site.clock.clone(), credited);
+    let evidence = Some(evidence);
+    let client = ClientConnection { peer, local, proxy_trust, address_source, scheme, evidence };
     let client = Arc::new(client);
     match tls {
         None => connection::serve_plain(io, client, site.clone(), stop).await,

@@ -3,8 +3,15 @@
 //!
 //! Which request gets the next permit is decided in `places`. Which class a request has is decided by its sender.
 
+use crate::places::OriginLine;
+use http::HeaderMap;
+use http::header::USER_AGENT;
+use miss_control::{
+    ClientLevel, ClientNetwork, HeldPlace, MissGroup, MissKind, WaiterId, address_number,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telemetry::client::{Client, RequestPurpose};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 /// What a request to the origin is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,29 +35,145 @@ pub enum OriginClass {
 pub struct Admission {
     /// What the request is for.
     pub class: OriginClass,
+    /// The level of its client, or of the best client that waits for the same response.
+    pub level: SharedLevel,
+    /// The group of its URL.
+    pub group: MissGroup,
+    /// The client's address, as a number.
+    pub address: Option<u64>,
+    /// The client's network, for reports.
+    pub network: Option<ClientNetwork>,
+    /// The beginning of the client's `User-Agent`, for reports.
+    pub agent: Option<Box<str>>,
 }
 
+/// The most bytes of a `User-Agent` in a report.
+const AGENT_BYTES_MAX: usize = 80;
+
 impl Admission {
-    /// The admission of a request for `client`, of this class if the client itself waits for it.
-    pub fn of(client: &Client, class: OriginClass) -> Admission {
+    /// The admission of a request for `client` and this path and query, of this class if the client itself waits
+    /// for it.
+    pub fn of(client: &Client, class: OriginClass, path_and_query: &str) -> Admission {
         let class = match client.extras.purpose {
             RequestPurpose::Client => class,
             RequestPurpose::Fragment => OriginClass::Fragment,
             RequestPurpose::Background => OriginClass::Background,
         };
-        Admission { class }
+        let level = if class == OriginClass::Background {
+            // Last, because no client waits for it.
+            ClientLevel::OverRate
+        } else {
+            let level = client.level();
+            client.note_miss();
+            level
+        };
+        let kind = match class {
+            OriginClass::Page | OriginClass::Background => MissKind::Page,
+            OriginClass::Personal | OriginClass::Upgrade => MissKind::Personal,
+            OriginClass::Fragment => MissKind::Part,
+            OriginClass::Write => MissKind::Write,
+        };
+        let level = if class == OriginClass::Write { level.of_write() } else { level };
+        Admission {
+            class,
+            level: SharedLevel::new(level),
+            group: MissGroup::of(kind, path_and_query),
+            address: client.peer.map(|peer| address_number(peer.ip())),
+            network: client.peer.map(|peer| ClientNetwork::of(peer.ip())),
+            agent: None,
+        }
     }
 }
 
-/// The right to occupy the origin; released when dropped. Only `Places::enter` makes one.
+impl Admission {
+    /// Takes the `User-Agent` of the client, for reports.
+    pub fn describe(&mut self, headers: &HeaderMap) {
+        let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
+        self.agent = agent.map(|agent| {
+            // `to_str` accepts visible ASCII only.
+            agent[..agent.len().min(AGENT_BYTES_MAX)].into()
+        });
+    }
+
+    /// Shares this level with the clients that wait for the same response. It is raised to that of the request.
+    pub fn share(&mut self, level: &SharedLevel) {
+        let own = self.level.lock().level;
+        level.raise(own);
+        self.level = level.clone();
+    }
+}
+
+/// The level of a request, which the clients that wait for the same response share: the best of them counts.
+#[derive(Clone, Debug)]
+pub struct SharedLevel(Arc<Mutex<LevelState>>);
+
+#[derive(Debug)]
+struct LevelState {
+    level: ClientLevel,
+    /// Where the request waits, or has waited.
+    waits: Option<(Arc<OriginLine>, WaiterId)>,
+}
+
+impl Default for SharedLevel {
+    /// The level of a request before its first client is known.
+    fn default() -> SharedLevel {
+        SharedLevel::new(ClientLevel::OverRate)
+    }
+}
+
+impl SharedLevel {
+    /// The level of a request for which one client waits.
+    pub fn new(level: ClientLevel) -> SharedLevel {
+        SharedLevel(Arc::new(Mutex::new(LevelState { level, waits: None })))
+    }
+
+    /// Raises the level, because another client waits for the same response. A lower level changes nothing.
+    pub fn raise(&self, level: ClientLevel) {
+        let mut state = self.lock();
+        if level >= state.level {
+            return;
+        }
+        state.level = level;
+        if let Some((line, id)) = &state.waits {
+            line.raise(*id, level);
+        }
+    }
+
+    /// Calls `enter` with the level. It may record where the request waits.
+    pub(crate) fn enter<R>(
+        &self,
+        enter: impl FnOnce(ClientLevel, &mut Option<(Arc<OriginLine>, WaiterId)>) -> R,
+    ) -> R {
+        let mut state = self.lock();
+        let level = state.level;
+        enter(level, &mut state.waits)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LevelState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to occupy the origin; released when dropped. Only `places` makes one.
 #[derive(Debug)]
 pub struct OriginPermit {
-    _place: OwnedSemaphorePermit,
+    line: Arc<OriginLine>,
+    /// Taken when it is dropped.
+    place: Option<HeldPlace>,
+    since: Instant,
 }
 
 impl OriginPermit {
-    pub(crate) fn new(place: OwnedSemaphorePermit) -> OriginPermit {
-        OriginPermit { _place: place }
+    pub(crate) fn new(line: Arc<OriginLine>, place: HeldPlace) -> OriginPermit {
+        OriginPermit { line, place: Some(place), since: Instant::now() }
+    }
+}
+
+impl Drop for OriginPermit {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.line.release(place, self.since.elapsed());
+        }
     }
 }
 
@@ -64,7 +187,7 @@ mod tests {
         let class_for = |purpose| {
             let mut client = Client::of(ClientConnection::none("http").into());
             client.extras.purpose = purpose;
-            Admission::of(&client, OriginClass::Page).class
+            Admission::of(&client, OriginClass::Page, "/").class
         };
         assert_eq!(class_for(RequestPurpose::Client), OriginClass::Page);
         assert_eq!(class_for(RequestPurpose::Fragment), OriginClass::Fragment);

@@ -71,20 +71,30 @@ impl FastCgi {
     /// A responder that is already running.
     pub fn new(address: Address, config: &Arc<Config>) -> FastCgi {
         let limits = &config.limits;
-        FastCgi::with(address, limits.origin_connections, limits.origin_idle_connections, config)
+        let places = limits.origin_connections;
+        FastCgi::with(address, (places, places), limits.origin_idle_connections, config)
     }
 
     /// Pagewell's own php-fpm with `children` workers. All of them may have kept-alive connections.
     pub fn own(socket: &Path, children: usize, config: &Arc<Config>) -> FastCgi {
         let places = children.min(config.limits.origin_connections).max(1);
-        FastCgi::with(Address::Unix(socket.to_owned()), places, places, config)
+        // Half of the cores for unknown clients: what a page costs there is known.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let socket = Address::Unix(socket.to_owned());
+        FastCgi::with(socket, (places, (cores / 2).max(1)), places, config)
     }
 
-    fn with(address: Address, places: usize, idle: usize, config: &Arc<Config>) -> FastCgi {
+    /// `places` are all concurrent requests, and the most of unknown clients under overload.
+    fn with(
+        address: Address,
+        (places, unknown): (usize, usize),
+        idle: usize,
+        config: &Arc<Config>,
+    ) -> FastCgi {
         FastCgi {
             address,
             idle: Arc::new(Idle::new(idle)),
-            places: Places::new(places, &config.limits, config.memory_bytes),
+            places: Places::new(places, unknown, config),
             spool: Spool::new(config),
             captures: None,
             config: config.clone(),

@@ -81,8 +81,8 @@ impl HttpOrigin {
             authority: authority.parse().expect("checked with the configuration"),
             places: Places::new(
                 config.limits.origin_connections,
-                &config.limits,
-                config.memory_bytes,
+                config.limits.origin_connections,
+                config,
             ),
             spool: Spool::new(config),
             config: config.clone(),

@@ -36,9 +36,10 @@ pub mod spool;
 mod strict;
 pub mod upload;
 
-pub use admission::{Admission, OriginClass, OriginPermit};
+pub use admission::{Admission, OriginClass, OriginPermit, SharedLevel};
 pub use announce::LiteSpeedFeatures;
 pub use decoded_body::{DecodedBody, decodable_coding};
+pub use miss_control::{ClientLevel, MissReport};
 
 use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, CaptureUse};
 use crate::routes::Script;
@@ -108,7 +109,7 @@ impl OriginRequest {
     /// A GET request for this target on behalf of a client, without header fields and content.
     pub fn of(target: &TargetUri, client: &Client, class: OriginClass) -> OriginRequest {
         OriginRequest {
-            admission: Admission::of(client, class),
+            admission: Admission::of(client, class, &target.path_and_query),
             method: Method::GET,
             target: target.path_and_query.clone(),
             host: target.host.clone(),
@@ -193,7 +194,7 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
         Failure::TimedOut => tracing::warn!(event = "origin-timed-out", url, reason),
         Failure::InvalidResponse => tracing::error!(event = "origin-invalid", url, reason),
         Failure::HungUp => tracing::error!(event = "origin-incomplete", url, reason),
-        Failure::Refused | Failure::Overloaded | Failure::Status(_) => {}
+        Failure::Refused | Failure::Overloaded | Failure::Deferred | Failure::Status(_) => {}
     }
 }
 

@@ -1,17 +1,41 @@
 //! Limits the concurrent requests at an origin, and the length and duration of the queue for them.
-//! Above these limits the origin counts as overloaded, and requests fail at once instead of
-//! accumulating. Each request holds a permit, which is released when it is dropped (`admission`).
+//! Each request holds a permit (a "place"), which is released when it is dropped. Which waiter gets the
+//! next place, and which is deferred, is decided by [`MissQueue`]; here is the waiting.
+//!
+//! The queue is behind one lock, which is held for a pick and never across an `await`. A permit is given
+//! to a waiter by moving it through the waiter's channel, after the lock was released:
+//!
+//! | interleaving | what happens |
+//! |---|---|
+//! | the client disconnects while its request waits | [`QueuePosition`] is dropped, and leaves the queue: it is never selected |
+//! | … after it was selected, before the permit is in the channel | the channel returns the permit to its sender, who drops it: the next is selected |
+//! | … when the permit is in the channel | the receiver is dropped with the permit in it: the next is selected |
+//! | the longest wait ends when the waiter was just selected | the queue does not have it any more ([`Deferral::Gone`]): it takes the permit from the channel |
+//! | it gives way to another waiter of a full queue | its sender is dropped: it is deferred |
+//! | a follower raises its leader before the leader waits | the leader enters with the raised level: the level and the position are behind one lock |
+//! | … while it waits | its position changes, and it is selected if a reserved place is free for it now |
+//! | … after it was selected, deferred, or has left | the queue does not know its number any more: nothing happens |
+//! | a request enters while the permit of another is on its way | the place is counted since the selection, so it cannot be taken |
+//!
+//! A lease is taken before its request waits here, and kept while it waits, for at most
+//! `limits.origin_queue_timeout`.
 
 use crate::admission::{Admission, OriginPermit};
 use crate::upload::Room;
-use config::Limits;
+use config::{Config, Limits, MissesMode};
 use http_cache::Failure;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use miss_control::{
+    ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissQueue, MissReport, OverloadChange,
+    QueueEntry, QueueLimits, WaiterId,
+};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use telemetry::limit_hits::{Limit, LimitHits};
-use tokio::sync::{AcquireError, Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
+use tokio::sync::oneshot::{self, Receiver, Sender, error::RecvError};
+use tokio::time::{Instant, timeout};
 
 /// The fraction (1/`ROOM_SHARE`) of the page budget that content of waiting requests may use.
 const ROOM_SHARE: usize = 16;
@@ -25,10 +49,7 @@ const NEEDED_AGAIN: Duration = Duration::from_millis(100);
 
 /// The concurrent requests at one origin, and the queue for them.
 pub struct Places {
-    free: Arc<Semaphore>,
-    count: usize,
-    waiting: AtomicUsize,
-    waiting_max: usize,
+    line: Arc<OriginLine>,
     timeout: Duration,
     /// The number of requests that have waited for more than [`NEEDED_AFTER`].
     impatient: AtomicUsize,
@@ -42,14 +63,21 @@ pub struct Places {
 }
 
 impl Places {
-    /// Allows `count` concurrent requests, and a queue as in `limits`. `memory` is the page budget in
-    /// bytes.
-    pub fn new(count: usize, limits: &Limits, memory: usize) -> Places {
+    /// Allows `count` concurrent requests, and a queue as in the configuration. Under overload, unknown
+    /// clients get at most `unknown` of them.
+    pub fn new(count: usize, unknown: usize, config: &Config) -> Places {
+        Places::with(count, unknown, &config.limits, (config.misses.mode, config.memory_bytes))
+    }
+
+    fn with(
+        count: usize,
+        unknown: usize,
+        limits: &Limits,
+        (mode, memory): (MissesMode, usize),
+    ) -> Places {
+        let queue = QueueLimits { places: count, waiting: limits.origin_queue, unknown };
         Places {
-            free: Arc::new(Semaphore::new(count)),
-            count,
-            waiting: AtomicUsize::new(0),
-            waiting_max: limits.origin_queue,
+            line: Arc::new(OriginLine::new(queue, mode)),
             timeout: limits.origin_queue_timeout,
             impatient: AtomicUsize::new(0),
             needed: Notify::new(),
@@ -58,39 +86,74 @@ impl Places {
         }
     }
 
-    /// Waits for a permit. All classes wait in one queue, in the order of their arrival.
+    /// Waits for a permit.
     ///
     /// # Errors
-    /// [`Failure::Overloaded`] if the queue is full or the wait was too long.
-    pub(crate) async fn enter(&self, _admission: &Admission) -> Result<OriginPermit, Failure> {
-        if let Ok(place) = self.free.clone().try_acquire_owned() {
-            return Ok(OriginPermit::new(place));
-        }
+    /// [`Failure::Overloaded`] if the queue is full or the wait was too long, [`Failure::Deferred`] if
+    /// other requests come first.
+    pub(crate) async fn enter(&self, admission: &Admission) -> Result<OriginPermit, Failure> {
+        let (position, mut receiver, longest) = match self.line.enter(admission) {
+            Arrival::Permit(permit) => return Ok(permit),
+            Arrival::Full => {
+                self.limit_hits.note(Limit::OriginConnections);
+                self.limit_hits.note(Limit::OriginQueue);
+                return Err(Failure::Overloaded);
+            }
+            Arrival::Deferred => {
+                self.limit_hits.note(Limit::OriginConnections);
+                return Err(self.line.deferred(admission));
+            }
+            Arrival::Waits { position, receiver, longest } => (position, receiver, longest),
+        };
         self.limit_hits.note(Limit::OriginConnections);
-        let waiting = CountGuard::enter(&self.waiting);
-        if waiting.before >= self.waiting_max {
-            self.limit_hits.note(Limit::OriginQueue);
-            return Err(Failure::Overloaded);
+        let mut waiting = pin!(self.wait(&mut receiver));
+        let longest = longest.filter(|longest| *longest < self.timeout);
+        if let Some(longest) = longest {
+            if let Ok(given) = timeout(longest, &mut waiting).await {
+                return given.map_err(|_| self.line.deferred(admission));
+            }
+            match position.defer() {
+                Deferral::Deferred(_) => return Err(self.line.deferred(admission)),
+                Deferral::Gone => {
+                    return waiting.await.map_err(|_| self.line.deferred(admission));
+                }
+                Deferral::Stays => {}
+            }
         }
-        match tokio::time::timeout(self.timeout, self.wait()).await {
-            Ok(Ok(place)) => Ok(OriginPermit::new(place)),
-            _ => {
+        let waited = longest.unwrap_or_default();
+        let given = self.until_timeout(waiting, position, waited).await?;
+        given.map_err(|_| self.line.deferred(admission))
+    }
+
+    /// Waits until no request may wait any longer. `waited` is how long it has waited already.
+    async fn until_timeout(
+        &self,
+        mut waiting: Pin<&mut impl Future<Output = Result<OriginPermit, RecvError>>>,
+        position: QueuePosition,
+        waited: Duration,
+    ) -> Result<Result<OriginPermit, RecvError>, Failure> {
+        match timeout(self.timeout.saturating_sub(waited), &mut waiting).await {
+            Ok(given) => Ok(given),
+            Err(_) if position.leave() => {
                 self.limit_hits.note(Limit::OriginQueueTimeout);
                 Err(Failure::Overloaded)
             }
+            // It was selected just now.
+            Err(_) => Ok(waiting.await),
         }
     }
 
-    async fn wait(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let mut place = pin!(self.free.clone().acquire_owned());
-        if let Ok(place) = tokio::time::timeout(NEEDED_AFTER, &mut place).await {
-            return place;
+    async fn wait(&self, receiver: &mut Receiver<OriginPermit>) -> Result<OriginPermit, RecvError> {
+        if let Ok(given) = timeout(NEEDED_AFTER, &mut *receiver).await {
+            return given;
         }
         let _impatient = CountGuard::enter(&self.impatient);
         loop {
+            // Without new requests, this is what notices that overload has begun.
+            drop(self.line.lock());
             self.needed.notify_one();
-            if let Ok(place) = tokio::time::timeout(NEEDED_AGAIN, &mut place).await {
-                return place;
+            if let Ok(given) = timeout(NEEDED_AGAIN, &mut *receiver).await {
+                return given;
             }
         }
     }
@@ -108,63 +171,271 @@ impl Places {
         }
     }
 
+    /// Uses another order from now on, because the configuration was read again.
+    pub fn set_mode(&self, mode: MissesMode) {
+        self.line.is_off.store(mode == MissesMode::Off, Ordering::Relaxed);
+        let mut queue = self.line.lock();
+        queue.set_order(order_of(mode));
+        self.line.hand_over(queue);
+    }
+
     /// The number of requests at the origin now.
     pub fn taken(&self) -> usize {
-        self.count.saturating_sub(self.free.available_permits())
+        self.line.lock().busy()
     }
 
     /// Whether a permit is free and no request waits for one, so that background work may begin. The
     /// result is a snapshot.
     pub fn is_one_to_spare(&self) -> bool {
-        self.free.available_permits() > 0 && self.waiting() == 0
+        let queue = self.line.lock();
+        let is_rationed = queue.order() == MissOrder::Rationed && queue.is_overloaded();
+        queue.has_one_to_spare() && !is_rationed
     }
 
     /// The number of requests that wait for a permit now.
     pub fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
+        self.line.lock().waiting()
+    }
+
+    /// The load of the origin by groups, networks and user agents.
+    pub fn report(&self) -> MissReport {
+        self.line.report().clone()
+    }
+
+    /// The figures of the queue, for reports.
+    pub fn figures(&self) -> PlacesFigures {
+        let queue = self.line.lock();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let ended = count(&self.line.overload_ms);
+        let lasts = queue.overloaded_for(self.line.now()).unwrap_or_default();
+        PlacesFigures {
+            waited: count(&self.line.waited),
+            deferred: count(&self.line.deferred),
+            overload_seconds: (ended + lasts.as_millis() as u64) / 1000,
+            is_overloaded: queue.is_overloaded(),
+            unknown_places: queue.unknown_places(),
+            busy_us: self.line.busy_us.each_ref().map(count),
+        }
+    }
+}
+
+/// The figures of a queue since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlacesFigures {
+    /// Requests that had to wait.
+    pub waited: u64,
+    /// Requests that were deferred.
+    pub deferred: u64,
+    /// How long the origin was overloaded, in seconds.
+    pub overload_seconds: u64,
+    /// Whether it is overloaded now.
+    pub is_overloaded: bool,
+    /// The places that unknown clients have now.
+    pub unknown_places: usize,
+    /// The time of the origin for each level, in microseconds, in the order of [`ClientLevel::ALL`].
+    pub busy_us: [u64; ClientLevel::ALL.len()],
+}
+
+fn order_of(mode: MissesMode) -> MissOrder {
+    match mode {
+        MissesMode::Off | MissesMode::Observe => MissOrder::Arrival,
+        MissesMode::Protect => MissOrder::Rationed,
+    }
+}
+
+/// The result of entering.
+enum Arrival {
+    Permit(OriginPermit),
+    Waits { position: QueuePosition, receiver: Receiver<OriginPermit>, longest: Option<Duration> },
+    Full,
+    Deferred,
+}
+
+/// The queue of one origin, as its permits and waiters share it.
+#[derive(Debug)]
+pub(crate) struct OriginLine {
+    queue: Mutex<MissQueue<Sender<OriginPermit>>>,
+    /// Whether overload is neither noticed nor reported (`misses.mode = "off"`).
+    is_off: AtomicBool,
+    started: Instant,
+    report: Mutex<MissReport>,
+    waited: AtomicU64,
+    deferred: AtomicU64,
+    /// How long the overloads took that have ended, in milliseconds.
+    overload_ms: AtomicU64,
+    busy_us: [AtomicU64; ClientLevel::ALL.len()],
+}
+
+impl OriginLine {
+    fn new(limits: QueueLimits, mode: MissesMode) -> OriginLine {
+        OriginLine {
+            queue: Mutex::new(MissQueue::new(limits, order_of(mode))),
+            is_off: AtomicBool::new(mode == MissesMode::Off),
+            started: Instant::now(),
+            report: Mutex::default(),
+            waited: AtomicU64::new(0),
+            deferred: AtomicU64::new(0),
+            overload_ms: AtomicU64::new(0),
+            busy_us: Default::default(),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Locks the queue, and brings its overload up to date.
+    fn lock(&self) -> MutexGuard<'_, MissQueue<Sender<OriginPermit>>> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        self.note_time(&mut queue);
+        queue
+    }
+
+    fn note_time(&self, queue: &mut MissQueue<Sender<OriginPermit>>) {
+        if self.is_off.load(Ordering::Relaxed) {
+            return;
+        }
+        match queue.note_time(self.now()) {
+            Some(OverloadChange::Began) => {
+                let (waiting, groups) = (queue.waiting(), queue.groups());
+                let hint = match queue.order() {
+                    MissOrder::Arrival => {
+                        "see pagewell misses; misses.mode = \"protect\" puts visitors first"
+                    }
+                    MissOrder::Rationed => "see pagewell misses for the URLs and clients",
+                };
+                tracing::warn!(event = "misses-overload-began", waiting, groups, hint);
+            }
+            Some(OverloadChange::Ended(lasted)) => {
+                self.overload_ms.fetch_add(lasted.as_millis() as u64, Ordering::Relaxed);
+                tracing::info!(event = "misses-overload-ended", seconds = lasted.as_secs());
+            }
+            None => {}
+        }
+    }
+
+    fn deferred(&self, admission: &Admission) -> Failure {
+        self.deferred.fetch_add(1, Ordering::Relaxed);
+        self.report().note_deferred(admission.group);
+        Failure::Deferred
+    }
+
+    fn report(&self) -> MutexGuard<'_, MissReport> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(self: &Arc<OriginLine>, admission: &Admission) -> Arrival {
+        if !self.is_off.load(Ordering::Relaxed) {
+            let (group, agent) = (admission.group, admission.agent.as_deref());
+            self.report().note_request(group, admission.network, agent, self.now());
+        }
+        // Under the lock of the level, so that a follower raises either it or the waiter.
+        admission.level.enter(|level, waits| {
+            let miss = Miss { level, group: admission.group, address: admission.address };
+            let (mut channel, mut gives_way) = (None, None);
+            let handle = || {
+                let (sender, receiver) = oneshot::channel();
+                channel = Some(receiver);
+                sender
+            };
+            let mut queue = self.lock();
+            let entry = queue.enter(miss, handle, &mut gives_way);
+            // This notes that a request waits from now on. The waiter that gave way is notified by
+            // the end of its channel.
+            self.note_time(&mut queue);
+            self.hand_over(queue);
+            drop(gives_way);
+            match entry {
+                QueueEntry::Place(place) => Arrival::Permit(OriginPermit::new(self.clone(), place)),
+                QueueEntry::Full => Arrival::Full,
+                QueueEntry::Deferred => Arrival::Deferred,
+                QueueEntry::Waits(id, longest) => {
+                    self.waited.fetch_add(1, Ordering::Relaxed);
+                    *waits = Some((self.clone(), id));
+                    let receiver = channel.expect("made for each waiter");
+                    let position = QueuePosition { line: self.clone(), id };
+                    Arrival::Waits { position, receiver, longest }
+                }
+            }
+        })
+    }
+
+    /// Gives all places that are free to waiters. The lock is released before they are notified.
+    fn hand_over(
+        self: &Arc<OriginLine>,
+        mut queue: MutexGuard<'_, MissQueue<Sender<OriginPermit>>>,
+    ) {
+        let mut given = Vec::new();
+        while let Some((waiter, place)) = queue.give() {
+            given.push((waiter, OriginPermit::new(self.clone(), place)));
+        }
+        if !given.is_empty() {
+            self.note_time(&mut queue);
+        }
+        drop(queue);
+        for (waiter, permit) in given {
+            // A waiter that is gone returns the permit, whose end selects the next one.
+            drop(waiter.send(permit));
+        }
+    }
+
+    /// Takes back the place of a permit that has ended, and gives it to the next waiter.
+    pub(crate) fn release(self: &Arc<OriginLine>, place: HeldPlace, took: Duration) {
+        if !self.is_off.load(Ordering::Relaxed) {
+            self.report().note_busy(place.group, took);
+        }
+        self.busy_us[place.level as usize].fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+        let mut queue = self.lock();
+        queue.release(place);
+        self.hand_over(queue);
+    }
+
+    /// Raises the level of a waiter.
+    pub(crate) fn raise(self: &Arc<OriginLine>, id: WaiterId, level: ClientLevel) {
+        let mut queue = self.lock();
+        queue.raise(id, level);
+        self.hand_over(queue);
+    }
+}
+
+/// The position of a waiter in the queue, which it leaves when this is dropped.
+struct QueuePosition {
+    line: Arc<OriginLine>,
+    id: WaiterId,
+}
+
+impl QueuePosition {
+    fn defer(&self) -> Deferral<Sender<OriginPermit>> {
+        self.line.lock().defer(self.id)
+    }
+
+    /// Leaves the queue. `false` if it was selected or deferred before.
+    fn leave(&self) -> bool {
+        self.line.lock().leave(self.id).is_some()
+    }
+}
+
+impl Drop for QueuePosition {
+    fn drop(&mut self) {
+        self.leave();
     }
 }
 
 /// Increments a counter until it is dropped.
-struct CountGuard<'a> {
-    count: &'a AtomicUsize,
-    /// The value of the counter before the increment.
-    before: usize,
-}
+struct CountGuard<'a>(&'a AtomicUsize);
 
 impl<'a> CountGuard<'a> {
     fn enter(count: &'a AtomicUsize) -> CountGuard<'a> {
-        CountGuard { count, before: count.fetch_add(1, Ordering::Relaxed) }
+        count.fetch_add(1, Ordering::Relaxed);
+        CountGuard(count)
     }
 }
 
 impl Drop for CountGuard<'_> {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::admission::OriginClass;
-
-    #[tokio::test]
-    async fn a_place_is_spare_while_one_is_free_and_no_request_waits() {
-        let places = Arc::new(Places::new(1, &Limits::default(), 1 << 20));
-        assert!(places.is_one_to_spare());
-        let page = Admission { class: OriginClass::Page };
-        let place = places.enter(&page).await.unwrap();
-        assert!(!places.is_one_to_spare());
-        let other = places.clone();
-        let waiting = tokio::spawn(async move { other.enter(&page).await });
-        while places.waiting() == 0 {
-            tokio::task::yield_now().await;
-        }
-        drop(place);
-        let place = waiting.await.unwrap();
-        assert!(!places.is_one_to_spare());
-        drop(place);
-        assert!(places.is_one_to_spare());
-    }
-}
+mod tests;

@@ -28,7 +28,7 @@ use origin::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::client::ClientExtras;
+use telemetry::client::{Client, ClientConnection, ClientExtras};
 
 /// How long a test waits for a report that must come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,8 +98,9 @@ async fn send(
 ) -> Option<(StatusCode, String)> {
     let mut headers = HeaderMap::new();
     headers.insert("host", HeaderValue::from_static("blog.test"));
+    let nobody = Client::of(ClientConnection::none("http").into());
     let mut request = OriginRequest {
-        admission: Admission { class: OriginClass::Page },
+        admission: Admission::of(&nobody, OriginClass::Page, "/"),
         method: Method::GET,
         target: target.to_owned(),
         host: "blog.test".to_owned(),

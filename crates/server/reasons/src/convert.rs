@@ -70,6 +70,7 @@ impl From<Failure> for Reason {
             Failure::TimedOut => Reason::TimedOut,
             Failure::InvalidResponse => Reason::InvalidResponse,
             Failure::Overloaded => Reason::Overloaded,
+            Failure::Deferred => Reason::Deferred,
             Failure::Status(status) => match status.as_u16() {
                 500 => Reason::Status500,
                 502 => Reason::Status502,

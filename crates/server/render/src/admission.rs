@@ -26,6 +26,7 @@
 //! | a render fails | its followers |
 //! |---|---|
 //! | refused, timed out, overloaded: theirs would fail, too | get the same answer, or a stale page |
+//! | deferred (`misses.mode = "protect"`) | take another turn, each with its own level |
 //! | connection closed, invalid response, error status: may depend on the request | take another turn; the second time they get the same |
 
 use super::stale::ClientConnection;
@@ -241,6 +242,8 @@ async fn follow(
     failed_before: bool,
 ) -> FollowOutcome {
     let _following = site.counters.followers.during();
+    // The render is for this client as well, so it waits no longer than this client would.
+    follower.waiter().level.raise(ask.client.level());
     let mut outcome = follower.waiter().outcome.subscribe();
     // The follower keeps the sender alive; `Right` ensures that an outcome is sent.
     let outcome = match outcome.wait_for(Option::is_some).await {
@@ -300,6 +303,8 @@ fn failed(
     failed_before: bool,
 ) -> FollowOutcome {
     let is_of_origin = match failure {
+        // By the level of other clients; each follower has its own.
+        Failure::Deferred => return FollowOutcome::Refused,
         Failure::Refused | Failure::TimedOut | Failure::Overloaded => true,
         Failure::HungUp | Failure::InvalidResponse | Failure::Status(_) => false,
     };

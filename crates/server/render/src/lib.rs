@@ -149,7 +149,12 @@ impl RenderRequest {
 pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseBody> {
     let arrival = site.store.number();
     let script = match answerer(site, &ask.target, &ask.facts()).await {
-        Answerer::Here(response) => return response,
+        Answerer::Here(response) => {
+            if response.status().is_success() {
+                ask.client.note_hit();
+            }
+            return response;
+        }
         Answerer::Origin(script) => script,
     };
     if ask.why == ForwardReason::Bypass {

@@ -104,14 +104,19 @@ impl Render {
     pub(super) fn request(&mut self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
         let (capture, peer) = (self.begin_capture(script.as_ref()), self.peer());
         let RenderRequest { target, client, version, .. } = &self.ask;
-        OriginRequest {
+        let mut request = OriginRequest {
             headers,
             peer,
             script,
             version: *version,
             capture,
             ..OriginRequest::of(target, client, OriginClass::Page)
+        };
+        request.admission.describe(&self.ask.headers);
+        if let RenderPermit::Leader(leader) = &self.right {
+            request.admission.share(&leader.waiter().level);
         }
+        request
     }
 
     /// Marks the page as hit-for-miss for `limits.hit_for_miss`, so that its requests do not wait for each

@@ -4,10 +4,12 @@
 //! A connection is described once, when it is accepted. `front` derives the client of each request from it, over
 //! HTTP/1.1 and HTTP/2 alike, before anything else asks for it.
 
+use crate::evidence::ClientEvidence;
 use crate::traces::Trace;
 use crate::trailers::Trailers;
 use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use miss_control::ClientLevel;
 use site_rules::{Peer, RequestClient};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -28,13 +30,22 @@ pub struct ClientConnection {
     pub address_source: AddressSource,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
+    /// What its hits and misses say about its clients; `None` for requests that Pagewell itself makes.
+    pub evidence: Option<ClientEvidence>,
 }
 
 impl ClientConnection {
     /// The connection of a request that Pagewell itself makes: it has no addresses, and is not trusted.
     pub fn none(scheme: &'static str) -> ClientConnection {
         let (proxy_trust, address_source) = (Peer::Anybody, AddressSource::Socket);
-        ClientConnection { peer: None, local: None, proxy_trust, address_source, scheme }
+        ClientConnection {
+            peer: None,
+            local: None,
+            proxy_trust,
+            address_source,
+            scheme,
+            evidence: None,
+        }
     }
 
     /// Whether it uses TLS.
@@ -73,6 +84,30 @@ impl Client {
     /// Returns the client of a request over this connection, by which nobody else sends requests.
     pub fn of(connection: Arc<ClientConnection>) -> Client {
         Client { peer: connection.peer, connection, extras: ClientExtras::default() }
+    }
+}
+
+impl Client {
+    /// What is known of the client, by which its requests to the origin are ordered.
+    pub fn level(&self) -> ClientLevel {
+        match (&self.connection.evidence, self.address()) {
+            (Some(evidence), Some(address)) => evidence.level_of(address),
+            _ => ClientLevel::Unknown,
+        }
+    }
+
+    /// Records that a request of the client was answered without the origin, and not by a plain hit.
+    pub fn note_hit(&self) {
+        if let Some(evidence) = &self.connection.evidence {
+            evidence.add_hits(1);
+        }
+    }
+
+    /// Counts a request to the origin for the client.
+    pub fn note_miss(&self) {
+        if let (Some(evidence), Some(address)) = (&self.connection.evidence, self.address()) {
+            evidence.note_miss(address);
+        }
     }
 }
 

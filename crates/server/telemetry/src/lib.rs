@@ -4,7 +4,7 @@
 //! | subject | files |
 //! |---|---|
 //! | the process | `clock`, `phase`, `panics`, `runtime`; `release_memory` returns unused memory |
-//! | measurements | `counters`, `limit_hits` (limits), `per_address` |
+//! | measurements | `counters`, `limit_hits` (limits), `per_address`; `evidence` about clients |
 //! | reports | `access_log`, `traces`; `request_tap` shows requests to operators who watch them |
 //! | a request | `client`, `request_content`, `request_fields`, `trailers` |
 //!
@@ -15,6 +15,7 @@ pub mod access_log;
 pub mod client;
 pub mod clock;
 pub mod counters;
+pub mod evidence;
 pub mod limit_hits;
 pub mod panics;
 pub mod per_address;

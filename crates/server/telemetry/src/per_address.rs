@@ -6,16 +6,20 @@
 //! One lock, held to increment or decrement a count, once per connection and never per request. There
 //! is one entry per address with an open connection, so at most `limits.connections`.
 
+use miss_control::ClientTable;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::hash::RandomState;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The counts of connections and requests of all addresses.
 #[derive(Default)]
 pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
+    /// What is known of clients by their hits and misses. Allocated at the first connection.
+    pub(crate) clients: LazyLock<ClientTable<RandomState>>,
 }
 
 /// The connections and requests of one address.

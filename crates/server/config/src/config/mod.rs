@@ -15,6 +15,7 @@ mod inactive;
 mod limits;
 mod memcached;
 mod misread;
+mod misses;
 mod private;
 mod purging;
 pub mod raw;
@@ -57,6 +58,7 @@ pub use traces::Traces;
 
 pub use dialects::Dialects;
 pub use memcached::Memcached;
+pub use misses::{Misses, MissesMode};
 pub use private::PrivateCopies;
 pub use purging::Purging;
 pub use resolve::{LoadError, load, machine_memory_bytes};
@@ -141,6 +143,8 @@ pub struct Config {
     pub inactive: Option<Duration>,
     /// How pages are fetched again after a change (cache warming); `None`: only on request.
     pub rewarm: Option<Rewarm>,
+    /// How requests that need the origin are treated.
+    pub misses: Misses,
     /// The URLs that are requested at intervals.
     pub wakes: Vec<Wake>,
     /// How pages survive a restart; `None`: they do not.

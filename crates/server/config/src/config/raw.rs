@@ -65,6 +65,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub rewarm: Rewarm,
     #[allow(missing_docs)]
+    pub misses: MissesKeys,
+    #[allow(missing_docs)]
     pub wake: Vec<Wake>,
     #[allow(missing_docs)]
     pub snapshot: Snapshot,
@@ -246,6 +248,14 @@ pub struct Rewarm {
     pub pages_per_second: Option<u32>,
     pub at_once: Option<usize>,
     pub min_uses: Option<u8>,
+}
+
+/// The keys of the `[misses]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct MissesKeys {
+    pub mode: Option<String>,
 }
 
 /// The keys of the `[snapshot]` table.

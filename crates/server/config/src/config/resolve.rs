@@ -126,6 +126,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         esi: file.cache.esi.unwrap_or(false),
         inactive: super::inactive::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
+        misses: super::misses::resolve(&file.misses)?,
         wakes,
         traces: super::traces::resolve(&file.traces)?,
         cluster: super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?,

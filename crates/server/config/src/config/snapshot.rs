@@ -107,6 +107,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.cluster = raw::ClusterKeys::default();
     other.tls = Vec::new();
     other.rewarm = raw::Rewarm::default();
+    other.misses = raw::MissesKeys::default();
     other.wake = Vec::new();
     other.site.wake = None;
     other.traces = raw::Traces::default();

@@ -243,6 +243,12 @@ pub(super) const KEYS: &[OptionRow] = &[
         "Pages used at least this often are refreshed, up to 3; 0 means every page.",
     ),
     row(
+        "misses.mode",
+        "",
+        "observe",
+        "How requests that need the origin are treated: `off`, `observe` (reports only) or `protect`. With `protect`, visitors come before crawlers, and requests are [deferred](../guide/crawlers.md) while the origin is overloaded.",
+    ),
+    row(
         "wake.url",
         "",
         "",

@@ -7,11 +7,14 @@ use delivery::site::Site;
 use history::changes::ChangeName;
 use history::misses::{NameKind, Slow, Top, TopEntry};
 use history::{Change, refusals, shown};
+use origin::ClientLevel;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use stored_pages::page::ttl_seconds;
 
+/// The most groups, networks and user agents of an origin that are listed.
+const GROUPS_MAX: usize = 5;
 /// The most pages of a tag that are listed.
 const PAGES_MAX: usize = 100;
 
@@ -92,6 +95,7 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
     json!({
         "now_ms": default_site.clock.now().0,
         "since_ms": since_ms,
+        "origins": default_site.all_sites().map(at_origin).collect::<Vec<_>>(),
         "not_stored": each(&all.not_stored, by_reason),
         "bypassed": each(&all.bypassed, by_reason),
         "cookies": each(&all.cookies, |one| {
@@ -112,6 +116,51 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
             }),
         },
     })
+}
+
+/// Returns what the origin of a site works for, as shares of the last minutes.
+fn at_origin(site: &Arc<Site>) -> Value {
+    let (places, figures) = (site.origin.places(), site.origin.places().figures());
+    let report = places.report();
+    let busy: u64 = figures.busy_us.iter().sum();
+    let levels = ClientLevel::ALL.iter().zip(figures.busy_us);
+    let levels = levels.filter(|(_, busy_us)| *busy_us > 0).map(|(level, busy_us)| {
+        json!({ "level": level.as_str(), "percent_of_time": percent(busy_us, busy) })
+    });
+    let groups = report.groups.into_sorted();
+    let (requests, busy) = groups.iter().fold((0, 0), |(requests, busy), (_, counts)| {
+        (requests + counts.requests, busy + counts.busy_us)
+    });
+    let groups = groups.iter().take(GROUPS_MAX).map(|(group, counts)| {
+        json!({
+            "group": group.to_string(),
+            "kind": group.kind.as_str(),
+            "requests": counts.requests,
+            "deferred": counts.deferred,
+            "percent_of_requests": percent(counts.requests, requests),
+            "percent_of_time": percent(counts.busy_us, busy),
+        })
+    });
+    let by_client = |name: String, count: u64| json!({ "name": name, "requests": count, "percent_of_requests": percent(count, requests) });
+    let networks = report.networks.into_sorted().into_iter().take(GROUPS_MAX);
+    let agents = report.agents.into_sorted().into_iter().take(GROUPS_MAX);
+    json!({
+        "site": site.config.hosts.canonical,
+        "mode": site.config.misses.mode.as_str(),
+        "overloaded": figures.is_overloaded,
+        "overload_seconds": figures.overload_seconds,
+        "waited": figures.waited,
+        "deferred": figures.deferred,
+        "levels": levels.collect::<Vec<_>>(),
+        "groups": groups.collect::<Vec<_>>(),
+        "networks": networks.map(|(name, one)| by_client(name.to_string(), one.requests)).collect::<Vec<_>>(),
+        "agents": agents.map(|(name, one)| by_client(name, one.requests)).collect::<Vec<_>>(),
+    })
+}
+
+/// The part of all, in per cent.
+fn percent(part: u64, all: u64) -> u64 {
+    (part.min(all) * 100).checked_div(all).unwrap_or(0)
 }
 
 /// Formats a list: each entry with its count, an example URL, and the fields of `more`.

@@ -18,11 +18,12 @@ pub struct ChangedKey {
 }
 
 /// The tables and keys outside `[limits]` that may change.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "cache",
     "connections_exempt",
     "cookies",
     "keys",
+    "misses",
     "purge",
     "rule",
     "site.aliases",

@@ -12,6 +12,7 @@ use delivery::site::Site;
 use hpack::{write_field, write_status};
 use std::sync::Arc;
 use telemetry::client::ClientConnection;
+use telemetry::evidence::ClientEvidence;
 
 /// Maximum content length, in bytes. Longer content is left to hyper, which sends it in pieces without
 /// copying it.
@@ -29,6 +30,9 @@ pub struct Answers {
     block: Vec<u8>,
     /// The access log's writer, if there is an access log.
     lines: Option<Box<Lines>>,
+    /// The hits that are not recorded as evidence yet.
+    hits_sent: u32,
+    evidence: Option<ClientEvidence>,
 }
 
 impl Answers {
@@ -43,6 +47,8 @@ impl Answers {
             tail: Vec::new(),
             block: Vec::new(),
             lines: Lines::of(site, client),
+            hits_sent: 0,
+            evidence: client.evidence.clone(),
         })
     }
 
@@ -58,6 +64,7 @@ impl Answers {
         match self.hits.find(&self.text, std::mem::take(&mut self.tail)) {
             Ok((mut hit, head_bytes)) => {
                 debug_assert_eq!(head_bytes, self.text.len());
+                self.hits_sent += 1;
                 let sent = self.write(&hit, request.stream, out);
                 if self.site.request_tap.is_watched() {
                     show_hit(&self.site, &self.text, &self.hits.lines(&self.text), &hit);
@@ -73,6 +80,9 @@ impl Answers {
             }
             Err(unused) => {
                 self.tail = unused;
+                if let Some(evidence) = &self.evidence {
+                    evidence.add_hits(std::mem::take(&mut self.hits_sent));
+                }
                 None
             }
         }
@@ -87,6 +97,14 @@ impl Answers {
         write_block(stream, flags, &[], &self.block, out);
         write_content(stream, content, out);
         content.len()
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        if let Some(evidence) = &self.evidence {
+            evidence.add_last_hits(self.hits_sent);
+        }
     }
 }
 

@@ -1,0 +1,397 @@
+//! The evidence about addresses: their credit, and the misses of those without credit. The size is fixed.
+//!
+//! **Credit**: 1 for each hit or file, 60 at most, halved in ten minutes; a miss costs 3. An address
+//! with the price of a miss, seen for two seconds, is known. Credit is kept in 16,384 buckets of 8
+//! entries of 8 bytes (1 MiB; a bucket is one cache line). An entry is an address's 32-bit tag, its credit,
+//! and the seconds of its first and last use. In a full bucket the entry with the least credit gives
+//! way. A network reaches 64 buckets only, so a network with many addresses cannot fill the table.
+//! The hash is keyed, so no client can choose its bucket.
+//!
+//! **Rate**: the misses of unknown addresses, in a count-min sketch of 4 × 4,096 counters of 16 bits
+//! (32 KiB), halved every 10 s. A collision overestimates, which only puts an unknown client last.
+//!
+//! | race | what happens |
+//! |---|---|
+//! | two misses spend the same credit | the second compares again, and finds the rest |
+//! | two addresses take one entry | the last one has it; the other is unknown |
+//! | a counter is halved while it is incremented | the increment is halved or not; the sketch is an estimate |
+//!
+//! Everything is a relaxed atomic: an entry is one word, and nothing else depends on its order.
+
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+const BUCKETS: usize = 16_384;
+const ENTRIES: usize = 8;
+/// The buckets that one network reaches.
+const REACH: u64 = 64;
+/// The most credit of an address.
+const CREDIT_MAX: u32 = 60;
+/// The credit that a miss costs.
+pub(crate) const PRICE: u32 = 3;
+/// After this time credit is halved.
+const HALVED_AFTER: u64 = 600;
+/// An address with credit is known after this time: a crawler that fetches an image first must wait.
+const KNOWN_AFTER: u64 = 2;
+/// The seconds in an entry are modulo this. An entry that old has lost all its credit long before; its
+/// address is counted as new, or gets an old credit once.
+const SECONDS: u64 = 1 << 13;
+/// One entry in so many gives way to an address with less credit, so that old ones do not stay for ever.
+const GIVES_WAY: u64 = 8;
+
+const ROWS: usize = 4;
+const COLUMNS: usize = 4_096;
+/// The counters are halved after this time.
+const RATE_HALVED_AFTER: u64 = 10;
+/// The misses of an unknown address at once. With the halving, it is one in two seconds for long.
+const MISSES_MAX: u16 = 10;
+
+/// The network of an address in reports: /24, or /48 for IPv6. Never a whole address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientNetwork {
+    /// The first 24 bits of an IPv4 address.
+    V4(u32),
+    /// The first 48 bits of an IPv6 address.
+    V6(u64),
+}
+
+impl ClientNetwork {
+    /// The network of an address.
+    pub fn of(address: IpAddr) -> ClientNetwork {
+        match address.to_canonical() {
+            IpAddr::V4(address) => ClientNetwork::V4(address.to_bits() & 0xffff_ff00),
+            IpAddr::V6(address) => ClientNetwork::V6((address.to_bits() >> 80) as u64),
+        }
+    }
+}
+
+impl fmt::Display for ClientNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            ClientNetwork::V4(bits) => write!(f, "{}/24", std::net::Ipv4Addr::from_bits(bits)),
+            ClientNetwork::V6(bits) => {
+                write!(f, "{}/48", std::net::Ipv6Addr::from_bits(u128::from(bits) << 80))
+            }
+        }
+    }
+}
+
+/// The address of a client as a number; for IPv6 that of its /64 network, because a single subscriber
+/// has that.
+pub fn address_number(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+    }
+}
+
+/// One entry, unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AddressRecord {
+    tag: u32,
+    credit: u32,
+    first: u64,
+    last: u64,
+}
+
+impl AddressRecord {
+    fn unpack(word: u64) -> Option<AddressRecord> {
+        (word != 0).then_some(AddressRecord {
+            tag: (word >> 32) as u32,
+            credit: (word >> 26) as u32 & 63,
+            first: word >> 13 & (SECONDS - 1),
+            last: word & (SECONDS - 1),
+        })
+    }
+
+    fn pack(self) -> u64 {
+        u64::from(self.tag) << 32 | u64::from(self.credit) << 26 | self.first << 13 | self.last
+    }
+
+    /// Its credit at this second: halved for each ten minutes since its last use, and in between on a
+    /// straight line.
+    fn credit_at(self, second: u64) -> u32 {
+        let age = age(self.last, second);
+        let halved = u64::from(self.credit) >> (age / HALVED_AFTER).min(63);
+        (halved - halved * (age % HALVED_AFTER) / (2 * HALVED_AFTER)) as u32
+    }
+}
+
+/// The seconds from an earlier one.
+fn age(since: u64, second: u64) -> u64 {
+    second.wrapping_sub(since) % SECONDS
+}
+
+#[repr(align(64))]
+struct Bucket([AtomicU64; ENTRIES]);
+
+/// The evidence about the addresses of clients.
+pub struct ClientTable<S> {
+    hasher: S,
+    buckets: Box<[Bucket]>,
+    misses: Box<[AtomicU16]>,
+    halved_at: AtomicU32,
+}
+
+impl<S> fmt::Debug for ClientTable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTable").finish_non_exhaustive()
+    }
+}
+
+/// The place of an address in the table, and its tag there.
+struct AddressPlace<'a> {
+    entries: &'a [AtomicU64; ENTRIES],
+    tag: u32,
+    hash: u64,
+}
+
+impl<S: BuildHasher + Default> Default for ClientTable<S> {
+    fn default() -> ClientTable<S> {
+        ClientTable::new(S::default())
+    }
+}
+
+impl<S: BuildHasher> ClientTable<S> {
+    /// An empty table. `hasher` has a secret key.
+    pub fn new(hasher: S) -> ClientTable<S> {
+        let bucket = || Bucket(Default::default());
+        ClientTable {
+            hasher,
+            buckets: std::iter::repeat_with(bucket).take(BUCKETS).collect(),
+            misses: std::iter::repeat_with(AtomicU16::default).take(ROWS * COLUMNS).collect(),
+            halved_at: AtomicU32::new(0),
+        }
+    }
+
+    fn place_of(&self, address: IpAddr) -> AddressPlace<'_> {
+        let network = self.hasher.hash_one(ClientNetwork::of(address));
+        let hash = self.hasher.hash_one((address_number(address), 0));
+        let bucket = network.wrapping_add(hash % REACH) % BUCKETS as u64;
+        // A tag of 0 would look like an empty entry.
+        let tag = (hash >> 32) as u32 | 1;
+        AddressPlace { entries: &self.buckets[bucket as usize].0, tag, hash }
+    }
+
+    /// Adds the hits of an address to its credit.
+    pub fn add(&self, address: IpAddr, hits: u32, now: Duration) {
+        let (place, second) = (self.place_of(address), now.as_secs() % SECONDS);
+        let hits = hits.min(CREDIT_MAX);
+        let mut least: Option<(&AtomicU64, u64, u32)> = None;
+        for entry in place.entries {
+            let word = entry.load(Ordering::Relaxed);
+            let record = AddressRecord::unpack(word);
+            if let Some(record) = record.filter(|record| record.tag == place.tag) {
+                let credit = (record.credit_at(second) + hits).min(CREDIT_MAX);
+                let record = AddressRecord { credit, last: second, ..record };
+                // Of two that add at once, one may be lost.
+                let _ = exchange(entry, word, record.pack());
+                return;
+            }
+            let credit = record.map_or(0, |record| record.credit_at(second) + 1);
+            if least.is_none_or(|(.., fewest)| credit < fewest) {
+                least = Some((entry, word, credit));
+            }
+        }
+        // An empty entry counts 0, any other its credit and 1.
+        let Some((entry, word, credit)) = least else { return };
+        let drawn =
+            (place.hash >> 16).wrapping_add(now.as_millis() as u64).is_multiple_of(GIVES_WAY);
+        if hits + 1 >= credit || drawn {
+            let new = AddressRecord { tag: place.tag, credit: hits, first: second, last: second };
+            let _ = exchange(entry, word, new.pack());
+        }
+    }
+
+    /// Whether the address has the credit for a miss.
+    pub fn is_known(&self, address: IpAddr, now: Duration) -> bool {
+        let (place, second) = (self.place_of(address), now.as_secs() % SECONDS);
+        let mut records = place.entries.iter().map(|entry| entry.load(Ordering::Relaxed));
+        records.any(|word| self.known(word, place.tag, second).is_some())
+    }
+
+    fn known(&self, word: u64, tag: u32, second: u64) -> Option<AddressRecord> {
+        AddressRecord::unpack(word).filter(|record| {
+            record.tag == tag
+                && age(record.first, second) >= KNOWN_AFTER
+                && record.credit_at(second) >= PRICE
+        })
+    }
+
+    /// Counts a miss of an address: takes its price from the credit, or else counts it for the rate.
+    pub fn note_miss(&self, address: IpAddr, now: Duration) {
+        let (place, second) = (self.place_of(address), now.as_secs() % SECONDS);
+        for entry in place.entries {
+            let mut word = entry.load(Ordering::Relaxed);
+            while let Some(record) = self.known(word, place.tag, second) {
+                let credit = record.credit_at(second) - PRICE;
+                let record = AddressRecord { credit, last: second, ..record };
+                match exchange(entry, word, record.pack()) {
+                    Ok(()) => return,
+                    Err(other) => word = other,
+                }
+            }
+        }
+        self.halve(now);
+        for at in self.counters(address) {
+            let more = |count: u16| Some(count.saturating_add(1));
+            let _ = self.misses[at].fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
+    }
+
+    /// Whether an unknown address sends more misses than one visitor would.
+    pub fn is_over_rate(&self, address: IpAddr, now: Duration) -> bool {
+        self.halve(now);
+        let counts = self.counters(address).map(|at| self.misses[at].load(Ordering::Relaxed));
+        counts.into_iter().min().unwrap_or(0) >= MISSES_MAX
+    }
+
+    fn counters(&self, address: IpAddr) -> [usize; ROWS] {
+        let number = address_number(address);
+        std::array::from_fn(|row| {
+            let hash = self.hasher.hash_one((number, row + 1));
+            row * COLUMNS + hash as usize % COLUMNS
+        })
+    }
+
+    /// Halves the counters for each ten seconds that have passed. One caller does it.
+    fn halve(&self, now: Duration) {
+        let period = (now.as_secs() / RATE_HALVED_AFTER) as u32;
+        let before = self.halved_at.load(Ordering::Relaxed);
+        let passed = period.wrapping_sub(before);
+        if passed == 0 || passed > u32::MAX / 2 {
+            return;
+        }
+        let (order, halved_at) = (Ordering::Relaxed, &self.halved_at);
+        if halved_at.compare_exchange(before, period, order, order).is_ok() {
+            for counter in &self.misses {
+                let less = |count: u16| Some(count.checked_shr(passed).unwrap_or(0));
+                let _ = counter.fetch_update(order, order, less);
+            }
+        }
+    }
+}
+
+fn exchange(entry: &AtomicU64, from: u64, to: u64) -> Result<(), u64> {
+    entry.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::RandomState;
+    use std::net::Ipv4Addr;
+
+    fn table() -> ClientTable<RandomState> {
+        ClientTable::new(RandomState::new())
+    }
+
+    fn v4(number: u32) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(number))
+    }
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn an_entry_is_one_word() {
+        let record = AddressRecord { tag: u32::MAX, credit: 60, first: 8_191, last: 4_097 };
+        assert_eq!(AddressRecord::unpack(record.pack()), Some(record));
+        assert_eq!(AddressRecord::unpack(0), None);
+        assert_eq!(size_of::<Bucket>(), 64);
+    }
+
+    #[test]
+    fn an_address_with_hits_is_known_after_two_seconds_until_its_credit_is_spent() {
+        let (table, address) = (table(), v4(0xc633_6401));
+        table.add(address, 7, at(100));
+        assert!(!table.is_known(address, at(101)), "too early");
+        assert!(table.is_known(address, at(102)));
+        for _ in 0..2 {
+            assert!(table.is_known(address, at(102)));
+            table.note_miss(address, at(102));
+        }
+        assert!(!table.is_known(address, at(102)));
+        assert!(!table.is_known(v4(0xc633_6402), at(102)), "another address of the network");
+    }
+
+    #[test]
+    fn credit_is_bounded_and_halved_in_ten_minutes() {
+        let (table, address) = (table(), v4(1));
+        for second in 0..100 {
+            table.add(address, 60, at(second));
+        }
+        let spent = |now: Duration| {
+            let before = (0..100).take_while(|_| {
+                let known = table.is_known(address, now);
+                if known {
+                    table.note_miss(address, now);
+                }
+                known
+            });
+            before.count()
+        };
+        assert_eq!(spent(at(99 + 600)), 10, "30 of 60");
+        let record = AddressRecord { tag: 1, credit: 60, first: 0, last: 0 };
+        let credit: Vec<u32> = (0..10).map(|n| record.credit_at(n * 300)).collect();
+        assert_eq!(credit, [60, 45, 30, 23, 15, 12, 7, 6, 3, 3]);
+    }
+
+    #[test]
+    fn an_unknown_address_has_a_rate() {
+        let (table, address) = (table(), v4(9));
+        for n in 0..10 {
+            assert!(!table.is_over_rate(address, at(50)), "{n}");
+            table.note_miss(address, at(50));
+        }
+        assert!(table.is_over_rate(address, at(51)));
+        assert!(!table.is_over_rate(v4(10), at(51)));
+        assert!(!table.is_over_rate(address, at(60)), "halved");
+        // Once in two seconds is never too much.
+        for second in (100..400).step_by(2) {
+            assert!(!table.is_over_rate(v4(11), at(second)), "{second}");
+            table.note_miss(v4(11), at(second));
+        }
+    }
+
+    /// The flood of `table.py`: 12 hits each, 500 addresses a second. Its figures were 23 % and 1 %.
+    #[test]
+    fn a_flood_of_addresses_does_not_push_visitors_out() {
+        let lost = |attacker: fn(u32) -> IpAddr| {
+            let table = table();
+            let visitor = |n: u32| v4(0x0a00_0000 | n << 8 | 1);
+            (0..1_000).for_each(|n| table.add(visitor(n), 12, at(0)));
+            let mut number = 0;
+            for second in 0..180 {
+                for _ in 0..500 {
+                    number += 1;
+                    table.add(attacker(number), 12, at(second));
+                }
+                // Each visitor has a hit in 15 s.
+                (0..1_000).filter(|n| n % 15 == second as u32 % 15).for_each(|n| {
+                    if table.is_known(visitor(n), at(second + 2)) {
+                        table.add(visitor(n), 1, at(second));
+                    }
+                });
+            }
+            (0..1_000).filter(|n| !table.is_known(visitor(*n), at(182))).count()
+        };
+        let many = lost(|n| v4(0x5000_0000 + n * 256));
+        let one =
+            lost(|n| IpAddr::V6(((0x2001_0db8_0001_u128 << 80) | u128::from(n) << 64).into()));
+        assert!(many < 300, "{many} of 1,000 visitors lost their entry");
+        assert!(one < 20, "{one} of 1,000 visitors lost their entry to one network");
+    }
+
+    #[test]
+    fn a_network_of_reports_is_no_whole_address() {
+        let shown = |address: &str| ClientNetwork::of(address.parse().unwrap()).to_string();
+        assert_eq!(shown("198.51.100.7"), "198.51.100.0/24");
+        assert_eq!(shown("::ffff:198.51.100.7"), "198.51.100.0/24");
+        assert_eq!(shown("2001:db8:1:2::3"), "2001:db8:1::/48");
+    }
+}

@@ -1,0 +1,27 @@
+//! Rations the requests that need the origin: which of them gets the next free place there, and which
+//! is deferred while crawlers ask for more pages than the origin can make.
+//!
+//! A request has a [level](ClientLevel), the evidence about its client, and a [group](MissGroup), what
+//! it asks for. A crawler can improve its level, but it cannot change the group of the URLs that it
+//! wants. So free places go to the groups in turn, and within a group to the best level.
+//!
+//! Start reading at [`MissQueue`]. Invariants: never more requests at the origin than places; each
+//! waiter is given a place, is deferred, or leaves; everything is bounded, the queue by [`QueueLimits`].
+//! The evidence about addresses is in [`ClientTable`], what the origin works for in [`MissReport`].
+//! Not here: I/O, the clock (time is an argument), HTTP, and the waiting itself, which is in
+//! `origin/src/places.rs`. Reasons and figures: docs/decisions/misses.md.
+
+mod clients;
+mod group;
+mod overload;
+mod queue;
+mod report;
+mod turns;
+
+pub use clients::{ClientNetwork, ClientTable, address_number};
+pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape};
+pub use overload::OverloadChange;
+pub use queue::{
+    Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
+};
+pub use report::{MissReport, Ranking, RequestCounts};

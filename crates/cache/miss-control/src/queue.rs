@@ -1,0 +1,415 @@
+//! The places at the origin, and the requests that wait for one.
+//!
+//! | call | when | what may follow |
+//! |---|---|---|
+//! | [`MissQueue::enter`] | a request needs the origin | a place, a wait, or a refusal |
+//! | [`MissQueue::give`] | after each other call, until it returns none | a waiter is given a place |
+//! | [`MissQueue::raise`] | a client of a better level waits for the same page | the order changes |
+//! | [`MissQueue::defer`] | a waiter has waited for its longest wait | it is deferred, unless it was raised |
+//! | [`MissQueue::leave`] | no request may wait longer, or the client is gone | |
+//! | [`MissQueue::release`] | a request is complete | a place is free |
+//!
+//! A place is counted from the moment when its waiter is selected, not from when the waiter's task
+//! runs. So no request that arrives in between can take it, and a waiter that is gone by then must
+//! [release](MissQueue::release) it.
+//!
+//! By [`MissOrder::Arrival`] all places are for everybody, the first to arrive is the first to get one,
+//! and nothing is deferred. By [`MissOrder::Rationed`], confirmed visitors are first, the groups follow
+//! in turn ([`Turns`]), and places are reserved:
+//!
+//! | places | calm | overload |
+//! |---|---|---|
+//! | for unknown and returned clients | all but one (all, if fewer than four) | a quarter, at least one |
+//! | for all but confirmed visitors | the same | a third, at least two |
+
+use crate::group::{ClientLevel, MissGroup};
+use crate::overload::{Overload, OverloadChange};
+use crate::turns::{AgeOrder, Turns};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+/// The longest wait of a request that may be deferred: shorter than a visitor's patience, and longer
+/// than a burst of visitors needs.
+const WAIT_CALM: Duration = Duration::from_secs(2);
+/// The same under overload. After a longer wait, the client has often gone.
+const WAIT_OVERLOADED: Duration = Duration::from_millis(500);
+/// The most waiting requests of one unknown address: those of one browser.
+const WAITING_UNKNOWN: u32 = 8;
+/// The same of a known address, behind which there may be an office.
+const WAITING_KNOWN: u32 = 32;
+/// After so many confirmed visitors in sequence, one place goes to the others.
+const CONFIRMED_IN_SEQUENCE: u32 = 7;
+/// With fewer places, none of them is reserved while there is no overload.
+const RESERVED_FROM: usize = 4;
+
+/// How requests are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissOrder {
+    /// In the order of arrival; nothing is deferred.
+    #[default]
+    Arrival,
+    /// By level and group; requests are deferred.
+    Rationed,
+}
+
+/// The bounds of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueLimits {
+    /// The concurrent requests at the origin.
+    pub places: usize,
+    /// The waiting requests.
+    pub waiting: usize,
+    /// The most places for unknown clients under overload; the table applies, too.
+    pub unknown: usize,
+}
+
+/// A request that needs the origin.
+#[derive(Clone, Copy, Debug)]
+pub struct Miss {
+    /// The evidence about its client.
+    pub level: ClientLevel,
+    /// The group of its URL.
+    pub group: MissGroup,
+    /// Its client's address, as a number; none if it is not known, or shared by many clients.
+    pub address: Option<u64>,
+}
+
+impl Miss {
+    fn may_be_deferred(&self) -> bool {
+        self.level != ClientLevel::Confirmed && self.group.kind.may_be_deferred()
+    }
+}
+
+/// A waiter's number. A greater one arrived later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WaiterId(u64);
+
+impl WaiterId {
+    pub(crate) const FIRST: WaiterId = WaiterId(0);
+    pub(crate) const LAST: WaiterId = WaiterId(u64::MAX);
+}
+
+/// A place at the origin. It must be [released](MissQueue::release).
+#[derive(Debug)]
+#[must_use = "a place that is not released is lost"]
+pub struct HeldPlace {
+    /// The level for which it counts.
+    pub level: ClientLevel,
+    /// The group of the request.
+    pub group: MissGroup,
+}
+
+/// The result of entering.
+#[derive(Debug)]
+pub enum QueueEntry {
+    /// The request may be sent.
+    Place(HeldPlace),
+    /// The request waits, at most so long; without a time, as long as any request may.
+    Waits(WaiterId, Option<Duration>),
+    /// Too many requests wait.
+    Full,
+    /// The request is deferred at once: its group is the fullest of a full queue, or too many requests
+    /// of its address wait.
+    Deferred,
+}
+
+/// The result of [`MissQueue::defer`].
+#[derive(Debug)]
+#[must_use]
+pub enum Deferral<H> {
+    /// It waits no more.
+    Deferred(H),
+    /// It was raised to a level that is not deferred, and waits on.
+    Stays,
+    /// It has been given a place, or was deferred before.
+    Gone,
+}
+
+#[derive(Debug)]
+struct QueuedMiss<H> {
+    handle: H,
+    miss: Miss,
+    /// The group in which it waits.
+    group: MissGroup,
+}
+
+/// The places of one origin, and the requests that wait for one. `H` notifies a waiter.
+#[derive(Debug)]
+pub struct MissQueue<H> {
+    limits: QueueLimits,
+    order: MissOrder,
+    last_id: u64,
+    /// The requests at the origin: all, all but confirmed, unknown and returned.
+    busy: usize,
+    visitors: usize,
+    unknown: usize,
+    waiting: BTreeMap<WaiterId, QueuedMiss<H>>,
+    /// Those of confirmed visitors.
+    confirmed: BTreeSet<WaiterId>,
+    /// Those of all others.
+    turns: Turns,
+    /// The number of waiters that may be deferred.
+    deferrable: usize,
+    /// The waiters of each address.
+    addresses: HashMap<u64, u32>,
+    in_sequence: u32,
+    overload: Overload,
+}
+
+impl<H> MissQueue<H> {
+    /// A queue without requests.
+    pub fn new(limits: QueueLimits, order: MissOrder) -> MissQueue<H> {
+        MissQueue {
+            limits,
+            order,
+            last_id: 0,
+            busy: 0,
+            visitors: 0,
+            unknown: 0,
+            waiting: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
+            turns: Turns::new(),
+            deferrable: 0,
+            addresses: HashMap::new(),
+            in_sequence: 0,
+            overload: Overload::default(),
+        }
+    }
+
+    /// Gives the request a place, or has it wait. `handle` is called if it waits; `deferred` gets the
+    /// handle of a waiter that has to give way to it.
+    pub fn enter(
+        &mut self,
+        miss: Miss,
+        handle: impl FnOnce() -> H,
+        deferred: &mut Option<H>,
+    ) -> QueueEntry {
+        if self.waiting.is_empty() && self.has_place_for(miss.level) {
+            return QueueEntry::Place(self.occupy(miss.level, miss.group));
+        }
+        let is_full = self.waiting.len() >= self.limits.waiting;
+        if self.order == MissOrder::Arrival {
+            return if is_full { QueueEntry::Full } else { self.wait(miss, handle()) };
+        }
+        if miss.may_be_deferred() && self.has_enough(&miss) {
+            return QueueEntry::Deferred;
+        }
+        let entry = self.wait(miss, handle());
+        if !is_full {
+            return entry;
+        }
+        let QueueEntry::Waits(id, _) = entry else { return entry };
+        let victim = self.turns.victim();
+        let removed = self.remove(victim.unwrap_or(id));
+        if victim.is_none() {
+            return QueueEntry::Full;
+        }
+        if victim == Some(id) {
+            return QueueEntry::Deferred;
+        }
+        *deferred = removed.map(|waiter| waiter.handle);
+        entry
+    }
+
+    /// Whether too many requests of its address wait already.
+    fn has_enough(&self, miss: &Miss) -> bool {
+        let Some(count) = miss.address.and_then(|address| self.addresses.get(&address)) else {
+            return false;
+        };
+        *count >= if miss.level.is_unknown() { WAITING_UNKNOWN } else { WAITING_KNOWN }
+    }
+
+    fn wait(&mut self, miss: Miss, handle: H) -> QueueEntry {
+        self.last_id += 1;
+        let id = WaiterId(self.last_id);
+        let group = if miss.level == ClientLevel::Confirmed {
+            self.confirmed.insert(id);
+            miss.group
+        } else {
+            self.turns.add(miss.group, miss.level, id)
+        };
+        self.deferrable += usize::from(miss.may_be_deferred());
+        if let Some(address) = miss.address {
+            *self.addresses.entry(address).or_default() += 1;
+        }
+        self.waiting.insert(id, QueuedMiss { handle, miss, group });
+        QueueEntry::Waits(id, self.longest_wait(&miss))
+    }
+
+    /// The longest wait of the request; none if it waits as long as any request may.
+    fn longest_wait(&self, miss: &Miss) -> Option<Duration> {
+        if self.order == MissOrder::Arrival || !miss.may_be_deferred() {
+            return None;
+        }
+        Some(if self.overload.is_on() { WAIT_OVERLOADED } else { WAIT_CALM })
+    }
+
+    fn remove(&mut self, id: WaiterId) -> Option<QueuedMiss<H>> {
+        let waiter = self.waiting.remove(&id)?;
+        if waiter.miss.level == ClientLevel::Confirmed {
+            self.confirmed.remove(&id);
+        } else {
+            self.turns.remove(waiter.group, waiter.miss.level, id);
+        }
+        self.deferrable -= usize::from(waiter.miss.may_be_deferred());
+        if let Some(address) = waiter.miss.address
+            && let Some(count) = self.addresses.get_mut(&address)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.addresses.remove(&address);
+            }
+        }
+        Some(waiter)
+    }
+
+    /// Gives the next waiter a place, if there is one for it. The caller notifies it, and calls this
+    /// again until it returns none.
+    pub fn give(&mut self) -> Option<(H, HeldPlace)> {
+        let id = self.select()?;
+        let waiter = self.remove(id)?;
+        let place = self.occupy(waiter.miss.level, waiter.miss.group);
+        Some((waiter.handle, place))
+    }
+
+    fn select(&mut self) -> Option<WaiterId> {
+        if self.busy >= self.limits.places {
+            return None;
+        }
+        if self.order == MissOrder::Arrival {
+            return self.waiting.keys().next().copied();
+        }
+        let confirmed = self.confirmed.first().copied();
+        let others_wait = self.turns.groups() > 0;
+        if confirmed.is_some() && (self.in_sequence < CONFIRMED_IN_SEQUENCE || !others_wait) {
+            self.in_sequence = if others_wait { self.in_sequence + 1 } else { 0 };
+            return confirmed;
+        }
+        let worst = ClientLevel::ALL.into_iter().rev().find(|level| self.has_place_for(*level));
+        let age = if self.overload.is_on() { AgeOrder::NewestFirst } else { AgeOrder::OldestFirst };
+        let other = worst.and_then(|worst| self.turns.pick(worst, age));
+        self.in_sequence = 0;
+        other.or(confirmed)
+    }
+
+    /// Whether a place is free for a request of this level, if no other request waits.
+    fn has_place_for(&self, level: ClientLevel) -> bool {
+        let (unknown, visitors) = self.shares();
+        self.busy < self.limits.places
+            && (level == ClientLevel::Confirmed || self.visitors < visitors)
+            && (!level.is_unknown() || self.unknown < unknown)
+    }
+
+    /// The places for unknown and returned clients, and for all but confirmed visitors.
+    fn shares(&self) -> (usize, usize) {
+        let all = self.limits.places;
+        if self.order == MissOrder::Arrival {
+            (all, all)
+        } else if self.overload.is_on() {
+            ((all / 4).min(self.limits.unknown).max(1), (all / 3).max(2).min(all))
+        } else {
+            let most = if all < RESERVED_FROM { all } else { all - 1 };
+            (most, most)
+        }
+    }
+
+    fn occupy(&mut self, level: ClientLevel, group: MissGroup) -> HeldPlace {
+        self.busy += 1;
+        self.visitors += usize::from(level != ClientLevel::Confirmed);
+        self.unknown += usize::from(level.is_unknown());
+        HeldPlace { level, group }
+    }
+
+    /// Frees a place. [`MissQueue::give`] gives it to a waiter.
+    pub fn release(&mut self, place: HeldPlace) {
+        self.busy -= 1;
+        self.visitors -= usize::from(place.level != ClientLevel::Confirmed);
+        self.unknown -= usize::from(place.level.is_unknown());
+    }
+
+    /// Removes a waiter. Returns its handle; none if it has been given a place, or was deferred.
+    pub fn leave(&mut self, id: WaiterId) -> Option<H> {
+        self.remove(id).map(|waiter| waiter.handle)
+    }
+
+    /// Defers a waiter after its longest wait.
+    pub fn defer(&mut self, id: WaiterId) -> Deferral<H> {
+        match self.waiting.get(&id) {
+            None => Deferral::Gone,
+            Some(waiter) if !waiter.miss.may_be_deferred() => Deferral::Stays,
+            Some(_) => self.leave(id).map_or(Deferral::Gone, Deferral::Deferred),
+        }
+    }
+
+    /// Raises the level of a waiter, because a client of a better level waits for the same page. A
+    /// lower level, and a request that does not wait any more, change nothing.
+    pub fn raise(&mut self, id: WaiterId, level: ClientLevel) {
+        let Some(waiter) = self.waiting.get_mut(&id) else { return };
+        let before = waiter.miss;
+        if level >= before.level {
+            return;
+        }
+        waiter.miss.level = level;
+        self.deferrable -= usize::from(before.may_be_deferred());
+        self.deferrable += usize::from(waiter.miss.may_be_deferred());
+        if level == ClientLevel::Confirmed {
+            self.turns.remove(waiter.group, before.level, id);
+            self.confirmed.insert(id);
+        } else {
+            self.turns.change_level(waiter.group, (before.level, level), id);
+        }
+    }
+
+    /// Brings overload up to date. To be called with each other call, before it and after it.
+    pub fn note_time(&mut self, now: Duration) -> Option<OverloadChange> {
+        self.overload.note(self.deferrable > 0, now)
+    }
+
+    /// Changes the order. Requests that wait keep their longest waits.
+    pub fn set_order(&mut self, order: MissOrder) {
+        if self.order != order {
+            self.order = order;
+            self.overload.reset();
+        }
+    }
+
+    /// How requests are ordered.
+    pub fn order(&self) -> MissOrder {
+        self.order
+    }
+
+    /// Whether the origin is overloaded, as of the last time.
+    pub fn is_overloaded(&self) -> bool {
+        self.overload.is_on()
+    }
+
+    /// How long it has been overloaded, if it is.
+    pub fn overloaded_for(&self, now: Duration) -> Option<Duration> {
+        self.overload.lasts(now)
+    }
+
+    /// Whether a place is free, and no request waits.
+    pub fn has_one_to_spare(&self) -> bool {
+        self.busy < self.limits.places && self.waiting.is_empty()
+    }
+
+    /// The number of requests at the origin.
+    pub fn busy(&self) -> usize {
+        self.busy
+    }
+
+    /// The number of waiting requests.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The number of groups in which requests wait.
+    pub fn groups(&self) -> usize {
+        self.turns.groups()
+    }
+
+    /// The places that unknown clients have now.
+    pub fn unknown_places(&self) -> usize {
+        self.shares().0
+    }
+}

@@ -1,0 +1,169 @@
+//! The load of the origin by groups, networks and user agents: counts of the last minutes.
+//!
+//! Counts are halved every five minutes, so that a report shows what happens now. Memory is bounded
+//! (Metwally et al., "space-saving"): in a full list, a new name takes over the place and the count of
+//! the least frequent one, so a count may be too high, and never too low.
+
+use crate::clients::ClientNetwork;
+use crate::group::MissGroup;
+use std::borrow::Borrow;
+use std::time::Duration;
+
+/// The most names of a list.
+const NAMES_MAX: usize = 64;
+/// Counts are halved after this time.
+const HALVED_AFTER: Duration = Duration::from_secs(300);
+
+/// The counts of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestCounts {
+    /// Requests for the origin, with those that were deferred.
+    pub requests: u64,
+    /// Those that were deferred.
+    pub deferred: u64,
+    /// The time of the origin, in microseconds.
+    pub busy_us: u64,
+}
+
+/// A list of names with their counts.
+#[derive(Clone, Debug)]
+pub struct Ranking<K> {
+    names: Vec<(K, RequestCounts)>,
+}
+
+impl<K> Default for Ranking<K> {
+    fn default() -> Ranking<K> {
+        Ranking { names: Vec::new() }
+    }
+}
+
+impl<K: PartialEq> Ranking<K> {
+    fn counts<Q>(&mut self, name: &Q) -> &mut RequestCounts
+    where
+        K: Borrow<Q>,
+        Q: ToOwned<Owned = K> + PartialEq + ?Sized,
+    {
+        let at = match self.names.iter().position(|(known, _)| known.borrow() == name) {
+            Some(at) => at,
+            None if self.names.len() < NAMES_MAX => {
+                self.names.push((name.to_owned(), RequestCounts::default()));
+                self.names.len() - 1
+            }
+            None => {
+                let fewest = |at: &usize| self.names[*at].1.requests;
+                let at = (0..self.names.len()).min_by_key(fewest).unwrap_or(0);
+                let requests = self.names[at].1.requests;
+                let counts = RequestCounts { requests, ..RequestCounts::default() };
+                self.names[at] = (name.to_owned(), counts);
+                at
+            }
+        };
+        &mut self.names[at].1
+    }
+
+    fn halve(&mut self) {
+        for (_, counts) in &mut self.names {
+            counts.requests /= 2;
+            counts.deferred /= 2;
+            counts.busy_us /= 2;
+        }
+        self.names.retain(|(_, counts)| *counts != RequestCounts::default());
+    }
+
+    /// All names with their counts, those with the most requests first.
+    pub fn into_sorted(mut self) -> Vec<(K, RequestCounts)> {
+        self.names.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.requests));
+        self.names
+    }
+}
+
+/// The load of the origin by groups, networks and user agents.
+#[derive(Clone, Debug, Default)]
+pub struct MissReport {
+    /// By what is requested.
+    pub groups: Ranking<MissGroup>,
+    /// By the client's network.
+    pub networks: Ranking<ClientNetwork>,
+    /// By the client's user agent.
+    pub agents: Ranking<String>,
+    halved_at: Duration,
+}
+
+impl MissReport {
+    /// Records that a request needs the origin.
+    pub fn note_request(
+        &mut self,
+        group: MissGroup,
+        network: Option<ClientNetwork>,
+        agent: Option<&str>,
+        now: Duration,
+    ) {
+        if now.saturating_sub(self.halved_at) >= HALVED_AFTER {
+            self.halved_at = now;
+            self.groups.halve();
+            self.networks.halve();
+            self.agents.halve();
+        }
+        self.groups.counts(&group).requests += 1;
+        if let Some(network) = network {
+            self.networks.counts(&network).requests += 1;
+        }
+        if let Some(agent) = agent {
+            self.agents.counts(agent).requests += 1;
+        }
+    }
+
+    /// Records that a request was deferred.
+    pub fn note_deferred(&mut self, group: MissGroup) {
+        self.groups.counts(&group).deferred += 1;
+    }
+
+    /// Records how long a request has occupied the origin.
+    pub fn note_busy(&mut self, group: MissGroup, took: Duration) {
+        self.groups.counts(&group).busy_us += took.as_micros() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::MissKind;
+
+    fn group(url: &str) -> MissGroup {
+        MissGroup::of(MissKind::Page, url)
+    }
+
+    #[test]
+    fn the_crawled_group_is_first_whatever_else_is_requested() {
+        let mut report = MissReport::default();
+        for n in 0..10_000 {
+            let network = ClientNetwork::of(std::net::Ipv4Addr::from_bits(n * 256).into());
+            let (url, agent) = (format!("/s{n}/x"), format!("agent {n}"));
+            let now = Duration::from_millis(n.into());
+            report.note_request(group(&url), Some(network), Some(&agent), now);
+            report.note_request(group("/shop/?a&b"), None, Some("Mozilla/5.0"), now);
+            report.note_busy(group("/shop/?a&b"), Duration::from_millis(30));
+        }
+        let groups = report.groups.into_sorted();
+        assert_eq!((groups.len(), groups[0].0), (NAMES_MAX, group("/shop/?a&b")));
+        assert_eq!(groups[0].1.requests, 10_000);
+        assert_eq!(groups[0].1.busy_us, 300_000_000);
+        assert_eq!(report.agents.into_sorted()[0].0, "Mozilla/5.0");
+        assert_eq!(report.networks.into_sorted().len(), NAMES_MAX);
+    }
+
+    #[test]
+    fn old_counts_fade() {
+        let mut report = MissReport::default();
+        for _ in 0..100 {
+            report.note_request(group("/old"), None, None, Duration::ZERO);
+        }
+        for minute in 0..60 {
+            let now = Duration::from_secs(minute * 60);
+            report.note_request(group("/new/1"), None, None, now);
+        }
+        let groups = report.groups.into_sorted();
+        assert_eq!(groups.len(), 1);
+        assert_eq!(groups[0].0, group("/new/1"));
+    }
+}

@@ -1,0 +1,157 @@
+//! The waiting requests in their groups, and whose turn it is (max-min fairness).
+//!
+//! Free places go to the kinds in turn, then to the shapes of the kind, then to its first segments. A
+//! turn is a number: the group with the smallest is next, and gets a new one when it is served. A group
+//! that begins to wait gets a new one, too, so it is behind all that wait already. Therefore a group
+//! whose requests may be served is served within as many picks of its parent as it has siblings.
+//!
+//! A pick looks at every group, at most one for each waiter, and at most [`SECTIONS_MAX`] and one more
+//! for each kind and shape.
+
+use crate::group::{ClientLevel, MissGroup, MissKind, UrlShape};
+use crate::queue::WaiterId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most first segments of one kind and shape that are distinguished; further ones wait together.
+const SECTIONS_MAX: usize = 32;
+
+/// Which of a group's requests of one level is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AgeOrder {
+    OldestFirst,
+    /// Under overload: the oldest will be deferred anyway.
+    NewestFirst,
+}
+
+/// A kind or a shape: its turn, and the number of its waiters.
+#[derive(Clone, Copy, Debug, Default)]
+struct Branch {
+    turn: u64,
+    waiters: usize,
+}
+
+/// The waiters of one group, and its turn.
+#[derive(Debug, Default)]
+struct Leaf {
+    turn: u64,
+    waiters: BTreeSet<(ClientLevel, WaiterId)>,
+}
+
+/// All groups with waiters.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    last: u64,
+    kinds: [Branch; MissKind::COUNT],
+    shapes: Box<[[Branch; UrlShape::COUNT]; MissKind::COUNT]>,
+    leaves: BTreeMap<MissGroup, Leaf>,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Turns {
+        Turns {
+            last: 0,
+            kinds: Default::default(),
+            shapes: Box::new([[Branch::default(); UrlShape::COUNT]; MissKind::COUNT]),
+            leaves: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a waiter. Returns the group in which it waits.
+    pub(crate) fn add(&mut self, group: MissGroup, level: ClientLevel, id: WaiterId) -> MissGroup {
+        let group = self.place_of(group);
+        self.last += 1;
+        let turn = self.last;
+        let (kind, shape) = (group.kind as usize, group.shape.index());
+        for branch in [&mut self.kinds[kind], &mut self.shapes[kind][shape]] {
+            if branch.waiters == 0 {
+                branch.turn = turn;
+            }
+            branch.waiters += 1;
+        }
+        let leaf = self.leaves.entry(group).or_insert_with(|| Leaf { turn, ..Leaf::default() });
+        leaf.waiters.insert((level, id));
+        group
+    }
+
+    /// The group itself, or the one of all first segments that are not distinguished.
+    fn place_of(&self, group: MissGroup) -> MissGroup {
+        if self.leaves.contains_key(&group) {
+            return group;
+        }
+        let from_first = self.leaves.range(group.first()..).map(|(other, _)| other);
+        let siblings = from_first.take_while(|other| other.first() == group.first());
+        if siblings.take(SECTIONS_MAX).count() < SECTIONS_MAX { group } else { group.other() }
+    }
+
+    /// Removes a waiter from the group in which it waits.
+    pub(crate) fn remove(&mut self, group: MissGroup, level: ClientLevel, id: WaiterId) {
+        let Some(leaf) = self.leaves.get_mut(&group) else { return };
+        if !leaf.waiters.remove(&(level, id)) {
+            return;
+        }
+        if leaf.waiters.is_empty() {
+            self.leaves.remove(&group);
+        }
+        let kind = group.kind as usize;
+        self.kinds[kind].waiters -= 1;
+        self.shapes[kind][group.shape.index()].waiters -= 1;
+    }
+
+    /// Moves a waiter to another level of its group.
+    pub(crate) fn change_level(
+        &mut self,
+        group: MissGroup,
+        (from, to): (ClientLevel, ClientLevel),
+        id: WaiterId,
+    ) {
+        if let Some(leaf) = self.leaves.get_mut(&group)
+            && leaf.waiters.remove(&(from, id))
+        {
+            leaf.waiters.insert((to, id));
+        }
+    }
+
+    /// The next waiter of a level up to `worst`, without removing it; its group's turn is over.
+    pub(crate) fn pick(&mut self, worst: ClientLevel, order: AgeOrder) -> Option<WaiterId> {
+        let turn = |group: &MissGroup, leaf: &Leaf| {
+            let kind = group.kind as usize;
+            let shape = self.shapes[kind][group.shape.index()];
+            (self.kinds[kind].turn, shape.turn, leaf.turn)
+        };
+        let may_go = |leaf: &Leaf| leaf.waiters.first().is_some_and(|(level, _)| *level <= worst);
+        let eligible = self.leaves.iter().filter(|(_, leaf)| may_go(leaf));
+        let group = *eligible.min_by_key(|(group, leaf)| turn(group, leaf))?.0;
+        self.last += 1;
+        let kind = group.kind as usize;
+        self.kinds[kind].turn = self.last;
+        self.shapes[kind][group.shape.index()].turn = self.last;
+        let leaf = self.leaves.get_mut(&group)?;
+        leaf.turn = self.last;
+        let (level, oldest) = *leaf.waiters.first()?;
+        match order {
+            AgeOrder::OldestFirst => Some(oldest),
+            AgeOrder::NewestFirst => leaf.of_level(level).next_back(),
+        }
+    }
+
+    /// The waiter that gives way when the queue is full: of the group with the most waiters, among
+    /// those that may be deferred, the oldest of the worst level.
+    pub(crate) fn victim(&self) -> Option<WaiterId> {
+        let all = self.leaves.iter().filter(|(group, _)| group.kind.may_be_deferred());
+        let (_, fullest) = all.max_by_key(|(_, leaf)| leaf.waiters.len())?;
+        let (worst, _) = *fullest.waiters.last()?;
+        fullest.of_level(worst).next()
+    }
+
+    /// The number of groups with waiters.
+    pub(crate) fn groups(&self) -> usize {
+        self.leaves.len()
+    }
+}
+
+impl Leaf {
+    /// Its waiters of one level, the oldest first.
+    fn of_level(&self, level: ClientLevel) -> impl DoubleEndedIterator<Item = WaiterId> {
+        self.waiters.range((level, WaiterId::FIRST)..=(level, WaiterId::LAST)).map(|(_, id)| *id)
+    }
+}

@@ -1,0 +1,251 @@
+//! The rules of the rationed order, one test each.
+
+use miss_control::{
+    ClientLevel, Deferral, HeldPlace, Miss, MissGroup, MissKind, MissOrder, MissQueue,
+    OverloadChange, QueueEntry, QueueLimits,
+};
+use std::time::Duration;
+
+struct Origin {
+    queue: MissQueue<String>,
+    places: Vec<HeldPlace>,
+    now: Duration,
+}
+
+impl Origin {
+    fn new(places: usize, waiting: usize) -> Origin {
+        let limits = QueueLimits { places, waiting, unknown: usize::MAX };
+        let queue = MissQueue::new(limits, MissOrder::Rationed);
+        Origin { queue, places: Vec::new(), now: Duration::ZERO }
+    }
+
+    fn enter(&mut self, level: ClientLevel, url: &str) -> QueueEntry {
+        self.enter_as(level, MissKind::Page, url, None)
+    }
+
+    fn enter_as(
+        &mut self,
+        level: ClientLevel,
+        kind: MissKind,
+        url: &str,
+        address: Option<u64>,
+    ) -> QueueEntry {
+        self.queue.note_time(self.now);
+        let miss = Miss { level, group: MissGroup::of(kind, url), address };
+        let entry = self.queue.enter(miss, || url.to_owned(), &mut None);
+        self.queue.note_time(self.now);
+        if let QueueEntry::Place(place) = &entry {
+            self.places.push(HeldPlace { level: place.level, group: place.group });
+        }
+        entry
+    }
+
+    /// Fills all places by confirmed visitors.
+    fn fill(&mut self) {
+        while matches!(self.enter(ClientLevel::Confirmed, "/account"), QueueEntry::Place(_)) {}
+        while self.queue.waiting() > 0 {
+            let place = self.places.pop().expect("all are held");
+            self.queue.release(place);
+            let (_, place) = self.queue.give().expect("one waits");
+            self.places.push(place);
+        }
+    }
+
+    /// Frees one place after the other. Returns the order in which the waiters get it.
+    fn order(&mut self) -> Vec<String> {
+        let mut order = Vec::new();
+        while let Some(place) = self.places.pop() {
+            self.queue.release(place);
+            while let Some((url, place)) = self.queue.give() {
+                order.push(url);
+                self.places.push(place);
+            }
+        }
+        order
+    }
+
+    /// Has a request wait for so long that overload begins.
+    fn overload(&mut self) {
+        self.fill();
+        assert!(matches!(self.enter(ClientLevel::Unknown, "/begin"), QueueEntry::Waits(..)));
+        self.now += Duration::from_millis(1_001);
+        assert_eq!(self.queue.note_time(self.now), Some(OverloadChange::Began));
+        assert_eq!(self.order(), ["/begin"]);
+    }
+}
+
+fn waits(entry: &QueueEntry) -> bool {
+    matches!(entry, QueueEntry::Waits(..))
+}
+
+#[test]
+fn confirmed_visitors_are_first_but_for_one_place_in_eight() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    assert!(waits(&origin.enter(ClientLevel::Unknown, "/crawled")));
+    for n in 0..9 {
+        assert!(waits(&origin.enter(ClientLevel::Confirmed, &format!("/{n}"))));
+    }
+    let order = origin.order();
+    assert_eq!(order.iter().position(|url| url == "/crawled"), Some(7), "{order:?}");
+}
+
+#[test]
+fn a_flood_of_one_group_does_not_delay_another() {
+    let mut origin = Origin::new(1, 1_000);
+    origin.fill();
+    for n in 0..100 {
+        assert!(waits(&origin.enter(ClientLevel::Known, &format!("/shop/?a={n}&b=1"))));
+    }
+    for url in ["/news/4", "/search?q=x", "/shop"] {
+        assert!(waits(&origin.enter(ClientLevel::Unknown, url)));
+    }
+    let order = origin.order();
+    for url in ["/news/4", "/search?q=x", "/shop"] {
+        let at = order.iter().position(|one| one == url);
+        assert!(at.is_some_and(|at| at < 4), "{url}: {at:?}");
+    }
+}
+
+#[test]
+fn within_a_group_the_level_decides() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    for level in ClientLevel::ALL.into_iter().rev() {
+        assert!(waits(&origin.enter(level, &format!("/news/{}", level.as_str()))));
+    }
+    let names: Vec<String> =
+        ClientLevel::ALL.iter().map(|level| format!("/news/{}", level.as_str())).collect();
+    assert_eq!(origin.order(), names);
+}
+
+#[test]
+fn under_overload_places_are_reserved_and_the_newest_is_first() {
+    let mut origin = Origin::new(8, 100);
+    origin.overload();
+    for n in 0..5 {
+        origin.enter(ClientLevel::Unknown, &format!("/shop?{n}"));
+    }
+    assert_eq!((origin.queue.busy(), origin.queue.waiting()), (2, 3), "a quarter for unknown");
+    // A third is 2, so known clients wait as well, and confirmed ones do not.
+    assert!(waits(&origin.enter(ClientLevel::Known, "/news/1")));
+    assert!(origin.queue.give().is_none());
+    origin.enter(ClientLevel::Confirmed, "/account");
+    assert!(origin.queue.give().is_some());
+    let place = origin.places.remove(0);
+    origin.queue.release(place);
+    assert_eq!(origin.queue.give().map(|(url, _)| url).as_deref(), Some("/shop?4"));
+    let place = origin.places.remove(0);
+    origin.queue.release(place);
+    assert_eq!(origin.queue.give().map(|(url, _)| url).as_deref(), Some("/news/1"));
+}
+
+#[test]
+fn waits_are_shorter_under_overload_and_writes_wait_as_long_as_any_request() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    let longest = |entry| match entry {
+        QueueEntry::Waits(_, longest) => longest,
+        other => panic!("{other:?}"),
+    };
+    let seconds = Duration::from_secs;
+    assert_eq!(longest(origin.enter(ClientLevel::Unknown, "/")), Some(seconds(2)));
+    assert_eq!(longest(origin.enter(ClientLevel::Confirmed, "/")), None);
+    for kind in [MissKind::Write, MissKind::Part] {
+        assert_eq!(longest(origin.enter_as(ClientLevel::OverRate, kind, "/", None)), None);
+    }
+    origin.now += Duration::from_millis(1_500);
+    let late = longest(origin.enter(ClientLevel::Known, "/"));
+    assert_eq!(late, Some(Duration::from_millis(500)));
+    // After the queue was empty for a while, the waits are those of a calm time.
+    origin.order();
+    origin.now += seconds(11);
+    origin.queue.note_time(origin.now);
+    origin.now += seconds(11);
+    let ended = origin.queue.note_time(origin.now);
+    assert!(matches!(ended, Some(OverloadChange::Ended(_))), "{ended:?}");
+}
+
+#[test]
+fn writes_alone_are_no_overload() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    let write = ClientLevel::Unknown.of_write();
+    assert!(waits(&origin.enter_as(write, MissKind::Write, "/comment", None)));
+    origin.now += Duration::from_secs(5);
+    assert_eq!(origin.queue.note_time(origin.now), None);
+}
+
+#[test]
+fn of_a_full_queue_the_fullest_group_gives_way() {
+    let mut origin = Origin::new(1, 5);
+    origin.fill();
+    for n in 0..4 {
+        origin.enter(ClientLevel::Unknown, &format!("/shop?{n}"));
+    }
+    origin.enter_as(ClientLevel::Returned, MissKind::Write, "/comment", None);
+    let mut deferred = None;
+    let group = MissGroup::of(MissKind::Page, "/news/1");
+    let miss = Miss { level: ClientLevel::OverRate, group, address: None };
+    let entry = origin.queue.enter(miss, || "/news/1".to_owned(), &mut deferred);
+    assert!(waits(&entry));
+    assert_eq!(deferred.as_deref(), Some("/shop?0"));
+    // The fullest group is the newcomer's own, and the newcomer has the worst level.
+    let entry = origin.enter(ClientLevel::OverRate, "/shop?9");
+    assert!(matches!(entry, QueueEntry::Deferred));
+}
+
+#[test]
+fn of_a_queue_full_of_writes_none_gives_way() {
+    let mut origin = Origin::new(1, 2);
+    origin.fill();
+    for n in 0..2 {
+        origin.enter_as(ClientLevel::Returned, MissKind::Write, &format!("/{n}"), None);
+    }
+    let entry = origin.enter_as(ClientLevel::Returned, MissKind::Write, "/3", None);
+    assert!(matches!(entry, QueueEntry::Full));
+    assert_eq!(origin.queue.waiting(), 2);
+}
+
+#[test]
+fn an_address_has_only_so_many_waiters() {
+    let mut origin = Origin::new(1, 1_000);
+    origin.fill();
+    for n in 0..9 {
+        let url = format!("/{n}");
+        let entry = origin.enter_as(ClientLevel::Unknown, MissKind::Page, &url, Some(7));
+        assert_eq!(waits(&entry), n < 8, "{n}");
+    }
+    assert!(waits(&origin.enter_as(ClientLevel::Unknown, MissKind::Page, "/x", Some(8))));
+    assert!(waits(&origin.enter_as(ClientLevel::Known, MissKind::Page, "/x", Some(7))));
+    let write = origin.enter_as(ClientLevel::Unknown, MissKind::Write, "/x", Some(7));
+    assert!(waits(&write), "a write is never deferred");
+}
+
+#[test]
+fn a_raised_waiter_is_not_deferred_and_is_first() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    let QueueEntry::Waits(id, Some(_)) = origin.enter(ClientLevel::Unknown, "/led") else {
+        panic!("it waits");
+    };
+    origin.enter(ClientLevel::Known, "/other");
+    origin.queue.raise(id, ClientLevel::Known);
+    origin.queue.raise(id, ClientLevel::Confirmed);
+    origin.queue.raise(id, ClientLevel::Unknown);
+    assert!(matches!(origin.queue.defer(id), Deferral::Stays));
+    assert_eq!(origin.order(), ["/led", "/other"]);
+    assert!(matches!(origin.queue.defer(id), Deferral::Gone));
+}
+
+#[test]
+fn invented_first_segments_wait_together() {
+    let mut origin = Origin::new(1, 10_000);
+    origin.fill();
+    for n in 0..1_000 {
+        origin.enter(ClientLevel::Unknown, &format!("/s{n}/x"));
+    }
+    assert_eq!(origin.queue.groups(), 33);
+    assert_eq!(origin.order().len(), 1_000);
+    assert_eq!(origin.queue.groups(), 0);
+}

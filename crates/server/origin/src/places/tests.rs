@@ -1,0 +1,128 @@
+//! The waiting for a place: interleavings of the table in `places`.
+
+use super::*;
+use crate::admission::{OriginClass, SharedLevel};
+use miss_control::{MissGroup, MissKind};
+
+/// Places of an origin with this mode and queue.
+fn places(count: usize, mode: MissesMode, queue: usize) -> Arc<Places> {
+    let limits = Limits { origin_queue: queue, ..Limits::default() };
+    Arc::new(Places::with(count, usize::MAX, &limits, (mode, 1 << 20)))
+}
+
+fn admission(level: ClientLevel, url: &str) -> Admission {
+    Admission {
+        class: OriginClass::Page,
+        level: SharedLevel::new(level),
+        group: MissGroup::of(MissKind::Page, url),
+        address: None,
+        network: None,
+        agent: None,
+    }
+}
+
+fn unknown() -> Admission {
+    admission(ClientLevel::Unknown, "/")
+}
+
+type Waiter = tokio::task::JoinHandle<Result<OriginPermit, Failure>>;
+
+/// Has a request wait, and returns when it does.
+async fn wait(places: &Arc<Places>, admission: Admission) -> Waiter {
+    let (others, own) = (places.waiting(), places.clone());
+    let waiter = tokio::spawn(async move { own.enter(&admission).await });
+    while places.waiting() == others {
+        tokio::task::yield_now().await;
+    }
+    waiter
+}
+
+#[tokio::test]
+async fn a_place_is_spare_while_one_is_free_and_no_request_waits() {
+    let places = places(1, MissesMode::Observe, 10);
+    assert!(places.is_one_to_spare());
+    let place = places.enter(&unknown()).await.unwrap();
+    assert!(!places.is_one_to_spare());
+    let waiting = wait(&places, unknown()).await;
+    drop(place);
+    let place = waiting.await.unwrap().unwrap();
+    assert!(!places.is_one_to_spare());
+    drop(place);
+    assert!(places.is_one_to_spare());
+}
+
+#[tokio::test]
+async fn a_waiter_that_leaves_is_not_selected() {
+    let places = places(1, MissesMode::Observe, 10);
+    let place = places.enter(&unknown()).await.unwrap();
+    let (gone, waiting) = (wait(&places, unknown()).await, wait(&places, unknown()).await);
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    assert_eq!(places.waiting(), 1);
+    drop(place);
+    drop(waiting.await.unwrap().unwrap());
+    assert_eq!((places.taken(), places.waiting()), (0, 0));
+}
+
+/// The runtime has one thread, so the waiter cannot run between its selection and the abortion.
+#[tokio::test]
+async fn the_place_of_a_waiter_that_leaves_when_it_is_selected_goes_to_the_next() {
+    let places = places(1, MissesMode::Observe, 10);
+    let place = places.enter(&unknown()).await.unwrap();
+    let (gone, waiting) = (wait(&places, unknown()).await, wait(&places, unknown()).await);
+    drop(place);
+    assert_eq!((places.taken(), places.waiting()), (1, 1), "selected");
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    drop(waiting.await.unwrap().unwrap());
+    assert_eq!((places.taken(), places.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_waiter_that_gives_way_is_deferred() {
+    let places = places(1, MissesMode::Protect, 1);
+    let place = places.enter(&unknown()).await.unwrap();
+    let crawler = wait(&places, unknown()).await;
+    let own = places.clone();
+    let known = admission(ClientLevel::Known, "/");
+    let known = tokio::spawn(async move { own.enter(&known).await });
+    assert_eq!(crawler.await.unwrap().unwrap_err(), Failure::Deferred);
+    drop(place);
+    assert!(known.await.unwrap().is_ok());
+    assert_eq!(places.figures().deferred, 1);
+}
+
+#[tokio::test]
+async fn a_follower_raises_its_leader_while_it_waits_and_before() {
+    let places = places(1, MissesMode::Protect, 10);
+    let place = places.enter(&unknown()).await.unwrap();
+    let other = wait(&places, admission(ClientLevel::Known, "/")).await;
+    let leader = unknown();
+    let level = leader.level.clone();
+    let leader = wait(&places, leader).await;
+    level.raise(ClientLevel::Confirmed);
+    drop(place);
+    let place = leader.await.unwrap().unwrap();
+    assert!(!other.is_finished());
+    // It does not wait any more, so nothing happens.
+    level.raise(ClientLevel::Confirmed);
+    let early = unknown();
+    early.level.raise(ClientLevel::Confirmed);
+    let early = wait(&places, early).await;
+    drop(place);
+    drop(early.await.unwrap().unwrap());
+    drop(other.await.unwrap().unwrap());
+    assert_eq!((places.taken(), places.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn without_protection_the_first_is_the_first_and_none_is_deferred() {
+    let places = places(1, MissesMode::Observe, 1);
+    let place = places.enter(&unknown()).await.unwrap();
+    let crawler = wait(&places, unknown()).await;
+    let late = places.enter(&admission(ClientLevel::Confirmed, "/account")).await;
+    assert_eq!(late.unwrap_err(), Failure::Overloaded);
+    drop(place);
+    assert!(crawler.await.unwrap().is_ok());
+    assert_eq!(places.figures().deferred, 0);
+}
