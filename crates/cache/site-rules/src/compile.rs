@@ -3,15 +3,18 @@
 //! and a valid alternative. Nothing is read from files here.
 
 use crate::agent::Agent;
+use crate::client_networks::ClientNetworks;
 use crate::condition::NamedCondition;
 use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
+use crate::edge::{self, EdgeRules, FileSurroundings};
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
 use crate::ignored::IgnoredFields;
 use crate::mark::Secret;
 use crate::raw::{self, Status, Statuses, Store, Words};
+use crate::regexes::Regexes;
 use crate::rule::{Conditions, Policies, ResponseConditions, Rule, StatusRange};
 use crate::rules::SiteRules;
 use http_cache::{Failure, FailureSet, Policy};
@@ -42,6 +45,8 @@ pub struct Surroundings {
     pub secret: Secret,
     /// Whether the site trusts any proxy.
     pub has_trusted_proxies: bool,
+    /// The document root; `None` in front of an HTTP origin.
+    pub files: Option<FileSurroundings>,
 }
 
 impl SiteRules {
@@ -71,14 +76,9 @@ impl SiteRules {
         if rules.len() > RULES_MAX {
             return Err(RuleError(format!("rule: {RULES_MAX} rules at most")));
         }
-        let last_sets_nothing = rules.last().filter(|rule| sets_nothing(rule)).map(|_| rules.len());
-        let read = |(at, raw): (usize, &raw::Rule)| {
-            rule(raw, &around).map_err(|error| {
-                let name = raw.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-                RuleError(format!("rule {}{name}: {error}", at + 1))
-            })
-        };
-        let rules = rules.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+        let (rules, edge) = read_rules(rules, &around)?;
+        let last_sets_nothing = rules.last().filter(|(_, sets)| !sets).map(|(rule, _)| rule.number);
+        let rules: Vec<Rule> = rules.into_iter().map(|(rule, _)| rule).collect();
         for rule in &rules {
             let added = lists.add_conditions(&rule.conditions.cookie);
             added.map_err(|error| RuleError(format!("rule: {error}")))?;
@@ -93,10 +93,51 @@ impl SiteRules {
             key_fields: key_fields(&keys.fields, &rules)?,
             harmless_fields: harmless_fields(&keys.harmless_fields)?,
             rules,
+            edge,
             lists,
             form,
             last_sets_nothing,
         })
+    }
+}
+
+/// Reads the rules into the list about the cache, each with whether it sets anything, and the lists of other kinds. A
+/// rule without any action belongs to the first: it exempts.
+fn read_rules(
+    rules: &[raw::Rule],
+    around: &Surroundings,
+) -> Result<(Vec<(Rule, bool)>, EdgeRules), RuleError> {
+    let (mut of_cache, mut edge) = (Vec::new(), EdgeRules::default());
+    for (at, raw) in rules.iter().enumerate() {
+        let number = at + 1;
+        let mut read = || -> Result<(), String> {
+            let (conditions, response) = (conditions(raw)?, response(raw)?);
+            let files = around.files.as_ref();
+            edge::read(&mut edge, (number, raw), &conditions, response.as_ref(), files)?;
+            let sets = !sets_nothing(raw);
+            if sets || !edge::is_edge_rule(raw) {
+                of_cache.push((rule((number, raw), around, conditions, response)?, sets));
+            }
+            Ok(())
+        };
+        read().map_err(|error| {
+            let name = raw.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            RuleError(format!("rule {number}{name}: {error}"))
+        })?;
+    }
+    edge::complete(&mut edge, rules, around.files.as_ref())
+        .map_err(|error| RuleError(format!("site.entry_points: {error}")))?;
+    Ok((of_cache, edge))
+}
+
+impl raw::Rule {
+    /// This rule without what decides only which requests are refused; `None` if nothing else is left. The stored
+    /// pages do not depend on it.
+    pub fn without_access(mut self) -> Option<raw::Rule> {
+        let is_access = self.deny.is_some();
+        (self.deny, self.retry_after) = (None, None);
+        let is_only_access = is_access && sets_nothing(&self) && !edge::is_edge_rule(&self);
+        (!is_only_access).then_some(self)
     }
 }
 
@@ -161,10 +202,13 @@ fn harmless_fields(named: &[String]) -> Result<Names, RuleError> {
         .map_err(|error| RuleError(format!("keys.harmless_fields: {error}")))
 }
 
-fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
+fn rule(
+    (number, raw): (usize, &raw::Rule),
+    around: &Surroundings,
+    conditions: Conditions,
+    response: Option<ResponseConditions>,
+) -> Result<Rule, String> {
     contradictions(raw, around)?;
-    let conditions = conditions(raw)?;
-    let response = response(raw)?;
     without_effect(raw, &conditions, response.as_ref())?;
     let normal = policies(raw, raw.store.as_ref(), &raw.stale_while_revalidate, &around.base)?;
     let saturated = match &raw.when_saturated {
@@ -183,6 +227,7 @@ fn rule(raw: &raw::Rule, around: &Surroundings) -> Result<Rule, String> {
         words.as_slice().iter().map(read).collect::<Result<Vec<_>, _>>()
     };
     Ok(Rule {
+        number,
         name: raw.name.as_deref().map(Into::into),
         path_written: raw.path.as_slice().join(", ").into(),
         own_copies: stores && conditions.distinguish_clients(),
@@ -255,7 +300,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
         );
     }
     if raw.when_status.is_some() || some(&raw.when_header) {
-        let visitors = some(&raw.cookie) || some(&raw.header) || some(&raw.agent);
+        let visitors = [&raw.cookie, &raw.header, &raw.agent, &raw.from].into_iter().any(some);
         let others = raw.after_write.is_some() || raw.server_timing.is_some();
         if copies || stale || others || raw.when_saturated.is_some() {
             return Err(
@@ -264,7 +309,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
             );
         }
         if visitors && stores {
-            return Err("when_status, when_header: variants cannot depend on cookie, header or agent after the response has arrived".into());
+            return Err("when_status, when_header: variants cannot depend on cookie, header, agent or from after the response has arrived".into());
         }
     }
     if raw.country_header.is_some() && !around.has_trusted_proxies {
@@ -323,22 +368,30 @@ fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
             "host: {bad:?} is no host: write for instance example.org or *.example.org"
         ));
     }
+    let (excluded, methods): (Vec<_>, Vec<_>) =
+        raw.method.as_slice().iter().partition(|word| word.starts_with('!'));
     Ok(Conditions {
         host: Globs::read(raw.host.as_slice(), Star::Anything, Case::Ignored)
             .map_err(|e| format!("host: {e}"))?,
         path: Globs::read(raw.path.as_slice(), Star::Segment, Case::Kept)
             .map_err(|e| format!("path: {e}"))?,
-        methods: raw.method.as_slice().iter().map(method).collect::<Result<_, _>>()?,
+        regex: Regexes::read(raw.path_regex.as_slice()).map_err(|e| format!("path_regex: {e}"))?,
+        methods: methods.into_iter().map(|word| method(word)).collect::<Result<_, _>>()?,
+        methods_excluded: excluded
+            .into_iter()
+            .map(|word| method(&word[1..]))
+            .collect::<Result<_, _>>()?,
         query: named(&raw.query, "query", '=')?,
         cookie: named(&raw.cookie, "cookie", '=')?,
         header: named(&raw.header, "header", ':')?,
         agents: raw.agent.as_slice().iter().map(agent).collect::<Result<_, _>>()?,
+        from: ClientNetworks::read(raw.from.as_slice()).map_err(|e| format!("from: {e}"))?,
     })
 }
 
 /// Reads a method. Methods are case-sensitive (RFC 9110 §9.1), so another spelling of a known method is an
 /// error.
-fn method(word: &String) -> Result<http::Method, String> {
+fn method(word: &str) -> Result<http::Method, String> {
     const KNOWN: [&str; 9] =
         ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"];
     match KNOWN.iter().find(|known| **known != word && known.eq_ignore_ascii_case(word)) {

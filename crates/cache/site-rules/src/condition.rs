@@ -24,7 +24,7 @@ impl NamedCondition {
             && !all.iter().any(|named| named.absent && is_there(named))
     }
 
-    fn fits(&self, name: &[u8], value: &[u8]) -> bool {
+    pub(crate) fn fits(&self, name: &[u8], value: &[u8]) -> bool {
         self.name.fits(name) && self.value.as_ref().is_none_or(|glob| glob.fits(value))
     }
 

@@ -431,6 +431,7 @@ mod tests {
                     base: http_cache::Policy::default(),
                     secret: crate::Secret::new([0; 32]),
                     has_trusted_proxies: false,
+                    files: None,
                 },
             )
         };

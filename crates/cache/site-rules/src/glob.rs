@@ -140,8 +140,8 @@ impl Places {
 /// A list of patterns: a text must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Globs {
-    any: Vec<Glob>,
-    none: Vec<Glob>,
+    pub(crate) any: Vec<Glob>,
+    pub(crate) none: Vec<Glob>,
 }
 
 impl Globs {

@@ -1,4 +1,5 @@
-//! The choices of a site about its pages: rules, URL normalisation, cookies.
+//! The choices of a site about its pages: rules, URL normalisation, cookies; and its rules for access, scripts and
+//! response fields (`edge`).
 //!
 //! The crate is pure: no sockets, no clock, no logging; time and randomness are arguments.
 //! [`SiteRules::plan`] decides on a request before the store lookup. [`SiteRules::revise`] decides on its
@@ -10,11 +11,13 @@
 //! (`http-cache`), the store, routing.
 
 mod agent;
+mod client_networks;
 mod compile;
 mod condition;
 mod cookies;
 mod declared;
 mod duration;
+mod edge;
 mod fields;
 mod form;
 mod glob;
@@ -27,6 +30,7 @@ mod personal;
 mod plan;
 mod planned;
 pub mod raw;
+mod regexes;
 mod revise;
 mod role;
 mod rule;
@@ -38,6 +42,7 @@ pub use compile::{RuleError, Surroundings};
 pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
+pub use edge::{AccessRequest, Denial, FileSurroundings, ScriptPath, ScriptRefusal};
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
 pub use ignored::IgnoredFields;

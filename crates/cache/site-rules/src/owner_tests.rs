@@ -28,6 +28,7 @@ fn of(lines: &[(&'static str, String)]) -> Result<Owner, NoOwner> {
         base: Policy::default(),
         secret: Secret::new([1; 32]),
         has_trusted_proxies: false,
+        files: None,
     };
     let rules = SiteRules::read(&[], &Keys::default(), &Cookies::default(), around).expect("rules");
     rules.owner(&named(), &fields(lines))

@@ -169,7 +169,7 @@ impl SiteRules {
     pub fn ruling_of(&self, plan: &Plan) -> Option<Ruling<'_>> {
         let at = plan.rule?;
         let rule = self.rules.get(at)?;
-        Some(Ruling { number: at + 1, name: rule.name.as_deref(), path: &rule.path_written })
+        Some(Ruling { number: rule.number, name: rule.name.as_deref(), path: &rule.path_written })
     }
 
     /// The names of the cookies that make the request bypass the cache. Empty if it does not, or for

@@ -58,6 +58,15 @@ pub enum Store {
     ByStatus(BTreeMap<String, String>),
 }
 
+/// The status of a refusal, or `false`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "write 403, 404, 405, 410 or 503; or false")]
+#[allow(missing_docs)]
+pub enum Deny {
+    Status(u16),
+    Flag(bool),
+}
+
 /// The keys of the table `[keys]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -101,11 +110,13 @@ pub struct Rule {
     pub name: Option<String>,
     pub host: Words,
     pub path: Words,
+    pub path_regex: Words,
     pub method: Words,
     pub query: Words,
     pub cookie: Words,
     pub header: Words,
     pub agent: Words,
+    pub from: Words,
     pub when_status: Option<Statuses>,
     pub when_header: Words,
     pub bypass: bool,
@@ -124,6 +135,13 @@ pub struct Rule {
     pub language: Words,
     pub country_header: Option<String>,
     pub when_saturated: Option<WhenSaturated>,
+    pub deny: Option<Deny>,
+    pub retry_after: Option<String>,
+    pub php: Option<bool>,
+    pub set_headers: BTreeMap<String, Words>,
+    pub add_headers: BTreeMap<String, Words>,
+    pub remove_headers: Words,
+    pub file_cache: Option<String>,
 }
 
 /// The table `when_saturated` of a rule.
@@ -149,11 +167,13 @@ pub const RULE_KEYS: &[&str] = &[
     "name",
     "host",
     "path",
+    "path_regex",
     "method",
     "query",
     "cookie",
     "header",
     "agent",
+    "from",
     "when_status",
     "when_header",
     "bypass",
@@ -172,6 +192,13 @@ pub const RULE_KEYS: &[&str] = &[
     "language",
     "country_header",
     "when_saturated",
+    "deny",
+    "retry_after",
+    "php",
+    "set_headers",
+    "add_headers",
+    "remove_headers",
+    "file_cache",
 ];
 
 #[cfg(test)]

@@ -6,10 +6,12 @@
 //! to clients that match it.
 
 use crate::agent::Agent;
+use crate::client_networks::ClientNetworks;
 use crate::condition::NamedCondition;
 use crate::cookies::Names;
 use crate::glob::{Glob, Globs};
 use crate::ignored::IgnoredFields;
+use crate::regexes::Regexes;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{CookieName, Policy};
@@ -26,6 +28,8 @@ pub enum Load {
 /// A compiled rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
+    /// The number of the rule in the configuration, from 1.
+    pub(crate) number: usize,
     /// The name of the rule, as it was written.
     pub(crate) name: Option<Box<str>>,
     pub(crate) path_written: Box<str>,
@@ -89,37 +93,53 @@ impl Policies {
 pub(crate) struct Conditions {
     pub(crate) host: Globs,
     pub(crate) path: Globs,
+    pub(crate) regex: Regexes,
     pub(crate) methods: Vec<Method>,
+    /// The methods written with `!`.
+    pub(crate) methods_excluded: Vec<Method>,
     pub(crate) query: Vec<NamedCondition>,
     pub(crate) cookie: Vec<NamedCondition>,
     pub(crate) header: Vec<NamedCondition>,
     pub(crate) agents: Vec<Agent>,
+    pub(crate) from: ClientNetworks,
 }
 
 impl Conditions {
     /// Whether every request matches.
     pub(crate) fn are_none(&self) -> bool {
         let named = [&self.query, &self.cookie, &self.header];
-        (self.host.is_empty() && self.path.is_empty())
-            && (self.methods.is_empty() && self.agents.is_empty())
+        (self.host.is_empty() && self.path.is_empty() && self.regex.is_empty())
+            && (self.methods.is_empty() && self.methods_excluded.is_empty())
+            && (self.agents.is_empty() && self.from.is_empty())
             && named.iter().all(|all| all.is_empty())
     }
 
     pub(crate) fn fit(&self, view: &RequestView<'_>) -> bool {
         let host = || self.host.fit(view.host_name().as_bytes());
-        let path = || self.path.fit(&view.plain_path());
+        let path = || {
+            let path = view.plain_path();
+            self.path.fit(&path) && self.regex.fit(&path)
+        };
         (self.methods.is_empty() || self.methods.contains(view.method))
+            && !self.methods_excluded.contains(view.method)
             && (self.host.is_empty() || host())
-            && (self.path.is_empty() || path())
-            && (self.agents.is_empty() || self.agents.contains(&view.class()))
+            && ((self.path.is_empty() && self.regex.is_empty()) || path())
             && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+            && self.fit_client(view)
+    }
+
+    /// Whether the conditions on the client hold.
+    pub(crate) fn fit_client(&self, view: &RequestView<'_>) -> bool {
+        (self.agents.is_empty() || self.agents.contains(&view.class()))
             && NamedCondition::fit(&self.cookie, |named| named.fits_cookie(view.fields))
             && NamedCondition::fit(&self.header, |named| named.fits_header(view.fields))
+            && (self.from.is_empty() || self.from.fit(view.client.address()))
     }
 
     /// Whether clients are distinguished by something that is not in the key.
     pub(crate) fn distinguish_clients(&self) -> bool {
-        !self.cookie.is_empty() || !self.header.is_empty() || !self.agents.is_empty()
+        (!self.cookie.is_empty() || !self.header.is_empty())
+            || (!self.agents.is_empty() || !self.from.is_empty())
     }
 }
 

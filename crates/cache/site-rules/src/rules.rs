@@ -4,6 +4,7 @@
 //! (`revise`).
 
 use crate::cookies::{CookieLists, Names};
+use crate::edge::EdgeRules;
 use crate::form::KeyForm;
 use crate::mark::Secret;
 use crate::rule::Rule;
@@ -13,7 +14,10 @@ use http_cache::Policy;
 #[derive(Clone, Debug)]
 pub struct SiteRules {
     pub(crate) base: Policy,
+    /// The rules about the cache.
     pub(crate) rules: Vec<Rule>,
+    /// The other rules.
+    pub(crate) edge: EdgeRules,
     pub(crate) lists: CookieLists,
     pub(crate) form: KeyForm,
     pub(crate) secret: Secret,
@@ -38,6 +42,11 @@ impl SiteRules {
         &self.form
     }
 
+    /// The numbers of the rules about the cache, in their order. Rules with other actions only are not among them.
+    pub fn caching_rules(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().map(|rule| rule.number)
+    }
+
     /// Whether a request without cookies may get different plans, or has more in its key than its URL.
     #[inline]
     pub fn has_rules(&self) -> bool {
@@ -47,12 +56,12 @@ impl SiteRules {
     /// A warning about rules that no request reaches, because an earlier rule matches every request.
     pub fn never_reached(&self) -> Option<String> {
         let fits_all = |rule: &Rule| rule.conditions.are_none() && rule.response.is_none();
-        let first = self.rules.iter().position(fits_all)? + 1;
-        let after = first + 1;
-        let which = match self.rules.len() {
-            last if last == first => return None,
-            last if last == after => format!("rule {after} is"),
-            last => format!("rules {after} to {last} are"),
+        let at = self.rules.iter().position(fits_all)?;
+        let first = self.rules[at].number;
+        let which = match &self.rules[at + 1..] {
+            [] => return None,
+            [only] => format!("rule {} is", only.number),
+            [after, .., last] => format!("rules {} to {} are", after.number, last.number),
         };
         Some(format!(
             "{which} never reached: rule {first} has no conditions, so that it fits every request, and the first rule that fits counts"

@@ -55,7 +55,21 @@ pub enum Peer {
     Anybody,
 }
 
+/// No header lines.
+static NO_FIELDS: &[(&[u8], &[u8])] = &[];
+
 impl<'a> RequestView<'a> {
+    /// A request of which only method and URL count.
+    pub fn of_url(
+        method: &'a Method,
+        scheme: &'a str,
+        host: &'a str,
+        path_and_query: &'a str,
+    ) -> RequestView<'a> {
+        let (fields, client) = (&NO_FIELDS, &Peer::Anybody);
+        RequestView { method, scheme, host, path_and_query, fields, client }
+    }
+
     /// The class of the client.
     pub fn class(&self) -> Agent {
         Agent::of(self.fields)
@@ -69,6 +83,11 @@ impl<'a> RequestView<'a> {
         }
     }
 
+    /// The path as it was sent, without the query.
+    pub(crate) fn path(&self) -> &'a str {
+        self.path_and_query.split('?').next().unwrap_or_default()
+    }
+
     pub(crate) fn query(&self) -> Option<&'a str> {
         self.path_and_query.split_once('?').map(|(_, query)| query)
     }
@@ -76,30 +95,34 @@ impl<'a> RequestView<'a> {
     /// The path as an application reads it: decoded, without doubled slashes and dot segments. An unusual
     /// spelling of a path therefore does not evade a rule.
     pub(crate) fn plain_path(&self) -> Cow<'a, [u8]> {
-        let path = self.path_and_query.split('?').next().unwrap_or_default();
+        let path = self.path();
         if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
             return Cow::Borrowed(path.as_bytes());
         }
-        let decoded = decode(path.as_bytes());
-        let mut segments: Vec<&[u8]> = Vec::new();
-        let last = decoded.split(|byte| *byte == b'/').next_back().unwrap_or_default();
-        for segment in decoded.split(|byte| *byte == b'/') {
-            match segment {
-                b"" | b"." => {}
-                b".." => drop(segments.pop()),
-                segment => segments.push(segment),
-            }
-        }
-        let mut plain = Vec::with_capacity(decoded.len());
-        for segment in &segments {
-            plain.push(b'/');
-            plain.extend_from_slice(segment);
-        }
-        if segments.is_empty() || matches!(last, b"" | b"." | b"..") {
-            plain.push(b'/');
-        }
-        Cow::Owned(plain)
+        Cow::Owned(without_dots(&decode(path.as_bytes())))
     }
+}
+
+/// Resolves dot segments and repeated slashes of a decoded path.
+pub(crate) fn without_dots(decoded: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    let last = decoded.split(|byte| *byte == b'/').next_back().unwrap_or_default();
+    for segment in decoded.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    let mut plain = Vec::with_capacity(decoded.len());
+    for segment in &segments {
+        plain.push(b'/');
+        plain.extend_from_slice(segment);
+    }
+    if segments.is_empty() || matches!(last, b"" | b"." | b"..") {
+        plain.push(b'/');
+    }
+    plain
 }
 
 /// Decodes percent-encoded bytes.

@@ -18,6 +18,7 @@ fn a_plan_without_rules_allocates_nothing() {
         base: http_cache::Policy::default(),
         secret: Secret::new([1; 32]),
         has_trusted_proxies: false,
+        files: None,
     };
     let rules = SiteRules::read(&[], &Keys::default(), &Cookies::default(), around).expect("rules");
     let browser: &[(&[u8], &[u8])] = &[

@@ -24,6 +24,7 @@ fn try_rules(text: &str) -> Result<SiteRules, String> {
         base: Policy::default(),
         secret: Secret::new([1; 32]),
         has_trusted_proxies: true,
+        files: None,
     };
     SiteRules::read(&text.rule, &text.keys, &text.cookies, around).map_err(|error| error.0)
 }

@@ -28,6 +28,11 @@ pub fn url(told: &Value) -> String {
         let name = [text(&rule["number"]), text(&rule["name"]), text(&rule["path"])];
         out.row("rule", &name.join(" "));
     }
+    for rule in told["other_rules"].as_array().into_iter().flatten() {
+        let name = [text(&rule["number"]), text(&rule["name"])];
+        out.row("rule", &format!("{} ({})", name.join(" ").trim_end(), text(&rule["kind"])));
+    }
+    out.row("steps", &list(&told["steps"], ", "));
     if told["page"].is_object() {
         page(&mut out, &told["page"], now(told));
     }

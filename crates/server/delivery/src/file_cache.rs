@@ -12,6 +12,7 @@
 
 use crate::coding_queue::PLAIN_BYTES;
 use bytes::Bytes;
+use http::HeaderMap;
 use http_cache::codings::Coding;
 use http_cache::{Forms, StoredResponse, Timestamp};
 use site_state::SiteState;
@@ -81,6 +82,9 @@ pub(crate) struct CachedFile {
     at: OnceLock<Box<str>>,
     /// When it was last found there, in milliseconds.
     found_ms: AtomicU64,
+    /// The hash of the rules for response fields under which plain hits are laid out, and the fields, if they differ
+    /// from those of `stored`.
+    shown: OnceLock<(u64, Option<HeaderMap>)>,
     /// The prepared responses for plain hits: without and with compressed forms.
     laid_out: [OnceLock<SharedPage>; 2],
 }
@@ -117,7 +121,14 @@ impl CachedFile {
         let coded = coded.map_or(Vec::new(), |coded| {
             coded.codings.iter().copied().zip(coded.contents.iter().cloned()).collect()
         });
-        Some(place.get_or_init(|| NewPage::of_file(self.stored.clone(), plain, coded).apart()))
+        let shown = || {
+            let mut stored = self.stored.clone();
+            if let Some((_, Some(fields))) = self.shown.get() {
+                stored.headers.clone_from(fields);
+            }
+            stored
+        };
+        Some(place.get_or_init(|| NewPage::of_file(shown(), plain, coded).apart()))
     }
 
     /// The memory that the file uses if it is cached under `path`, in bytes.
@@ -144,10 +155,14 @@ impl CachedFile {
             asked_for: AtomicBool::new(true),
             at: OnceLock::new(),
             found_ms: AtomicU64::new(0),
+            shown: OnceLock::new(),
             laid_out: [const { OnceLock::new() }; 2],
         }
     }
 }
+
+/// The hash of the rules for response fields, and what returns the fields of plain hits for those of a file.
+pub type LaidFields<'a> = (u64, &'a dyn Fn(&HeaderMap) -> Option<HeaderMap>);
 
 /// The cached files of a site.
 pub struct FileCache {
@@ -173,8 +188,9 @@ impl FileCache {
     }
 
     /// Records that the file was just found by this URL path (decoded, without the query). Ignored
-    /// unless it is the file's own path, as opposed to an equivalent one.
-    pub fn note_found(&self, root: &Path, at: &str, path: &Path) {
+    /// unless it is the file's own path, as opposed to an equivalent one. `laid` has the hash of the rules for response
+    /// fields, and returns the fields of plain hits if they differ from those of the file.
+    pub fn note_found(&self, root: &Path, at: &str, path: &Path, laid: LaidFields<'_>) {
         let below = path.strip_prefix(root).ok().and_then(Path::to_str);
         let is_own = |below: &str| {
             let at = at.strip_prefix('/');
@@ -184,6 +200,12 @@ impl FileCache {
             return;
         };
         if **kept.at.get_or_init(|| at.into()) != *at {
+            return;
+        }
+        let (print, fields) = laid;
+        if kept.shown.get_or_init(|| (print, fields(&kept.stored.headers))).0 != print {
+            // It was laid out under other rules: the next request reads it again.
+            self.remove(path, &kept);
             return;
         }
         kept.found_ms.store(kept.looked_ms.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -203,11 +225,15 @@ impl FileCache {
     }
 
     /// The prepared response for the file that was found by this URL path within the last second.
-    pub fn found(&self, at: &str, now: Timestamp) -> Option<SharedPage> {
+    /// `print`: the hash of the current rules for response fields.
+    pub fn found(&self, at: &str, print: u64, now: Timestamp) -> Option<SharedPage> {
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
         let kept = found.get(at)?.upgrade()?;
         drop(found);
         if now.0.saturating_sub(kept.found_ms.load(Ordering::Relaxed)) >= LOOK_MS {
+            return None;
+        }
+        if kept.shown.get().is_none_or(|(laid, _)| *laid != print) {
             return None;
         }
         if !kept.asked_for.load(Ordering::Relaxed) {
@@ -286,6 +312,16 @@ impl FileCache {
             site.counters.coded.add();
         }
         Ok(())
+    }
+
+    /// Removes a cached file, if it is still this one.
+    fn remove(&self, path: &Path, kept: &Arc<CachedFile>) {
+        let mut all = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        if all.get(path).is_some_and(|now| Arc::ptr_eq(now, kept)) {
+            all.remove(path);
+            self.bytes.fetch_sub(kept.cost(path), Ordering::Relaxed);
+            self.forget(kept);
+        }
     }
 
     /// Removes a file that is no longer cached from `found`.

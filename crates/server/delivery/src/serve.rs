@@ -450,7 +450,9 @@ fn explained(code: StatusCode) -> &'static str {
     match code.as_u16() {
         301 | 308 => "This page is at another address.",
         400 => "The request could not be understood.",
+        403 => "This address is not open to you.",
         404 => "There is nothing at this address.",
+        410 => "What was at this address has been removed.",
         405 => "This cannot be done with that address.",
         502 => "The site could not make this page. Its operator finds the cause in the log.",
         503 => "The site has more to do than it can at the moment. Please try again shortly.",

@@ -3,6 +3,7 @@
 //! this module contains the one match on it. Renders are in the crate `render`, forwarded requests in `forward`.
 //! Plain hits over HTTP/1.1 do not come here: `front` answers them before hyper, by the same verdict.
 
+use crate::edge;
 use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use config::target::TargetUri;
@@ -49,6 +50,7 @@ pub async fn dispatch(
 ) -> Response<ResponseBody> {
     let reason = step.reason();
     match step {
+        RequestStep::Denied(denial) => edge::refused(site, denial),
         RequestStep::Upgrade => Box::pin(upgrade::pass(site, request, target, client)).await,
         RequestStep::WithContent => {
             pass(site, request, target, client, ForwardReason::Bypass).await

@@ -5,6 +5,7 @@
 
 use crate::assembly::{PageRequest, assembled};
 use crate::dispatch::dispatch;
+use crate::edge::ResponseChanges;
 use crate::purge;
 use crate::steps::{AskedRequest, RequestStep};
 use config::networks::forwarded_scheme;
@@ -69,6 +70,7 @@ async fn by_site(
     if step == RequestStep::Purge {
         return Box::pin(purge::answer(default_site, &request, client)).await;
     }
+    let changes = ResponseChanges::of(&asked);
     site.counters.requests.add();
     let target = match read {
         Ok(target) => target,
@@ -78,7 +80,11 @@ async fn by_site(
         RequestStep::Misdirected => {
             return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
         }
-        RequestStep::ToHttps => return serve::to_https(site, &target),
+        RequestStep::ToHttps => {
+            let mut response = serve::to_https(site, &target);
+            changes.apply(site, &mut response);
+            return response;
+        }
         _ => {}
     }
     let told = litespeed::is_told(&site.config.dialects, request.headers());
@@ -96,6 +102,7 @@ async fn by_site(
     if told {
         litespeed::tell_crawler(&mut response);
     }
+    changes.apply(site, &mut response);
     response
 }
 

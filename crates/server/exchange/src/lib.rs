@@ -11,10 +11,12 @@
 //! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
 //! | templates and fragments | `assembly` |
+//! | rules for access and response fields | `edge` |
 //! | purges | `purge`, `purger` (authorisation) |
 
 pub mod assembly;
 mod dispatch;
+mod edge;
 pub mod exchange;
 pub mod private;
 pub mod purge;

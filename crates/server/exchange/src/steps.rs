@@ -6,10 +6,11 @@
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
 //! `delivery::lookup`; a plain hit does not come here.
 //!
-//! Places for steps that are not built yet: the canonical host in `to-https`; `denied`, `limited` (all requests),
-//! a password and the redirects of rules after `to-https`, in this order; `trial` before `private`; `limited`
+//! Places for steps that are not built yet: the canonical host in `to-https`; `limited` (all requests), a password and
+//! the redirects of rules after `denied`, in this order; `trial` before `private`; `limited`
 //! (requests to the origin) belongs to a lookup that needs the origin.
 
+use crate::edge;
 use config::target::{TargetError, TargetUri};
 use delivery::plan::plan;
 use delivery::site::Site;
@@ -18,7 +19,7 @@ use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use http_cache::Method as Kind;
 use reasons::Reason;
-use site_rules::{BypassBecause, Handling, Plan};
+use site_rules::{BypassBecause, Denial, Handling, Plan};
 use std::cell::OnceCell;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
@@ -34,6 +35,8 @@ pub enum RequestStep {
     Misdirected,
     /// It is redirected to the same target over HTTPS.
     ToHttps,
+    /// A rule refuses it.
+    Denied(Denial),
     /// It offers another protocol, and the origin may accept it.
     Upgrade,
     /// A GET or HEAD with content is forwarded: the content is not part of the key.
@@ -64,6 +67,7 @@ impl RequestStep {
             RequestStep::Invalid(reason) | RequestStep::Leaving(reason) => Some(reason),
             RequestStep::Misdirected => Some(Reason::HostUnknown),
             RequestStep::ToHttps => Some(Reason::ToHttps),
+            RequestStep::Denied(_) => Some(Reason::Denied),
             RequestStep::Upgrade | RequestStep::WithContent => Some(Reason::Bypass),
             RequestStep::Trace => Some(Reason::MethodTrace),
             RequestStep::Unpublished => Some(Reason::ClusterUnpublished),
@@ -74,6 +78,26 @@ impl RequestStep {
         }
     }
 
+    /// The name of the step in the table.
+    fn name(self) -> &'static str {
+        match self {
+            RequestStep::Purge => "purge",
+            RequestStep::Invalid(_) => "target",
+            RequestStep::Misdirected => "misdirected",
+            RequestStep::ToHttps => "to-https",
+            RequestStep::Denied(_) => "denied",
+            RequestStep::Upgrade => "upgrade",
+            RequestStep::WithContent => "content",
+            RequestStep::Leaving(_) => "leaving",
+            RequestStep::Trace => "trace",
+            RequestStep::Options => "options",
+            RequestStep::Unpublished | RequestStep::Write => "write",
+            RequestStep::Private => "private",
+            RequestStep::Bypass(_) => "bypass",
+            RequestStep::Lookup => "lookup",
+        }
+    }
+
     /// Whether Pagewell answers without the store and without the origin.
     pub fn is_answered_here(self) -> bool {
         match self {
@@ -81,6 +105,7 @@ impl RequestStep {
             | RequestStep::Invalid(_)
             | RequestStep::Misdirected
             | RequestStep::ToHttps
+            | RequestStep::Denied(_)
             | RequestStep::Trace
             | RequestStep::Options
             | RequestStep::Unpublished => true,
@@ -101,6 +126,8 @@ pub struct StepFacts<'a> {
     target: Result<&'a TargetUri, TargetError>,
     is_host_known: bool,
     is_redirected: bool,
+    /// The refusal by a rule, if it is needed.
+    denial: &'a dyn Fn() -> Option<Denial>,
     offers_upgrade: bool,
     method: &'a Method,
     has_content: bool,
@@ -126,11 +153,12 @@ impl StepFacts<'_> {
 type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
-const STEPS: [(&str, Row); 13] = [
+const STEPS: [(&str, Row); 14] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
     ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
     ("misdirected", |facts| (!facts.is_host_known).then_some(RequestStep::Misdirected)),
     ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
+    ("denied", |facts| (facts.denial)().map(RequestStep::Denied)),
     ("upgrade", |facts| facts.offers_upgrade.then_some(RequestStep::Upgrade)),
     ("target-of-read", |facts| {
         let is_invalid = facts.is_read() && facts.is_for_server();
@@ -160,6 +188,14 @@ const STEPS: [(&str, Row); 13] = [
 /// Returns the step of a request with these facts.
 pub fn step(facts: &StepFacts<'_>) -> RequestStep {
     STEPS.iter().find_map(|(_, row)| row(facts)).unwrap_or(RequestStep::Lookup)
+}
+
+/// The names of the steps in their order, and the place of the one of a request; the last is `lookup`.
+pub fn step_names(found: RequestStep) -> (Vec<&'static str>, usize) {
+    let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).chain(["lookup"]).collect();
+    let at = names.iter().position(|name| *name == found.name());
+    let last = names.len() - 1;
+    (names, at.unwrap_or(last))
 }
 
 /// A request whose step is to be found.
@@ -243,6 +279,7 @@ impl<'a> AskedRequest<'a> {
             target: self.target,
             is_host_known,
             is_redirected,
+            denial: &|| edge::denial(self),
             offers_upgrade: self.offers_upgrade,
             method: self.method,
             has_content: self.has_content,
@@ -291,6 +328,7 @@ mod tests {
             target: Ok(&target),
             is_host_known: true,
             is_redirected: false,
+            denial: &|| None,
             offers_upgrade: false,
             method: &Method::GET,
             has_content: false,

@@ -6,7 +6,9 @@
 //! client has disconnected is in `client_gone`.
 
 use crate::client_gone::{self, OnClientGone};
+use crate::file_rules::FileRules;
 use crate::litespeed;
+use crate::scripts;
 use crate::writes;
 use bytes::Bytes;
 use config::Limits;
@@ -30,7 +32,7 @@ use origin::upload::Upload;
 use origin::{Origin, OriginBody, OriginClass, OriginRequest, OriginResponse, RequestBody, Unsent};
 use reasons::Reason;
 use reasons::refusal::Refusal;
-use site_rules::PlannedFields;
+use site_rules::{PlannedFields, ScriptRefusal};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,6 +73,10 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
     let here = |response| Answerer::Here(response);
     match route_of(site, target) {
         Route::Script(script) => Answerer::Origin(Some(script)),
+        Route::Hidden(Withheld::Script) => {
+            site.counters.scripts_refused.add();
+            here(serve::error(StatusCode::NOT_FOUND, Reason::ScriptRefused, None))
+        }
         Route::Hidden(withheld) => {
             note_withheld(site, target, &withheld);
             here(serve::error(StatusCode::NOT_FOUND, Reason::NotFound, None))
@@ -89,9 +95,13 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
         Route::Static(path) => {
             site.counters.files.add();
             match static_files::answer(static_files, site, &path, facts).await {
-                Ok(response) => {
-                    if target.written.is_none() {
-                        static_files.note_found(&files.root, target.path(), &path);
+                Ok(mut response) => {
+                    let rules = FileRules::of(site, target);
+                    rules.cache(&mut response);
+                    if target.written.is_none() && rules.follow_path() {
+                        let laid = |headers: &HeaderMap| rules.laid_out(headers);
+                        let print = site.config.rules.fields_print();
+                        static_files.note_found(&files.root, target.path(), &path, (print, &laid));
                     }
                     here(response)
                 }
@@ -124,6 +134,24 @@ fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
 /// stored under it. Files, also hidden ones, are found only by the path as it was sent.
 /// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
 pub fn route_of(site: &Site, target: &TargetUri) -> Route {
+    match found_route(site, target) {
+        Route::Script(script) if scripts::refusal(site, target, &script).is_some() => {
+            Route::Hidden(Withheld::Script)
+        }
+        route => route,
+    }
+}
+
+/// Why the script to which the target leads does not run, if so.
+pub fn script_refusal(site: &Site, target: &TargetUri) -> Option<ScriptRefusal> {
+    match found_route(site, target) {
+        Route::Script(script) => scripts::refusal(site, target, &script),
+        _ => None,
+    }
+}
+
+/// The route of the target, whichever scripts may run.
+fn found_route(site: &Site, target: &TargetUri) -> Route {
     let Some(root) = site.root() else { return Route::NotFound };
     let normal = route_in(root, target.path());
     match (&target.written, normal) {

@@ -8,12 +8,15 @@
 //! |---|---|
 //! | a request to the origin | `send`, `client_gone` (after the client has disconnected) |
 //! | a forwarded request | `forward`, `writes` (unsafe methods), `upgrade` |
+//! | what rules say about files and scripts | `file_rules`, `scripts` |
 //! | what a response announces | `litespeed`, `owner_copies` (private copies), `sendfile` |
 
 pub mod client_gone;
+mod file_rules;
 mod forward;
 pub mod litespeed;
 pub mod owner_copies;
+mod scripts;
 pub mod send;
 pub mod sendfile;
 pub mod upgrade;

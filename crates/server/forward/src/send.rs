@@ -3,6 +3,7 @@
 //! Which requests are sent, and with which fields, is decided in `forward` and `render`.
 
 use crate::litespeed;
+use crate::scripts;
 use crate::sendfile;
 use delivery::esi;
 use delivery::site::Site;
@@ -71,6 +72,12 @@ pub async fn send_following(
             tracing::error!(event = "origin-invalid", reason = "redirect-to-no-script", path);
             return Err(Failure::InvalidResponse.into());
         };
+        let below = path.split('?').next().unwrap_or_default();
+        if scripts::refusal_at(site, (&request.host, below), &script).is_some() {
+            site.counters.scripts_refused.add();
+            tracing::error!(event = "origin-invalid", reason = "redirect-to-refused-script", path);
+            return Err(Failure::InvalidResponse.into());
+        }
         // The content was sent with the first request.
         (request.method, request.target, request.script) = (Method::GET, path, Some(script));
         let fragment = request.extras.fragment.take();

@@ -48,6 +48,12 @@ pub fn file_text(plan: &SetupPlan) -> String {
         );
     }
     site(&mut text, plan);
+    if let Some(directory) = uploads(plan.site.kind).filter(|_| !has_http_origin(plan)) {
+        let _ = write!(
+            text,
+            "\n# A PHP file that a visitor has uploaded does not run.\n[[rule]]\npath = \"{directory}**\"\nphp = false\n"
+        );
+    }
     if plan.site.kind == SiteKind::Magento {
         text.push_str(MAGENTO);
     }
@@ -147,6 +153,18 @@ fn site(text: &mut String, plan: &SetupPlan) {
         let _ = writeln!(text, "# php-fpm's pool {name}; its scripts run as the user {user}.");
     }
     let _ = writeln!(text, "at = {}", toml(&plan.php));
+}
+
+/// The directory of uploads below the document root, if the application has one.
+#[must_use]
+pub fn uploads(kind: SiteKind) -> Option<&'static str> {
+    match kind {
+        SiteKind::WordPress => Some("/wp-content/uploads/"),
+        SiteKind::MediaWiki => Some("/images/"),
+        SiteKind::Drupal => Some("/sites/default/files/"),
+        SiteKind::Magento => Some("/media/"),
+        SiteKind::Laravel | SiteKind::Symfony | SiteKind::Php => None,
+    }
 }
 
 /// Whether another web server renders the pages.

@@ -11,6 +11,7 @@
 //! | certificate files | none: they are read as the user of the service | readable |
 
 use crate::application::recognise;
+use crate::file_text::uploads;
 use crate::http::{ProbedPlace, ResponseHead, StartTls, VerifyTls};
 use crate::machine::ExaminedMachine;
 use command_line::options::{InitArgs, SiteKind};
@@ -276,24 +277,22 @@ impl Probe<'_> {
 
     /// Whether a `.php` below the directory of uploads is refused. `None` if there is no such directory.
     fn uploads(&self) -> Option<CheckResult> {
-        let directory = match self.kind {
-            SiteKind::WordPress => "/wp-content/uploads/",
-            SiteKind::MediaWiki => "/images/",
-            SiteKind::Drupal => "/sites/default/files/",
-            SiteKind::Magento => "/media/",
-            SiteKind::Laravel | SiteKind::Symfony | SiteKind::Php => return None,
-        };
+        let directory = uploads(self.kind)?;
         let name = format!("pagewell-verify-{:08x}.php", random());
         let ask = |path: String| self.place.with_path(&path).request("GET", "", self.tls).ok();
         let (there, elsewhere) = (ask(format!("{directory}{name}"))?, ask(format!("/{name}"))?);
-        let refused =
-            matches!(there.status, 403 | 410) || there.status == 404 && elsewhere.status != 404;
+        let by_rule =
+            there.cache_status().is_some_and(|status| status.contains("detail=script-refused"));
+        let refused = by_rule
+            || matches!(there.status, 403 | 410)
+            || there.status == 404 && elsewhere.status != 404;
         Some(if refused {
             CheckResult::Right(format!("PHP below {directory}: refused ({})", there.status))
         } else {
             CheckResult::Weak(format!(
                 "PHP below {directory}: a script there would run ({} for a name that does not exist, as elsewhere); \
-                 keep nginx in front with: location ~* ^{directory}.*\\.php$ {{ deny all; }}",
+                 write a [[rule]] with path = \"{directory}**\" and php = false, or keep nginx in front with: \
+                 location ~* ^{directory}.*\\.php$ {{ deny all; }}",
                 there.status
             ))
         })

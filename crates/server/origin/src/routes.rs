@@ -61,6 +61,8 @@ pub enum Withheld {
     LinkOutside(PathBuf),
     /// The real path could not be determined.
     Unresolved,
+    /// It is a script that a rule or `site.entry_points` does not let run. Decided by the caller of [`route_in`].
+    Script,
 }
 
 impl Withheld {
@@ -72,6 +74,7 @@ impl Withheld {
             Withheld::LinkToHidden(_) => Reason::LinkToHidden,
             Withheld::LinkOutside(_) => Reason::LinkOutsideRoot,
             Withheld::Unresolved => Reason::FileFailed,
+            Withheld::Script => Reason::ScriptRefused,
         }
     }
 }

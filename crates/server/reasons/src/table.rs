@@ -156,6 +156,8 @@ reasons! {
     HostInvalid = "host-invalid", [Refused], "400", "";
     /// `Host` is neither `site.host` nor one of `site.aliases`, and `site.other_hosts` is `refuse`.
     HostUnknown = "host-unknown", [Refused], "421", "Name the host in site.host or site.aliases.";
+    /// A [rule](../guide/rules.md#deny-requests) refuses the request (`deny`). The status is that of the rule.
+    Denied = "denied", [Refused], "403, 404, 405 with `Allow`, 410, 503 with `Retry-After`", "Nothing, if the rule is intended; otherwise change the rule with deny, or exempt the path with deny = false.";
     /// The request target is for a forward proxy (`https://…`, a user name), is `*` with GET, or contains `<`, `>` or a backquote, which must be percent-encoded.
     TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";
     /// The request target is longer than `limits.uri_bytes`.
@@ -208,6 +210,8 @@ reasons! {
     HiddenName = "hidden-name", [Answered], "404", "A file with this name is never served: rename it, or change site.hidden.";
     /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.
     SourceHidden = "source-hidden", [Answered], "404", "Source code is never served. Name the extensions of scripts to run in site.scripts.";
+    /// The URL leads to a script that does not run: a [rule](../guide/rules.md#scripts) has `php = false`, or `site.entry_points` does not name it.
+    ScriptRefused = "script-refused", [Answered], "404", "Nothing, if the script should not run; otherwise write a rule with php = true for its path, or name it in site.entry_points.";
     /// A symbolic link leads outside the document root: allow its directory with `site.allow_symlinks`. The response says `not-found`.
     LinkOutsideRoot = "link-outside-root", [Answered], "404", "A symbolic link leads outside the document root: allow the directory with site.allow_symlinks.";
     /// A symbolic link leads to a name that is never served. The response says `not-found`.

@@ -15,7 +15,7 @@ use http_cache::{
 };
 use origin::OriginResponse;
 use reasons::Reason;
-use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
+use site_rules::{IgnoredFields, RequestView, Revision, is_marked_as_shared};
 use std::borrow::Cow;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::request_fields::view_of;
@@ -127,7 +127,18 @@ pub(super) fn keep(
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
     esi::note(site, &response.headers, &mut stored);
+    change_fields(site, ask, &mut stored);
     Ok(stored)
+}
+
+/// Changes the fields of a response that is stored, as rules say. The decision about storing does not see this.
+fn change_fields(site: &Site, ask: &RenderRequest, stored: &mut StoredResponse) {
+    let rules = &site.config.rules;
+    if rules.has_response_fields() {
+        let (target, status) = (&ask.target, stored.status);
+        let view = RequestView::of_url(&ask.method, target.scheme, &target.host, target.page());
+        rules.change_fields(&view, status, &mut stored.headers);
+    }
 }
 
 /// Returns the stored response refreshed by a 304 (RFC 9111 section 4.3.4).
@@ -143,6 +154,10 @@ pub(super) fn freshened(
 ) -> Result<StoredResponse, Reason> {
     let known = &page.response();
     let revision = revise(site, ask, known.status, &response.headers);
+    let changed = |mut stored: StoredResponse| {
+        change_fields(site, ask, &mut stored);
+        stored
+    };
     let refresh = |known: &StoredResponse, headers: &HeaderMap| {
         let facts = read_facts(&Method::GET, &ask.headers);
         let (asked, came) = (sent.request_time, sent.response_time);
@@ -151,7 +166,7 @@ pub(super) fn freshened(
         fields::may_store(site, ask, &stored, sent).map(|()| stored)
     };
     if revision.ignored.is_empty() {
-        return Ok(of_form(known, refresh(known, &response.headers)?));
+        return Ok(changed(of_form(known, refresh(known, &response.headers)?)));
     }
     let mut plain = known.clone();
     revision.ignored.strip(&mut plain.headers);
@@ -164,7 +179,7 @@ pub(super) fn freshened(
     {
         revision.ignored.restore(&response.headers, &mut stored.headers);
     }
-    Ok(stored)
+    Ok(changed(stored))
 }
 
 /// Keeps the stored response's ESI form, whatever the 304 contains, because its content is

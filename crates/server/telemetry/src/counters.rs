@@ -69,6 +69,8 @@ counters! {
     fragments: "ESI fragments requested to assemble pages. Each also counts as a request.",
     fragments_failed: "ESI fragments that failed.",
     files: "Requests answered with a file.",
+    denied: "Requests refused by a rule (`deny`).",
+    scripts_refused: "Requests for a script that does not run: by a rule (`php = false`) or `site.entry_points`.",
     memcached_hits: "Items found over the memcached port.",
     memcached_misses: "Items requested over the memcached port that were not stored.",
     memcached_stored: "Items stored over the memcached port.",

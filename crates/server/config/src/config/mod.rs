@@ -458,8 +458,10 @@ pub const HIDDEN: &[&str] = &[
 
 /// File name extensions that are never shown, even if they are not executed: PHP under all its
 /// names, and CGI scripts.
-pub const SOURCES: [&str; 12] =
-    ["php", "phtml", "pht", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm", "cgi"];
+pub const SOURCES: [&str; 13] = [
+    "php", "phtml", "pht", "phar", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm",
+    "cgi",
+];
 
 /// Returns the document root: the configured directory, or if there is none the working directory.
 ///

@@ -177,6 +177,8 @@ pub struct Site {
     #[serde(deserialize_with = "some_words")]
     pub scripts: Option<Vec<String>>,
     pub allow_symlinks: Option<AllowSymlinks>,
+    #[serde(deserialize_with = "some_words")]
+    pub entry_points: Option<Vec<String>>,
     pub host: Option<String>,
     #[serde(deserialize_with = "words")]
     pub aliases: Vec<String>,

@@ -100,7 +100,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
     Ok(Config {
-        rules: resolve_rules::rules(file, &policy, &trusted_proxies)?,
+        rules: resolve_rules::rules(file, &policy, &trusted_proxies, &site)?,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,
         policy,
@@ -320,6 +320,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
             ("site.hidden", files.hidden.is_some()),
             ("site.scripts", files.scripts.is_some()),
             ("site.allow_symlinks", files.allow_symlinks.is_some()),
+            ("site.entry_points", files.entry_points.is_some()),
         ];
         if let Some((key, _)) = files.iter().find(|(_, is_given)| *is_given) {
             return wrong(

@@ -7,12 +7,12 @@
 use super::purging::LOOPBACK;
 use super::raw::File;
 use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
-use super::{Hosts, OtherHosts};
+use super::{Hosts, OtherHosts, SiteConfig};
 use crate::networks::Networks;
 use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
 use http_cache::Policy;
-use site_rules::{Secret, SiteRules, Surroundings};
+use site_rules::{FileSurroundings, Secret, SiteRules, Surroundings};
 use std::io::Read;
 use std::sync::OnceLock;
 
@@ -21,8 +21,14 @@ pub(super) fn rules(
     file: &File,
     policy: &Policy,
     trusted: &Networks,
+    site: &SiteConfig,
 ) -> Result<SiteRules, LoadError> {
+    let files = site.files.as_ref().map(|files| FileSurroundings {
+        front_controller: files.front_controller.clone(),
+        entry_points: file.site.entry_points.clone(),
+    });
     let around = Surroundings {
+        files,
         base: policy.clone(),
         secret: secret(file)?,
         has_trusted_proxies: !trusted.is_empty(),

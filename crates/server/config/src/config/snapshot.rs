@@ -115,6 +115,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.cache.server_timing = None;
     other.cache.inactive = None;
     other.rule.iter_mut().for_each(|rule| rule.server_timing = None);
+    other.rule = other.rule.into_iter().filter_map(site_rules::raw::Rule::without_access).collect();
     other.memcached = raw::Memcached::default();
     other.snapshot = raw::Snapshot::default();
     other.limits.clear();
@@ -170,12 +171,14 @@ mod tests {
     fn options_that_change_pages_change_the_fingerprint() {
         let plain = print("");
         assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
+        assert_eq!(plain, print("[[rule]]\npath = \"/x\"\ndeny = 403"));
         for other in [
             "keys.lower_case = true",
             "cache.default_lifetime = \"5s\"",
             "codings.make = []",
             "cookies.ignore = [\"x\"]",
             "[[rule]]\npath = \"/x\"",
+            "[[rule]]\nset_headers = { X-A = \"1\" }\ndeny = 403",
         ] {
             assert_ne!(plain, print(other), "{other}");
         }

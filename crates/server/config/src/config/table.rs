@@ -193,6 +193,12 @@ const REST: &[OptionRow] = &[
         "Directories outside the document root into which symbolic links may lead (`[\"/usr/share/javascript\"]`), or `true` for any.",
     ),
     row(
+        "site.entry_points",
+        "",
+        "none: every script below the root runs",
+        "The scripts that run, as paths: `[\"/index.php\", \"/wp-admin/**.php\"]`. Any other script is a 404. The front controller always runs ([guide](../guide/rules.md#scripts)).",
+    ),
+    row(
         "site.host",
         "",
         "none: each host has pages of its own",

@@ -9,7 +9,7 @@ use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::owner;
-use exchange::steps::{AskedRequest, RequestPlan, RequestStep};
+use exchange::steps::{AskedRequest, RequestPlan, RequestStep, step_names};
 use forward::route_of;
 use history::memory::Entry;
 use history::{StoreOutcome, refusals, shown};
@@ -61,6 +61,10 @@ pub(super) struct Judgement {
     pub(super) target: TargetUri,
     /// The key under which the page is stored.
     pub(super) key: Vec<u8>,
+    /// The step that answers the request.
+    pub(super) step: RequestStep,
+    /// The names of the steps up to this one.
+    pub(super) steps: Vec<&'static str>,
     /// The rule that applies.
     pub(super) rule: Value,
     pub(super) verdict: ExplainVerdict,
@@ -162,7 +166,11 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let own = site.config.rules.stranger_cookies(&plan, &fields);
     let last = last_unstored(verdict, page.as_ref(), remembered.as_ref());
     let cookies_of_last = last.map_or(&[][..], |(entry, _)| cookies_of_visitor(entry, &own));
+    let (mut steps, at) = step_names(step);
+    steps.truncate(at + 1);
     Judgement {
+        step,
+        steps,
         private_copy,
         cookies_of_last: cookies_of_last.to_vec(),
         rule: rule.unwrap_or_default(),

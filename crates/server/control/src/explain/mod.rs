@@ -11,6 +11,7 @@
 //! | `judge` | determines how a request would be answered |
 //! | `page` | describes the stored page, and what would purge it |
 //! | `role` | describes the pages that signed-in visitors share |
+//! | `rules` | lists the rules for access, scripts and response fields |
 //! | `sentence` | summarises the verdict in a sentence |
 //! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
 
@@ -18,6 +19,7 @@ mod judge;
 mod lists;
 mod page;
 mod role;
+mod rules;
 mod sentence;
 
 pub use lists::{changes, misses, tag};
@@ -146,6 +148,8 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "host_is_a_guess": asked.is_guess,
         "key": shown::parts_of(&judged.key),
         "rule": judged.rule,
+        "steps": judged.steps,
+        "other_rules": rules::json(asked, &judged),
         "verdict": judged.verdict.as_str(),
         "reason": judged.reason.map(Reason::as_str),
         "sentence": sentence::of(&judged, now.0)

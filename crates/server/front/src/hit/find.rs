@@ -137,6 +137,9 @@ impl HitFinder {
         if !asked.is_plain_for(site, &self.key) {
             return None;
         }
+        if site.config.rules.has_access_rules() && !asked.is_open(site, &self.key) {
+            return None;
+        }
         let (when, most) = ((now, instant), self.content_max);
         let page = HitFinder::page(site, &self.connection, &asked, &mut self.key, when, most);
         page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
@@ -184,7 +187,7 @@ impl HitFinder {
     ) -> Option<(HitSource, HitParts)> {
         let (_, files) = site.files.as_deref()?;
         let path = asked.target.split('?').next()?;
-        let file = files.found(path, now)?;
+        let file = files.found(path, site.config.rules.fields_print(), now)?;
         if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
             return None;
         }
@@ -235,6 +238,14 @@ impl PlainRequest<'_> {
         let canonical = &site.config.hosts.canonical;
         matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)))
             && (canonical.is_none() || canonical.as_deref() == key.host())
+    }
+
+    /// Whether the site's rules refuse no client that sends the request.
+    fn is_open(&self, site: &Site, key: &Key) -> bool {
+        let is_head = self.kind == Method::Head;
+        let method = if is_head { &http::Method::HEAD } else { &http::Method::GET };
+        let view = |host| RequestView::of_url(method, self.scheme, host, self.target);
+        key.host().is_some_and(|host| site.config.rules.is_open(view(host)))
     }
 
     /// Applies the rules to the request and completes its key, which has been written. `None` if

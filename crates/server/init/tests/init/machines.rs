@@ -75,11 +75,14 @@ fn wordpress_with_a_followed_database_has_plugin_and_automatic_dependencies() {
     // Without another server, Pagewell takes the port itself, and says what is lost.
     assert_eq!(lines(&text)[0], "listen = \":80\"");
     assert!(
-        said.contains("Pagewell takes port 80 itself") && said.contains("uploads run"),
+        said.contains("Pagewell takes port 80 itself") && said.contains("uploads do not run"),
         "{said}"
     );
     assert!(!said.contains("CREATE USER"), "{said}");
     assert_eq!(config.hosts.canonical.as_deref(), Some("blog.example"));
+    let refusal = |path| config.rules.script_refusal("blog.example", path, None);
+    assert!(refusal("/wp-content/uploads/2026/x.php").is_some());
+    assert!(refusal("/wp-content/plugins/x.php").is_none());
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! The condition `from`: networks of the client's address, such as `10.0.0.0/8`; `!` excludes one.
+//!
+//! Invariant: a client without a known address is in no network. Not here: which address a client has, which a
+//! trusted proxy may name (`RequestClient`).
+
+use std::net::IpAddr;
+
+/// A list of networks: an address must be in one of them, and in none of those written with `!`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClientNetworks {
+    any: Vec<Network>,
+    none: Vec<Network>,
+}
+
+/// The addresses with the same first bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Network {
+    /// The address as a number; an IPv4 address in the upper 32 bits.
+    first: u128,
+    bits: u32,
+    is_ipv6: bool,
+}
+
+impl ClientNetworks {
+    /// Reads the networks; the error is a message for the operator.
+    pub(crate) fn read(words: &[String]) -> Result<ClientNetworks, String> {
+        let mut all = ClientNetworks::default();
+        for word in words {
+            match word.strip_prefix('!') {
+                Some(word) => all.none.push(Network::read(word)?),
+                None => all.any.push(Network::read(word)?),
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.any.is_empty() && self.none.is_empty()
+    }
+
+    /// Whether a client with this address fits.
+    pub(crate) fn fit(&self, address: Option<IpAddr>) -> bool {
+        let is_in = |all: &[Network]| {
+            address.is_some_and(|address| all.iter().any(|network| network.has(address)))
+        };
+        (self.any.is_empty() || is_in(&self.any)) && !is_in(&self.none)
+    }
+}
+
+impl Network {
+    fn read(word: &str) -> Result<Network, String> {
+        let wrong = || format!("{word:?}: write for instance 10.0.0.0/8 or 2001:db8::/32");
+        let (address, bits) = match word.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (word, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let (first, is_ipv6) = number(address);
+        let most = if is_ipv6 { 128 } else { 32 };
+        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
+        if bits > most {
+            return Err(wrong());
+        }
+        let network = Network { first, bits, is_ipv6 };
+        Ok(Network { first: first & network.mask(), ..network })
+    }
+
+    fn mask(self) -> u128 {
+        u128::MAX.checked_shl(128 - self.bits).unwrap_or(0)
+    }
+
+    fn has(self, address: IpAddr) -> bool {
+        let (address, is_ipv6) = number(address);
+        is_ipv6 == self.is_ipv6 && address & self.mask() == self.first
+    }
+}
+
+/// The address as a number, and whether it is an IPv6 address. An IPv4 address in IPv6 form is an IPv4 address.
+fn number(address: IpAddr) -> (u128, bool) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, false),
+        IpAddr::V6(address) => (address.to_bits(), true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<ClientNetworks, String> {
+        ClientNetworks::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn networks_and_exceptions() {
+        let office = read(&["192.0.2.0/24", "2001:db8::/32", "!192.0.2.9"]).unwrap();
+        for (address, right) in [
+            ("192.0.2.1", true),
+            ("192.0.2.9", false),
+            ("192.0.3.1", false),
+            ("::ffff:192.0.2.1", true),
+            ("2001:db8:1::1", true),
+            ("2001:db9::1", false),
+            // The same bits as 192.0.2.1, but of IPv6.
+            ("c000:201::", false),
+        ] {
+            assert_eq!(office.fit(Some(address.parse().unwrap())), right, "{address}");
+        }
+        assert!(!office.fit(None));
+        let others = read(&["!10.0.0.0/8"]).unwrap();
+        assert!(others.fit(None) && others.fit(Some([192, 0, 2, 1].into())));
+        assert!(!others.fit(Some([10, 1, 2, 3].into())));
+        assert!(read(&["0.0.0.0/0"]).unwrap().fit(Some([9, 9, 9, 9].into())));
+        for wrong in ["10.0.0.0/33", "::/129", "unix", "10.0.0", "1.2.3.4/x"] {
+            assert!(read(&[wrong]).is_err(), "{wrong}");
+        }
+    }
+}

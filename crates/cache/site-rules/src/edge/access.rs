@@ -1,0 +1,230 @@
+//! `deny`: requests that are refused by a rule, whatever would answer them: a page, a file, a script.
+//!
+//! The first rule with `deny` that applies decides. `deny = false` exempts. Both are tested in the request as it was
+//! sent and in its normal form: one of the two is enough for a restriction, an exemption needs both. So are the
+//! forms of a path (`paths`). A condition of a restriction is read generously: HEAD counts as GET, and a parameter
+//! is found in any spelling that PHP reads.
+//!
+//! Not here: the response (`exchange`), and the moment (`exchange::steps`).
+
+use super::paths::{PathForms, PathPatterns};
+use crate::condition::NamedCondition;
+use crate::rule::Conditions;
+use crate::rules::SiteRules;
+use crate::view::{RequestView, decode};
+use http::{Method, StatusCode};
+
+/// A rule with `deny`.
+#[derive(Clone, Debug)]
+pub(crate) struct AccessRule {
+    pub(crate) conditions: Conditions,
+    /// The response; `None`: the rule exempts.
+    pub(crate) denial: Option<Denial>,
+}
+
+/// The refusal of a request by a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The number of the rule, from 1.
+    pub rule: usize,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The value of `Retry-After` in seconds, if the response has one.
+    pub retry_after_seconds: Option<u32>,
+    /// The methods that the rule does not refuse, as a set of bits.
+    allowed: u8,
+}
+
+/// The methods that `Allow` may list.
+static METHODS: [Method; 7] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+impl Denial {
+    pub(crate) fn new(
+        rule: usize,
+        status: StatusCode,
+        retry_after_seconds: Option<u32>,
+        conditions: &Conditions,
+    ) -> Denial {
+        let is_allowed = |at: &usize| !fits_method(conditions, &METHODS[*at]);
+        let allowed = (0..METHODS.len()).filter(is_allowed).fold(0, |all, at| all | 1 << at);
+        Denial { rule, status, retry_after_seconds, allowed }
+    }
+
+    /// The value of `Allow`: the methods that the rule does not refuse (RFC 9110 section 10.2.1).
+    pub fn allow(self) -> String {
+        let is_allowed = |at: &usize| self.allowed & 1 << at != 0;
+        let names = (0..METHODS.len()).filter(is_allowed).map(|at| METHODS[at].as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// A request as access rules see it.
+#[derive(Clone, Copy)]
+pub struct AccessRequest<'a> {
+    /// The request as it was sent.
+    pub sent: RequestView<'a>,
+    /// Its normal form, if that differs.
+    pub normal: Option<RequestView<'a>>,
+}
+
+impl<'a> AccessRequest<'a> {
+    fn forms(&self) -> PathForms<'a> {
+        let forms = PathForms::of(self.sent.path());
+        match &self.normal {
+            Some(normal) => forms.with(normal.path()),
+            None => forms,
+        }
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &'a [u8]> {
+        let views = std::iter::once(&self.sent).chain(&self.normal);
+        views.map(|view| view.host_name().trim_end_matches('.').as_bytes())
+    }
+
+    fn queries(&self) -> impl Iterator<Item = &'a str> {
+        std::iter::once(&self.sent).chain(&self.normal).filter_map(|view| view.query())
+    }
+}
+
+impl SiteRules {
+    /// Whether any rule has `deny`.
+    #[inline]
+    pub fn has_access_rules(&self) -> bool {
+        !self.edge.access.is_empty()
+    }
+
+    /// Whether no client that sends this request is refused, and its response needs no protection from shared caches:
+    /// for plain hits. A request in its normal form.
+    pub fn is_open(&self, view: RequestView<'_>) -> bool {
+        let asked = AccessRequest { sent: view, normal: None };
+        let forms = asked.forms();
+        for rule in &self.edge.access {
+            let conditions = &rule.conditions;
+            match rule.denial {
+                Some(_) if restricts_url(conditions, &asked, &forms) => return false,
+                None if !conditions.distinguish_clients()
+                    && exempts(conditions, &asked, &forms) =>
+                {
+                    return true;
+                }
+                Some(_) | None => {}
+            }
+        }
+        true
+    }
+
+    /// The refusal of a request, if a rule refuses it.
+    pub fn denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
+        self.first_denial(asked, |_| true)
+    }
+
+    /// The refusal of a page's request for a fragment: only rules that depend on the client count, because a plain
+    /// `deny` protects a fragment from direct requests.
+    pub fn fragment_denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
+        self.first_denial(asked, Conditions::distinguish_clients)
+    }
+
+    /// Whether another client might be refused this URL: its response must not be stored by shared caches.
+    pub fn is_for_some_clients(&self, asked: &AccessRequest<'_>) -> bool {
+        let forms = asked.forms();
+        self.edge.access.iter().any(|rule| {
+            rule.conditions.distinguish_clients() && restricts_url(&rule.conditions, asked, &forms)
+        })
+    }
+
+    fn first_denial(
+        &self,
+        asked: &AccessRequest<'_>,
+        counts: impl Fn(&Conditions) -> bool,
+    ) -> Option<Denial> {
+        if self.edge.access.is_empty() {
+            return None;
+        }
+        let forms = asked.forms();
+        let decides = |rule: &&AccessRule| match rule.denial {
+            Some(_) => counts(&rule.conditions) && restricts(&rule.conditions, asked, &forms),
+            None => exempts(&rule.conditions, asked, &forms),
+        };
+        self.edge.access.iter().find(decides)?.denial
+    }
+}
+
+/// Whether a method fits. HEAD counts as GET, unless a condition names it.
+fn fits_method(conditions: &Conditions, method: &Method) -> bool {
+    let names = |all: &[Method]| {
+        all.contains(method) || (method == Method::HEAD && all.contains(&Method::GET))
+    };
+    (conditions.methods.is_empty() || names(&conditions.methods))
+        && !names(&conditions.methods_excluded)
+}
+
+/// Whether the conditions on the URL and the method of a restriction hold.
+fn restricts_url(
+    conditions: &Conditions,
+    asked: &AccessRequest<'_>,
+    forms: &PathForms<'_>,
+) -> bool {
+    let host = &conditions.host;
+    fits_method(conditions, asked.sent.method)
+        && (host.include_all() || asked.hosts().any(|name| host.include(name)))
+        && !(host.have_exceptions() && asked.hosts().all(|name| host.except(name)))
+        && conditions.path.restrict(forms)
+        && conditions.regex.restrict(forms)
+        && NamedCondition::fit(&conditions.query, |named| {
+            let is_there = if named.absent { is_written } else { has_parameter };
+            asked.queries().any(|query| is_there(named, query))
+        })
+}
+
+fn restricts(conditions: &Conditions, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+    restricts_url(conditions, asked, forms) && conditions.fit_client(&asked.sent)
+}
+
+fn exempts(conditions: &Conditions, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+    let host = &conditions.host;
+    fits_method(conditions, asked.sent.method)
+        && (host.include_all() || asked.hosts().all(|name| host.include(name)))
+        && !(host.have_exceptions() && asked.hosts().any(|name| host.except(name)))
+        && conditions.path.exempt(forms)
+        && conditions.regex.exempt(forms)
+        && NamedCondition::fit(&conditions.query, |named| {
+            let is_there = if named.absent { has_parameter } else { is_written };
+            asked.queries().any(|query| is_there(named, query))
+        })
+        && conditions.fit_client(&asked.sent)
+}
+
+/// Whether the query has the parameter as it is written in the rule.
+fn is_written(named: &NamedCondition, query: &str) -> bool {
+    named.fits_query(Some(query))
+}
+
+/// Whether the query has the parameter in any spelling that PHP reads: encoded, with spaces before it, as an array
+/// (`a[]`), or with another character for `_`.
+fn has_parameter(named: &NamedCondition, query: &str) -> bool {
+    if is_written(named, query) {
+        return true;
+    }
+    query.split('&').any(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let decoded = |text: &str| decode(text.replace('+', " ").as_bytes());
+        let (name, value) = (decoded(name), decoded(value));
+        let name = name.trim_ascii_start();
+        let base = name.split(|byte| *byte == b'[').next().unwrap_or_default();
+        let as_php = |name: &[u8]| -> Vec<u8> {
+            name.iter().map(|byte| if matches!(byte, b'.' | b' ') { b'_' } else { *byte }).collect()
+        };
+        named.fits(name, &value)
+            || named.fits(base, &value)
+            || named.fits(&as_php(base), &value)
+            || named.fits(&as_php(name), &value)
+    })
+}

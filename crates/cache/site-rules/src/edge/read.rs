@@ -1,0 +1,264 @@
+//! Reads the keys of rules that do not concern the cache, and refuses what cannot work: a condition on the response
+//! for a decision before it, a condition on the client for something that is stored with a page, a field that
+//! belongs to the message or to the cache.
+
+use super::EdgeRules;
+use super::access::{AccessRule, Denial};
+use super::response_fields::FieldRule;
+use super::scripts::{EntryPoints, ScriptRule};
+use crate::duration::parse_duration;
+use crate::glob::{Case, Globs, Star};
+use crate::raw::{self, Deny, Words};
+use crate::rule::{Conditions, ResponseConditions};
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The document root of a site, for rules about scripts.
+#[derive(Clone, Debug)]
+pub struct FileSurroundings {
+    /// The script for paths that are no files, relative to the root.
+    pub front_controller: String,
+    /// The patterns of `site.entry_points`, if it is set.
+    pub entry_points: Option<Vec<String>>,
+}
+
+/// The statuses of `deny`.
+const DENY_STATUSES: [StatusCode; 5] = [
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::GONE,
+    StatusCode::SERVICE_UNAVAILABLE,
+];
+
+/// The default of `retry_after`, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 60;
+/// The maximum length of the value of a field that a rule sets, in bytes.
+const VALUE_BYTES_MAX: usize = 8 << 10;
+
+/// Fields of the message, of the connection, and of the cache, which no rule changes.
+const REFUSED_FIELDS: [&str; 23] = [
+    "age",
+    "cache-control",
+    "cache-status",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-range",
+    "date",
+    "etag",
+    "expires",
+    "keep-alive",
+    "last-modified",
+    "location",
+    "proxy-authenticate",
+    "proxy-connection",
+    "retry-after",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "www-authenticate",
+];
+
+/// Whether the rule has an action of these kinds.
+pub(crate) fn is_edge_rule(raw: &raw::Rule) -> bool {
+    raw.deny.is_some() || raw.php.is_some() || has_fields(raw)
+}
+
+fn has_fields(raw: &raw::Rule) -> bool {
+    !raw.set_headers.is_empty()
+        || !raw.add_headers.is_empty()
+        || !raw.remove_headers.as_slice().is_empty()
+        || raw.file_cache.is_some()
+}
+
+/// Adds the actions of a rule. `number` counts from 1.
+pub(crate) fn read(
+    edge: &mut EdgeRules,
+    (number, raw): (usize, &raw::Rule),
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+    files: Option<&FileSurroundings>,
+) -> Result<(), String> {
+    if let Some(denial) = deny(raw, number, conditions, response)? {
+        edge.access.push(AccessRule { conditions: conditions.clone(), denial });
+    }
+    if let Some(runs) = raw.php {
+        edge.scripts.push(script_rule(number, runs, conditions, response, files)?);
+    }
+    if has_fields(raw) {
+        if raw.file_cache.is_some() && files.is_none() {
+            return Err("file_cache: needs site.root: an HTTP origin serves its own files".into());
+        }
+        edge.fields.push(field_rule(raw, number, conditions, response)?);
+    }
+    Ok(())
+}
+
+/// Completes the rules, when all are read.
+pub(crate) fn complete(
+    edge: &mut EdgeRules,
+    rules: &[raw::Rule],
+    files: Option<&FileSurroundings>,
+) -> Result<(), String> {
+    edge.names = rules.iter().map(|rule| rule.name.as_deref().map(Into::into)).collect();
+    let mut hasher = DefaultHasher::new();
+    for rule in rules.iter().filter(|rule| has_fields(rule)) {
+        format!("{rule:?}").hash(&mut hasher);
+    }
+    edge.fields_print = hasher.finish();
+    edge.fields_follow_path = edge.fields.iter().all(|rule| {
+        let conditions = &rule.conditions;
+        conditions.host.is_empty()
+            && conditions.query.is_empty()
+            && conditions.methods.is_empty()
+            && conditions.methods_excluded.is_empty()
+    });
+    let Some((files, words)) = files.and_then(|files| Some((files, files.entry_points.as_ref()?)))
+    else {
+        return Ok(());
+    };
+    if let Some(bad) =
+        words.iter().find(|word| !word.trim_start_matches('!').starts_with(['/', '*']))
+    {
+        return Err(format!("{bad:?}: begin with / or *, as in \"/wp-admin/**.php\""));
+    }
+    let globs = Globs::read(words, Star::Segment, Case::Kept)?;
+    let front_controller = format!("/{}", files.front_controller).into();
+    edge.entry_points = Some(EntryPoints { globs, front_controller });
+    Ok(())
+}
+
+/// What `deny` says: `None` if the rule has none, `Some(None)` if it exempts.
+fn deny(
+    raw: &raw::Rule,
+    number: usize,
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+) -> Result<Option<Option<Denial>>, String> {
+    let written = match &raw.deny {
+        None if raw.retry_after.is_some() => {
+            return Err("retry_after: belongs to deny = 503".into());
+        }
+        None => return Ok(None),
+        Some(written) => written,
+    };
+    if response.is_some() {
+        return Err("deny: is decided before the response, so when_status and when_header cannot be conditions".into());
+    }
+    let status = match written {
+        Deny::Status(code) => {
+            DENY_STATUSES.into_iter().find(|status| status.as_u16() == *code).ok_or_else(|| {
+                format!("deny: {code}: 403, 404, 405, 410 or 503; or false, to exempt")
+            })?
+        }
+        Deny::Flag(false) => return Ok(Some(None)),
+        Deny::Flag(true) => return Err("deny: true: write the status, for instance 403".into()),
+    };
+    let retry_after_seconds = match (&raw.retry_after, status) {
+        (None, StatusCode::SERVICE_UNAVAILABLE) => Some(RETRY_AFTER_SECONDS),
+        (Some(text), StatusCode::SERVICE_UNAVAILABLE) => {
+            let read = parse_duration(text).map_err(|error| format!("retry_after: {error}"))?;
+            Some(u32::try_from(read.as_secs()).unwrap_or(u32::MAX))
+        }
+        (None, _) => None,
+        (Some(_), _) => return Err("retry_after: belongs to deny = 503".into()),
+    };
+    Ok(Some(Some(Denial::new(number, status, retry_after_seconds, conditions))))
+}
+
+fn script_rule(
+    number: usize,
+    runs: bool,
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+    files: Option<&FileSurroundings>,
+) -> Result<ScriptRule, String> {
+    if files.is_none() {
+        return Err("php: needs site.root: an HTTP origin decides itself which scripts run".into());
+    }
+    let Conditions { host, path, regex, .. } = conditions;
+    let others = Conditions {
+        host: Globs::default(),
+        path: Globs::default(),
+        regex: crate::regexes::Regexes::default(),
+        ..conditions.clone()
+    };
+    if response.is_some() || !others.are_none() {
+        return Err("php: a script runs for everybody or for nobody; only host, path and path_regex can be conditions (use deny for others)".into());
+    }
+    Ok(ScriptRule { number, host: host.clone(), path: path.clone(), regex: regex.clone(), runs })
+}
+
+fn field_rule(
+    raw: &raw::Rule,
+    number: usize,
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+) -> Result<FieldRule, String> {
+    if conditions.distinguish_clients() {
+        return Err("set_headers, add_headers, remove_headers, file_cache: fields are stored with the page, so cookie, header, agent and from cannot be conditions".into());
+    }
+    if conditions.methods.contains(&http::Method::HEAD) {
+        return Err("method: write GET, which includes HEAD here".into());
+    }
+    let removed = raw.remove_headers.as_slice().iter();
+    Ok(FieldRule {
+        number,
+        conditions: conditions.clone(),
+        response: response.cloned(),
+        removed: removed.map(|word| name("remove_headers", word)).collect::<Result<_, _>>()?,
+        set: fields("set_headers", &raw.set_headers)?,
+        added: fields("add_headers", &raw.add_headers)?,
+        file_cache: raw.file_cache.as_deref().map(|text| value("file_cache", text)).transpose()?,
+    })
+}
+
+fn fields(
+    key: &str,
+    written: &BTreeMap<String, Words>,
+) -> Result<Vec<(HeaderName, HeaderValue)>, String> {
+    let mut all = Vec::new();
+    for (word, values) in written {
+        let name = name(key, word)?;
+        if key == "set_headers" && values.as_slice().len() != 1 {
+            return Err(format!(
+                "{key}: {word:?}: one value; write several lines with add_headers"
+            ));
+        }
+        for text in values.as_slice() {
+            all.push((name.clone(), value(&format!("{key}: {word:?}"), text)?));
+        }
+    }
+    Ok(all)
+}
+
+fn name(key: &str, word: &str) -> Result<HeaderName, String> {
+    let name = HeaderName::from_bytes(word.as_bytes())
+        .map_err(|_| format!("{key}: {word:?} is no name of a field"))?;
+    if !REFUSED_FIELDS.contains(&name.as_str()) {
+        return Ok(name);
+    }
+    let instead = match name.as_str() {
+        "cache-control" | "expires" => "use store for pages, and file_cache for files",
+        "location" => "a rule cannot redirect by it",
+        _ => "it belongs to the message or to the cache",
+    };
+    Err(format!("{key}: {word:?}: {instead}"))
+}
+
+fn value(key: &str, text: &str) -> Result<HeaderValue, String> {
+    if text.trim().is_empty() {
+        return Err(format!("{key}: the value is empty; remove a field with remove_headers"));
+    }
+    if text.len() > VALUE_BYTES_MAX {
+        return Err(format!("{key}: {} bytes; {VALUE_BYTES_MAX} at most", text.len()));
+    }
+    HeaderValue::from_str(text.trim())
+        .map_err(|_| format!("{key}: {text:?}: only visible ASCII characters, spaces and tabs"))
+}

@@ -1,0 +1,116 @@
+//! `set_headers`, `add_headers`, `remove_headers` and `file_cache`: the fields of responses.
+//!
+//! All rules that match apply, in their order, so a later rule wins for the same field. The fields are part of a
+//! stored page, so a hit pays nothing for them; that is why a rule with them has no condition on the client. They are
+//! changed after the caching decision: a field that is removed here still counts for it. A 304 or 206 is about a
+//! response with 200, and gets the fields of that response.
+//!
+//! Invariant: to apply the rules again changes nothing, because the response of a stored page passes twice.
+
+use crate::rule::{Conditions, ResponseConditions};
+use crate::rules::SiteRules;
+use crate::view::RequestView;
+use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, StatusCode};
+
+/// A rule that changes the fields of responses.
+#[derive(Clone, Debug)]
+pub(crate) struct FieldRule {
+    pub(crate) number: usize,
+    pub(crate) conditions: Conditions,
+    pub(crate) response: Option<ResponseConditions>,
+    pub(crate) removed: Vec<HeaderName>,
+    pub(crate) set: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) added: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) file_cache: Option<HeaderValue>,
+}
+
+impl FieldRule {
+    fn fits(&self, view: &RequestView<'_>) -> bool {
+        // A page that was stored for GET answers HEAD too.
+        let method = if view.method == Method::HEAD { &Method::GET } else { view.method };
+        self.conditions.fit(&RequestView { method, ..*view })
+    }
+
+    fn apply(&self, status: StatusCode, headers: &mut HeaderMap) {
+        for name in &self.removed {
+            headers.remove(name);
+        }
+        let goes = |name: &HeaderName| status != StatusCode::NOT_MODIFIED || !is_of_content(name);
+        for (name, value) in self.set.iter().filter(|(name, _)| goes(name)) {
+            headers.insert(name, value.clone());
+        }
+        for (name, value) in self.added.iter().filter(|(name, _)| goes(name)) {
+            if !headers.get_all(name).iter().any(|known| known == value) {
+                headers.append(name, value.clone());
+            }
+        }
+    }
+}
+
+/// Whether the field describes the content, so that a 304 does not have it (RFC 9110 section 15.4.5).
+fn is_of_content(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.starts_with("content-") && !name.starts_with("content-security-policy")
+}
+
+impl SiteRules {
+    /// Whether any rule changes the fields of responses.
+    #[inline]
+    pub fn has_response_fields(&self) -> bool {
+        !self.edge.fields.is_empty()
+    }
+
+    /// Whether the changed fields depend on nothing but the path, so that they are laid out with a file.
+    pub fn fields_follow_path(&self) -> bool {
+        self.edge.fields_follow_path
+    }
+
+    /// A hash of the rules for fields: responses that are laid out under another one have other fields.
+    pub fn fields_print(&self) -> u64 {
+        self.edge.fields_print
+    }
+
+    /// Changes the fields of a response with this status.
+    pub fn change_fields(
+        &self,
+        view: &RequestView<'_>,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) {
+        let of_whole = match status {
+            StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT => StatusCode::OK,
+            status => status,
+        };
+        for rule in &self.edge.fields {
+            let response = rule.response.as_ref();
+            if response.is_none_or(|response| response.fit(of_whole, headers)) && rule.fits(view) {
+                rule.apply(status, headers);
+            }
+        }
+    }
+
+    /// Sets `Cache-Control` in the response with a file, if a rule has `file_cache`.
+    pub fn cache_file(&self, view: &RequestView<'_>, headers: &mut HeaderMap) {
+        for rule in &self.edge.fields {
+            let response = rule.response.as_ref();
+            if let Some(value) = &rule.file_cache
+                && response.is_none_or(|response| response.fit(StatusCode::OK, headers))
+                && rule.fits(view)
+            {
+                headers.insert(CACHE_CONTROL, value.clone());
+            }
+        }
+    }
+
+    /// The numbers of the rules that change the fields of a response with status 200.
+    pub fn field_rules_of(&self, view: &RequestView<'_>) -> Vec<usize> {
+        let headers = HeaderMap::new();
+        let fits = |rule: &&FieldRule| {
+            let response = rule.response.as_ref();
+            response.is_none_or(|response| response.fit(StatusCode::OK, &headers))
+                && rule.fits(view)
+        };
+        self.edge.fields.iter().filter(fits).map(|rule| rule.number).collect()
+    }
+}

@@ -1,0 +1,241 @@
+//! Rules for access, scripts and response fields: which apply, and which are refused when they are read. How paths are
+//! read is tested beside the code (`edge/paths.rs`).
+
+use http::header::HeaderMap;
+use http::{Method, StatusCode};
+use http_cache::Policy;
+use site_rules::{
+    AccessRequest, FileSurroundings, RequestView, ScriptPath, ScriptRefusal, Secret, SiteRules,
+    Surroundings, raw,
+};
+
+#[derive(serde::Deserialize)]
+struct Written {
+    rule: Vec<raw::Rule>,
+}
+
+fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, String> {
+    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+    let (keys, cookies) = (raw::Keys::default(), raw::Cookies::default());
+    let around = Surroundings {
+        base: Policy::default(),
+        secret: Secret::new([7; 32]),
+        has_trusted_proxies: false,
+        files,
+    };
+    SiteRules::read(&written.rule, &keys, &cookies, around).map_err(|error| error.to_string())
+}
+
+fn files(entry_points: Option<&[&str]>) -> Option<FileSurroundings> {
+    let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
+    let front_controller = "index.php".to_owned();
+    Some(FileSurroundings { front_controller, entry_points: entry_points.map(words) })
+}
+
+fn read(text: &str) -> SiteRules {
+    read_with(text, files(None)).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn view<'a>(method: &'a Method, url: &'a str) -> RequestView<'a> {
+    let (host, path) = url.split_at(url.find('/').expect("a path"));
+    RequestView::of_url(method, "http", host, path)
+}
+
+fn status(rules: &SiteRules, method: &Method, url: &str) -> Option<u16> {
+    let asked = AccessRequest { sent: view(method, url), normal: None };
+    rules.denial(&asked).map(|denial| denial.status.as_u16())
+}
+
+#[test]
+fn the_first_rule_with_deny_decides() {
+    let rules = read(
+        "rule = [
+            { host = 'open.test', deny = false },
+            { path = '/a/**', method = '!GET', deny = 405 },
+            { path = '/a/**', bypass = true },
+            { path = '/a/b', deny = 410 },
+            { query = ['key_x=*', '!token=right'], deny = 404 },
+        ]",
+    );
+    let get = |url: &str| status(&rules, &Method::GET, url);
+    assert_eq!(status(&rules, &Method::POST, "a.test/a/b"), Some(405));
+    assert_eq!(status(&rules, &Method::HEAD, "a.test/a/c"), None);
+    assert_eq!(get("a.test/a/b"), Some(410));
+    assert_eq!(get("open.test/a/b"), None);
+    assert_eq!(get("open.test.:8080/a/b"), None);
+    for query in
+        ["key_x=1", "key.x=1", "key%5fx=1", "%20key_x=1", "+key_x=1", "key_x[]=1", "key_x%5B0%5D=1"]
+    {
+        assert_eq!(get(&format!("a.test/?b=1&{query}")), Some(404), "{query}");
+        assert_eq!(get(&format!("a.test/?token=right&{query}")), None, "{query}");
+        assert_eq!(get(&format!("a.test/?t%6fken=right&{query}")), Some(404), "{query}");
+    }
+    assert_eq!(get("a.test/?xkey_x=1"), None);
+    let denial = rules.denial(&AccessRequest { sent: view(&Method::PUT, "a/a/x"), normal: None });
+    assert_eq!(denial.map(|denial| denial.allow()).as_deref(), Some("GET, HEAD"));
+}
+
+#[test]
+fn either_form_of_a_request_is_enough_for_a_restriction() {
+    let rules = read(
+        "rule = [{ path = '/open/**', deny = false }, { host = 'a.test', path = '/admin/**', deny = 403 }]",
+    );
+    let both = |sent: &str, normal: &str| {
+        let normal = Some(view(&Method::GET, normal));
+        rules.denial(&AccessRequest { sent: view(&Method::GET, sent), normal }).is_some()
+    };
+    assert!(both("www.a.test/ADMIN/x", "a.test/admin/x") && both("a.test/admin/x", "b.test/x"));
+    assert!(!both("www.a.test/x", "a.test/x"));
+    assert!(both("a.test/admin/x", "a.test/open/x") && !both("a.test/open/x", "a.test/open/x"));
+}
+
+#[test]
+fn a_hit_is_open_only_if_nobody_is_refused() {
+    let rules = read(
+        "rule = [
+            { path = '/both/open', deny = false },
+            { path = '/both/**', from = '!10.0.0.0/8', deny = 403 },
+            { path = '/bots/**', agent = 'crawler', deny = 403 },
+            { path = '/post/**', method = 'POST', deny = 403 },
+        ]",
+    );
+    for (url, right) in [
+        ("a/", true),
+        ("a/both/open", true),
+        ("a/both/x", false),
+        ("a/bots/x", false),
+        ("a/%62ots/x", false),
+        ("a/post/x", true),
+    ] {
+        assert_eq!(rules.is_open(view(&Method::GET, url)), right, "{url}");
+        let asked = AccessRequest { sent: view(&Method::GET, url), normal: None };
+        assert!(right || rules.is_for_some_clients(&asked), "{url}");
+    }
+    let fragment = |path: &str| {
+        let asked = AccessRequest { sent: view(&Method::GET, path), normal: None };
+        rules.fragment_denial(&asked).is_some()
+    };
+    assert!(fragment("a/both/x") && !fragment("a/both/open"));
+}
+
+#[test]
+fn scripts_run_only_where_no_rule_forbids_it() {
+    let text = "rule = [
+        { host = 'old.test', path = '/**', php = true },
+        { path = '/uploads/tool.php', php = true },
+        { path = ['/uploads/**', '!/uploads/kept/*.php'], php = false },
+        { path_regex = '^/cache/', php = false },
+    ]";
+    let rules = read(text);
+    let refusal = |path: &str, name: &str, real: Option<&str>| {
+        rules.script_refusal("a.test", path, Some(ScriptPath { name, real }))
+    };
+    let front = |path: &str| refusal(path, "/index.php", Some("/index.php"));
+    assert_eq!(refusal("/uploads/x.php", "/uploads/x.php", None), Some(ScriptRefusal::Rule(3)));
+    assert_eq!(
+        refusal("/pictures/x.php", "/pictures/x.php", Some("/uploads/x.php")),
+        Some(ScriptRefusal::Rule(3))
+    );
+    for path in ["/uploads/a.jpg/b.php", "/uploads/b.PHTML/c", "/uploads/b.php.", "/cache/x.phar"] {
+        assert!(front(path).is_some(), "{path}");
+    }
+    for path in ["/uploads/", "/uploads/a.jpg", "/news/x.php/uploads", "/"] {
+        assert_eq!(front(path), None, "{path}");
+    }
+    assert_eq!(refusal("/uploads/tool.php", "/uploads/tool.php", Some("/uploads/tool.php")), None);
+    assert_eq!(refusal("/uploads/kept/a.php", "/uploads/kept/a.php", None), None);
+    // The link leads elsewhere: only one of the two names is exempt.
+    assert!(refusal("/uploads/tool.php", "/uploads/tool.php", Some("/uploads/evil.php")).is_some());
+    assert_eq!(rules.script_refusal("old.test:80", "/uploads/x.php", None), None);
+
+    let rules = read_with("rule = []", files(Some(&["/tool.php", "/wp-*.php"]))).unwrap();
+    let runs = |name: &str| {
+        rules.script_refusal("a", "/", Some(ScriptPath { name, real: None })).is_none()
+    };
+    assert!(runs("/index.php") && runs("/tool.php") && runs("/wp-login.php"));
+    assert!(!runs("/a/index.php") && !runs("/wp-a/b.php"));
+}
+
+#[test]
+fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
+    let rules = read(
+        "rule = [
+            { set_headers = { X-A = '1', Content-Disposition = 'inline' }, remove_headers = ['x-gone'] },
+            { path = '/b/**', set_headers = { X-A = '2' }, add_headers = { Link = ['</x>', '</y>'] } },
+            { when_status = '4xx', set_headers = { X-Bad = 'yes' } },
+            { method = 'POST', set_headers = { X-Post = 'yes' } },
+            { path = '/b/*.css', file_cache = 'max-age=9' },
+        ]",
+    );
+    assert!(!rules.fields_follow_path());
+    let fields = |method: &Method, url: &str, code: u16| {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-gone", "1".parse().unwrap());
+        headers.insert("link", "</x>".parse().unwrap());
+        let code = StatusCode::from_u16(code).unwrap();
+        rules.change_fields(&view(method, url), code, &mut headers);
+        let once = headers.clone();
+        rules.change_fields(&view(method, url), code, &mut headers);
+        assert_eq!(once, headers, "{url}");
+        let mut all: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        all.sort();
+        all.join(", ")
+    };
+    let get = Method::GET;
+    assert_eq!(fields(&get, "a/", 200), "content-disposition: inline, link: </x>, x-a: 1");
+    assert_eq!(fields(&get, "a/", 304), "link: </x>, x-a: 1");
+    assert_eq!(
+        fields(&Method::HEAD, "a/b/x", 206),
+        "content-disposition: inline, link: </x>, link: </y>, x-a: 2"
+    );
+    assert_eq!(
+        fields(&Method::POST, "a/", 404),
+        "content-disposition: inline, link: </x>, x-a: 1, x-bad: yes, x-post: yes"
+    );
+    assert_eq!(rules.field_rules_of(&view(&get, "a/b/x.css")), [1, 2, 5]);
+    let mut file = HeaderMap::new();
+    rules.cache_file(&view(&get, "a/b/x.css"), &mut file);
+    assert_eq!(file["cache-control"], "max-age=9");
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_reason() {
+    for (rule, part) in [
+        ("deny = 400", "403, 404, 405, 410 or 503"),
+        ("deny = true", "write the status"),
+        ("deny = 'no'", "write 403"),
+        ("deny = 403\nretry_after = '5s'", "deny = 503"),
+        ("retry_after = '5s'", "deny = 503"),
+        ("deny = 403\nwhen_status = 404", "before the response"),
+        ("deny = 403\nfrom = '10.0.0.0/99'", "from: "),
+        ("deny = 403\npath_regex = '('", "path_regex: "),
+        ("deny = 403\nmethod = '!get'", "write GET"),
+        ("php = false\nmethod = 'GET'", "only host, path and path_regex"),
+        ("php = false\nfrom = '10.0.0.1'", "only host, path and path_regex"),
+        ("set_headers = { A = '1' }\ncookie = 'a'", "stored with the page"),
+        ("remove_headers = 'a'\nfrom = '10.0.0.1'", "stored with the page"),
+        ("set_headers = { A = '1' }\nmethod = 'HEAD'", "write GET"),
+        ("set_headers = { Vary = 'cookie' }", "belongs to the message"),
+        ("remove_headers = 'Set-Cookie'", "belongs to the message"),
+        ("set_headers = { Cache-Control = 'no-store' }", "file_cache"),
+        ("add_headers = { Transfer-Encoding = 'chunked' }", "belongs to the message"),
+        ("set_headers = { A = \"b\\r\\nC: d\" }", "visible ASCII"),
+        ("set_headers = { A = \"b\\u0000\" }", "visible ASCII"),
+        ("set_headers = { A = '' }", "empty"),
+        ("set_headers = { 'A b' = 'c' }", "no name of a field"),
+        ("set_headers = { A = ['1', '2'] }", "add_headers"),
+        ("file_cache = \"a\\nb\"", "visible ASCII"),
+    ] {
+        let error = read_with(&format!("[[rule]]\n{rule}"), files(None)).unwrap_err();
+        assert!(error.contains(part), "{rule}: {error}");
+    }
+    for rule in ["php = false", "file_cache = 'no-cache'"] {
+        let error = read_with(&format!("[[rule]]\n{rule}"), None).unwrap_err();
+        assert!(error.contains("site.root"), "{rule}: {error}");
+    }
+    let entries = read_with("rule = []", files(Some(&["index.php"]))).unwrap_err();
+    assert!(entries.contains("site.entry_points") && entries.contains("begin with /"), "{entries}");
+}

@@ -1,0 +1,137 @@
+//! The rules at the beginning and the end of a request: whether a rule refuses it (`deny`), and the fields of its
+//! response (`set_headers` and others). Which rule applies is decided in `site_rules`; when, in [`steps`](crate::steps).
+//!
+//! Invariants: the response to a request that another client might be refused is `private`, so that no shared cache
+//! gives it to that client. The fields of every response of the site are changed.
+
+use crate::steps::AskedRequest;
+use config::target::TargetUri;
+use delivery::body::ResponseBody;
+use delivery::serve;
+use delivery::site::Site;
+use http::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method, Response};
+use reasons::Reason;
+use site_rules::{AccessRequest, Denial, RequestView};
+use telemetry::request_fields::{AsSent, view_of};
+
+/// Fields that permit storing to some shared caches, whatever `Cache-Control` says.
+const OF_SHARED_CACHES: [&str; 3] =
+    ["cdn-cache-control", "cloudflare-cdn-cache-control", "surrogate-control"];
+
+/// The refusal of a request, if a rule refuses it.
+pub(crate) fn denial(asked: &AskedRequest<'_>) -> Option<Denial> {
+    let rules = &asked.site.config.rules;
+    if !rules.has_access_rules() {
+        return None;
+    }
+    with_views(asked, |request| {
+        if asked.is_fragment { rules.fragment_denial(request) } else { rules.denial(request) }
+    })
+}
+
+fn with_views<T>(
+    asked: &AskedRequest<'_>,
+    decide: impl FnOnce(&AccessRequest<'_>) -> Option<T>,
+) -> Option<T> {
+    let target = asked.target.ok()?;
+    let (fields, normal) = (AsSent(asked.headers), asked.site.shared(target));
+    let view = |target| view_of(target, asked.method, &fields, asked.client);
+    let sent = RequestView { path_and_query: &target.path_and_query, ..view(target) };
+    decide(&AccessRequest { sent, normal: normal.as_ref().map(view) })
+}
+
+/// The response to a request that a rule refuses.
+pub(crate) fn refused(site: &Site, denial: Denial) -> Response<ResponseBody> {
+    site.counters.denied.add();
+    let mut response = serve::error(denial.status, Reason::Denied, None);
+    let headers = response.headers_mut();
+    if denial.status == http::StatusCode::METHOD_NOT_ALLOWED
+        && let Ok(methods) = HeaderValue::from_str(&denial.allow())
+    {
+        // RFC 9110 section 15.5.6: a 405 response lists the allowed methods.
+        headers.insert(ALLOW, methods);
+    }
+    if let Some(seconds) = denial.retry_after_seconds {
+        headers.insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The changes of the response to a request.
+pub(crate) struct ResponseChanges {
+    /// The request, if rules change the fields of its response.
+    fields: Option<Box<(Method, TargetUri)>>,
+    /// Whether another client might be refused the request.
+    is_for_some: bool,
+}
+
+impl ResponseChanges {
+    pub(crate) fn of(asked: &AskedRequest<'_>) -> ResponseChanges {
+        let rules = &asked.site.config.rules;
+        let fields = asked.target.ok().filter(|_| rules.has_response_fields()).map(|target| {
+            let target = asked.site.shared(target).unwrap_or_else(|| target.clone());
+            Box::new((asked.method.clone(), target))
+        });
+        let is_for_some = rules.has_access_rules()
+            && with_views(asked, |request| Some(rules.is_for_some_clients(request))) == Some(true);
+        ResponseChanges { fields, is_for_some }
+    }
+
+    /// Changes the fields of the response.
+    pub(crate) fn apply(self, site: &Site, response: &mut Response<ResponseBody>) {
+        let status = response.status();
+        if let Some(request) = self.fields {
+            let (method, target) = &*request;
+            let view = RequestView::of_url(method, target.scheme, &target.host, target.page());
+            site.config.rules.change_fields(&view, status, response.headers_mut());
+        }
+        if self.is_for_some {
+            keep_from_shared_caches(response.headers_mut());
+        }
+    }
+}
+
+/// Makes a response `private` (RFC 9111 section 5.2.2.7).
+fn keep_from_shared_caches(headers: &mut HeaderMap) {
+    for name in OF_SHARED_CACHES {
+        headers.remove(name);
+    }
+    let mut kept = vec!["private"];
+    for line in headers.get_all(CACHE_CONTROL) {
+        // A directive with a quoted list may be cut here; what is left of it is no directive.
+        let directives = line.to_str().unwrap_or_default().split(',').map(str::trim);
+        kept.extend(directives.filter(|directive| {
+            let name = directive.split('=').next().unwrap_or_default().trim();
+            let is = |other: &str| name.eq_ignore_ascii_case(other);
+            !(name.is_empty() || is("private") || is("public") || is("s-maxage"))
+        }));
+    }
+    if let Ok(value) = HeaderValue::from_str(&kept.join(", ")) {
+        headers.insert(CACHE_CONTROL, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_for_some_clients_is_private() {
+        let of = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(CACHE_CONTROL, HeaderValue::from_static(line));
+            }
+            headers.insert("surrogate-control", HeaderValue::from_static("max-age=9"));
+            keep_from_shared_caches(&mut headers);
+            assert!(!headers.contains_key("surrogate-control"));
+            let all: Vec<_> = headers.get_all(CACHE_CONTROL).iter().collect();
+            assert_eq!(all.len(), 1);
+            all[0].to_str().unwrap().to_owned()
+        };
+        assert_eq!(of(&[]), "private");
+        assert_eq!(of(&["public, max-age=9", "S-Maxage=60"]), "private, max-age=9");
+        assert_eq!(of(&["no-store, private"]), "private, no-store");
+    }
+}
