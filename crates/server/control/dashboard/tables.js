@@ -25,6 +25,14 @@ export async function showChanges(site) {
 /** Why a response was not stored: the application's own reason, if it gave one. */
 const reason = (one) => (one.refusal ? el("span", {}, "the application does not offer it: ", code(one.refusal)) : code(one.reason));
 
+/** What a cookie does, by the word in the list of misses. */
+const cookieEffects = {
+  set: "a response sets it: the page is not stored",
+  bypass: "a request has it: the cache is bypassed",
+  split: "each value has its own copies",
+  own: "it is on no list: the response was for its client",
+};
+
 /** Reloads the causes of misses. */
 export async function showReasons() {
   await show("reasons", "/v1/misses", (told) => {
@@ -38,7 +46,7 @@ export async function showReasons() {
       ["Bypassed", told.bypassed, ["reason", "count", "example", "remedy"],
         (one) => [code(one.reason), one.count, page(one), remedy(one)]],
       ["Cookies", told.cookies, ["cookie", "effect", "count", "example"],
-        (one) => [code(one.name), one.effect === "set" ? "a response sets it: the page is not stored" : "a request has it: the cache is bypassed", one.count, page(one)]],
+        (one) => [code(one.name), cookieEffects[one.effect] ?? one.effect, one.count, page(one)]],
       ["Query parameters that create variants", told.parameters, ["parameter", "count", "example"],
         (one) => [code(one.name), one.count, page(one)]],
       ["Purged most", told.dropped, ["page", "count", "last by"], (one) => [page(one), one.count, one.by?.text ?? ""]],

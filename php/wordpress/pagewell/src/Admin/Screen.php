@@ -126,7 +126,7 @@ final class Screen
     private static function showCookies(): void
     {
         $cookies = ControlClient::cookies();
-        $shown = array_filter(is_array($cookies) ? $cookies : [], static fn (array $cookie): bool => in_array($cookie['effect'], ['set', 'bypass'], true) && !PageCookies::mayBeLogin([$cookie['name']]));
+        $shown = array_filter(is_array($cookies) ? $cookies : [], static fn (array $cookie): bool => in_array($cookie['effect'], ['set', 'bypass', 'own'], true) && !PageCookies::mayBeLogin([$cookie['name']]));
         if ($shown === []) {
             return;
         }
