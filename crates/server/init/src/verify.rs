@@ -44,7 +44,7 @@ enum CheckResult {
 pub struct VerifyTools<'a> {
     /// Starts TLS, and accepts any certificate.
     pub tls: StartTls<'a>,
-    /// Verifies a certificate.
+    /// Verifies the certificate of a server, as a browser does.
     pub trust: VerifyTls<'a>,
     /// Reads the certificates and keys of the configuration as the user of the service. The error is a sentence for
     /// each file that cannot be read.

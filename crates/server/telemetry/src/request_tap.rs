@@ -112,7 +112,7 @@ impl WatchedRequests {
 }
 
 impl RequestTap {
-    /// Whether anyone watches.
+    /// Whether any operator watches the requests.
     #[inline]
     pub fn is_watched(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0

@@ -408,14 +408,7 @@ async fn call(
     match (request.uri().path(), request.method()) {
         ("/v1/health", &Method::GET) => Ok(Answer::Json(serde_json::json!({ "healthy": true }))),
         ("/v1/ready", &Method::GET) => Ok(answer_ready(control)),
-        ("/v1/status", &Method::GET) => {
-            let (site, history) = (site.clone(), control.history.clone());
-            let look = move || {
-                let problems = history.attention.look(&site, &history);
-                Ok(status_json(&problems, &next_steps(&site)))
-            };
-            on_blocking_thread(look).await
-        }
+        ("/v1/status", &Method::GET) => answer_status(control).await,
         ("/v1/live", &Method::GET) => live::begin(control, request.uri().query()).map(Answer::Live),
         ("/v1/requests", &Method::GET) => {
             requests::begin(control, request.uri().query()).map(Answer::Live)
@@ -461,6 +454,16 @@ async fn call(
             None => ControlError::NotFound,
         }),
     }
+}
+
+/// Looks for problems and next steps, which may wait for the disk.
+async fn answer_status(control: &Control) -> Result<Answer, ControlError> {
+    let (site, history) = (control.site.clone(), control.history.clone());
+    let look = move || {
+        let problems = history.attention.look(&site, &history);
+        Ok(status_json(&problems, &next_steps(&site)))
+    };
+    on_blocking_thread(look).await
 }
 
 fn answer_ready(control: &Control) -> Answer {
