@@ -50,7 +50,7 @@ const PROTOCOLS: [&str; 10] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 26] = [
+const SERVER: [(&str, &[&str]); 27] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),

@@ -60,8 +60,8 @@ fn names<'f>(fields: &'f HeaderMap, name: &'static str) -> impl Iterator<Item = 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
     use http::{HeaderValue, StatusCode};
+    use http_fields::time::Timestamp;
 
     fn page(tags: &[&str], fields: &[(&'static str, &'static str)]) -> StoredResponse {
         let mut stored = StoredResponse::of_file(HeaderMap::new(), 0, Timestamp(0));
