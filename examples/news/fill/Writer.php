@@ -25,7 +25,7 @@ final class Writer
     /** @var array<string, string> what the slots of the present article are filled with */
     private array $slots = [];
 
-    /** @var list<int> stories still to be told before they are dealt anew */
+    /** @var list<int> stories that are left before all are dealt again */
     private array $deck = [];
 
     /** @var list<array{string, list<string>, list<string>, list<string>}> */

@@ -35,7 +35,7 @@ final class Response
         return new self($status, Template::render('layout', ['title' => $title, 'content' => $content]));
     }
 
-    /** What the site says of something that is not there. */
+    /** The page for something that does not exist. */
     public static function notFound(): self
     {
         return self::pageWith(404, 'not-found', 'Not found');

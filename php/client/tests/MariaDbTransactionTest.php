@@ -90,7 +90,7 @@ final class MariaDbTransactionTest extends TestCase
         self::assertFalse($outbox->isDue());
     }
 
-    /** @return iterable<string, array{0: callable(callable): mixed}> what is done, which tags are told without the end of the script */
+    /** @return iterable<string, array{0: callable(callable): mixed}> the work, and the tags that are published before the end of the script */
     public static function works(): iterable
     {
         yield 'a rollback' => [static function (callable $run): void {

@@ -68,7 +68,7 @@ final class SocketClientTest extends TestCase
         self::assertSame('Pagewell is not', $this->printed("define('ABSPATH', '/'); define('PAGEWELL_ADMIN', '127.0.0.1:1'); $load $strict echo substr(Pagewell\\WordPress\\Purge\\ControlClient::health(), 0, 15); echo \$undefined;"));
     }
 
-    /** What a script prints that ends with an exception of a warning: nobody has taken its handler away. */
+    /** Returns the output of a script that ends with an exception of a warning: nobody has taken its handler away. */
     private function printed(string $script): string
     {
         [$code, $printed, $logged] = RealPagewell::command($script, ['PAGEWELL_ADMIN' => '127.0.0.1:1']);

@@ -157,7 +157,7 @@ final class TransactionTest extends TestCase
         $this->assertTold(...$told);
     }
 
-    /** @return iterable<string, array{0: callable(Pdo): mixed}> what is done, which tags are told without the end of the script */
+    /** @return iterable<string, array{0: callable(Pdo): mixed}> the work, and the tags that are published before the end of the script */
     public static function statements(): iterable
     {
         yield 'commit()' => [static function (Pdo $db): void {

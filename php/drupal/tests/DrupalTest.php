@@ -204,7 +204,7 @@ final class DrupalTest extends TestCase
         self::assertStringContainsString('{ name: cache_tags_invalidator, priority: -1000 }', $services);
     }
 
-    /** What is said in the log from here on. */
+    /** Returns the messages of the log from here on. */
     private function log(InvalidationClient|false|null $client = null): \ArrayObject
     {
         $said = new \ArrayObject();

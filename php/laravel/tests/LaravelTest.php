@@ -129,7 +129,7 @@ final class LaravelTest extends TestCase
         self::assertFalse($response->headers->has('Pagewell-Cache-Control'));
     }
 
-    /** It runs at once, within the transaction of whoever has dispatched it. */
+    /** It runs at once, within the transaction in which it was dispatched. */
     public function testAJobOnSyncTellsNothingBeforeTheCommit(): void
     {
         [$connection, $events] = LaravelDatabase::open();

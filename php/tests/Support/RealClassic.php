@@ -100,7 +100,7 @@ final class RealClassic
         return [(int) explode(' ', $lines[0] . ' 0')[1], $got, $content];
     }
 
-    /** What the memcached port answers to a line. */
+    /** Returns the answer of the memcached port to a line. */
     public function say(string $line): string
     {
         $socket = stream_socket_client("unix://{$this->directory}/memcached.sock", timeout: 20);
@@ -152,7 +152,7 @@ final class RealClassic
         $this->run([$binary, '--nodaemonize', '--allow-to-run-as-root', '--fpm-config', "{$this->directory}/fpm.conf"], 'fpm.sock');
     }
 
-    /** The printed configuration, with the lines of the manual that say how changes are told; `?changes=…` says another way, or none (`unset`). */
+    /** The printed configuration, with the lines of the manual that say how changes are published; `?changes=…` says another way, or none (`unset`). */
     private function startNginx(string $root): void
     {
         $print = [RealPagewell::binary(), 'nginx-config', '--server-name', 'localhost', '--memcached', "unix:{$this->directory}/memcached.sock", '--php', "unix:{$this->directory}/fpm.sock", '--root', $root];

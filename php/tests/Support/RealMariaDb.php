@@ -9,7 +9,7 @@ declare(strict_types=1);
 
 namespace Pagewell\Tests\Support;
 
-/** A running server, into which whoever runs the tests may log in without a password. */
+/** A running server, into which the user of the tests may log in without a password. */
 final class RealMariaDb
 {
     private const MARIADB = '/usr/sbin/mariadbd';

@@ -190,7 +190,7 @@ final class RealWordPress
         $this->environment['PAGEWELL_ADMIN'] = $address;
     }
 
-    /** A plugin of the site, always on, as the only one besides Pagewell's; none, if it is empty. */
+    /** A plugin of the site, always on, as the only one beside Pagewell's; none, if it is empty. */
     public function plugin(string $code): void
     {
         $plugins = "{$this->directory}/site/wp-content/mu-plugins";

@@ -94,7 +94,7 @@ class WordPressPagesTest extends TestCase
         'a category goes' => 'wp_delete_term($ships, "category");',
     ];
 
-    /** What the changes above speak of. */
+    /** The names in the changes above. */
     private const NAMES = 'require_once ABSPATH . "wp-admin/includes/admin.php"; $find = fn ($path, $type = "post") => get_page_by_path($path, OBJECT, $type)->ID; $main = get_term_by("slug", "main", "nav_menu")->term_id;'
         . ' $ships = (get_term_by("slug", "ships", "category") ?: get_term_by("slug", "fish", "category"))->term_id; $ada = get_user_by("login", "ada")->ID ?? 0; $first = $wpdb->get_var("SELECT MIN(comment_ID) FROM wp_comments");';
 

@@ -58,6 +58,5 @@ pub use sparse::{MaybeEmpty, Sparse};
 pub use stale::{NoStaleUse, StaleUse, may_use_stale_on, must_be_validated};
 pub use stored::{Forms, ResponseExtras, StoredFacts, StoredResponse};
 pub use storing::storable;
-pub use tagged_tables::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD};
 pub use targeted::says_esi;
 pub use validation::{HeadFinding, NotFreshened, freshen, freshen_by_head, make_conditional};

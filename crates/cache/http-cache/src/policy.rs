@@ -3,8 +3,7 @@
 //! The defaults are those of a site without configuration: caching headers of the origin are obeyed, cache
 //! directives of requests are ignored, and nothing is cached by heuristics.
 
-use crate::tagged_tables::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD};
-use crate::tags::internal_tag_fields;
+use crate::tags::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD, internal_tag_fields};
 use http::StatusCode;
 use http::header::HeaderName;
 

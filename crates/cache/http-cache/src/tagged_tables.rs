@@ -12,13 +12,9 @@
 //! statements become known.
 
 use crate::stored::StoredResponse;
-use crate::tags::Tags;
+use crate::tags::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD, Tags};
 use http::HeaderMap;
 
-/// The field that names tables.
-pub const TAGGED_TABLES_FIELD: &str = "pagewell-tagged-tables";
-/// The field that names tags.
-pub const TABLE_TAGS_FIELD: &str = "pagewell-table-tags";
 /// The maximum number of tables that are read. Statements of the others count.
 const TABLES_MAX: usize = 100;
 

@@ -18,6 +18,10 @@ pub const TAG_MAX_BYTES: usize = 1024;
 pub const TAGS_MAX_BYTES: usize = 128 << 10;
 /// The maximum number of tags of a page.
 pub const TAGS_MAX: usize = 4096;
+/// The field that names the tables whose changes the tags tell (`tagged_tables`).
+pub const TAGGED_TABLES_FIELD: &str = "pagewell-tagged-tables";
+/// The field that names the tags that stand for statements (`tagged_tables`).
+pub const TABLE_TAGS_FIELD: &str = "pagewell-table-tags";
 
 /// A field that carries tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

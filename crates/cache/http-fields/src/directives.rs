@@ -95,7 +95,7 @@ impl ResponseDirectives {
         directives
     }
 
-    /// Adds one directive.
+    /// Adds a directive by its name, without regard to case, with its argument.
     pub fn add(&mut self, name: &[u8], argument: &Argument<'_>) {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
         match name.len() {

@@ -1,11 +1,9 @@
 //! The evidence about addresses: their credit, and the misses of those without credit. The size is fixed.
 //!
-//! **Credit**: 1 for each hit or file, 60 at most, halved in ten minutes; a miss costs 3. An address
-//! with the price of a miss, seen for two seconds, is known. Credit is kept in 16,384 buckets of 8
-//! entries of 8 bytes (1 MiB; a bucket is one cache line). An entry is an address's 32-bit tag, its credit,
-//! and the seconds of its first and last use. In a full bucket the entry with the least credit gives
-//! way. A network reaches 64 buckets only, so a network with many addresses cannot fill the table.
-//! The hash is keyed, so no client can choose its bucket.
+//! **Credit**: 1 for each hit or file, 60 at most, halved in ten minutes; a miss costs 3. An address with the price
+//! of a miss, seen for two seconds, is known. It is kept in 16,384 buckets of 8 entries of 8 bytes (1 MiB): a 32-bit
+//! tag, the credit, the seconds of first and last use. In a full bucket the least credit gives way. A network
+//! reaches 64 buckets only, so it cannot fill the table. The hash is keyed: no client can choose its bucket.
 //!
 //! **Rate**: the misses of unknown addresses, in a count-min sketch of 4 × 4,096 counters of 16 bits
 //! (32 KiB), halved every 10 s. A collision overestimates, which only puts an unknown client last.

@@ -57,7 +57,7 @@ pub enum MissOrder {
 pub struct QueueLimits {
     /// The concurrent requests at the origin.
     pub places: usize,
-    /// The waiting requests.
+    /// The maximum number of waiting requests.
     pub waiting: usize,
     /// The most places for unknown clients under overload; the table applies, too.
     pub unknown: usize,

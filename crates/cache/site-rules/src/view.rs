@@ -59,7 +59,7 @@ pub enum Peer {
 static NO_FIELDS: &[(&[u8], &[u8])] = &[];
 
 impl<'a> RequestView<'a> {
-    /// A request of which only method and URL count.
+    /// A request with nothing but its method and URL.
     pub fn of_url(
         method: &'a Method,
         scheme: &'a str,

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The protocol of a challenge (ALPN).
 pub const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// The pending challenges.
+/// The pending challenges of TLS-ALPN-01, by server name.
 #[derive(Default)]
 pub struct Challenges {
     /// How many there are, so that no other handshake takes the lock.

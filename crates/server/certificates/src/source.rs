@@ -1,4 +1,6 @@
-//! What a source of certificates is.
+//! The seam for sources of certificates: a trait, and the certificates that a source has loaded.
+//!
+//! Not here: the choice among sources by server name (`lib.rs`), and the source that reads files (`files.rs`).
 
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
@@ -14,14 +16,14 @@ pub struct Certificate {
 
 /// A source with its certificates as last loaded.
 pub struct LoadedSource {
-    /// The source.
+    /// The source, which is asked again for changes.
     pub source: Box<dyn CertificateSource>,
     /// Its certificates; none before the first load.
     pub certificates: Vec<Certificate>,
 }
 
 /// Where certificates come from. A source may change them at any time, each host by itself; it is asked for changes
-/// every few seconds, and whoever changes it may have it asked at once (`Certificates::refresh`).
+/// every few seconds, and at once after `Certificates::refresh`.
 pub trait CertificateSource: Send + Sync {
     /// Loads all certificates of the source, if they may have changed since the last call; `None` if they have not.
     ///

@@ -273,7 +273,7 @@ fn origin(out: &mut Page, told: &Value) {
     out.plain("");
 }
 
-/// What to do about the group with the most requests.
+/// The advice about the group with the most requests.
 fn hint(first: &Value, mode: &str) -> String {
     let share = first["percent_of_requests"].as_u64().unwrap_or_default();
     let group = text(&first["group"]);

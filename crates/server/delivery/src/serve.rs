@@ -452,7 +452,7 @@ fn explained(code: StatusCode) -> &'static str {
         400 => "The request could not be understood.",
         403 => "This address is not open to you.",
         404 => "There is nothing at this address.",
-        410 => "What was at this address has been removed.",
+        410 => "The page at this address has been removed.",
         405 => "This cannot be done with that address.",
         502 => "The site could not make this page. Its operator finds the cause in the log.",
         503 => "The site has more to do than it can at the moment. Please try again shortly.",

@@ -22,7 +22,7 @@ impl Default for Waiter {
 }
 
 /// The outcome of a render, for its followers. It is what they may use: also a page that the store has refused, for
-/// a follower that arrived before the change. What was stored is in the history (`history::StoreOutcome`).
+/// a follower that arrived before the change. The history has the result of storing (`history::StoreOutcome`).
 #[derive(Clone)]
 pub enum RenderOutcome {
     /// A page; each follower checks whether it may share it.

@@ -1,5 +1,7 @@
 //! The rules for the fields of a file: `Cache-Control` (`file_cache`), and what is laid out with the file for plain
-//! hits. The other changed fields of a response are set at the end of a request (`exchange::edge`).
+//! hits.
+//!
+//! Not here: the other changed fields of a response, which are set at the end of a request (`exchange::edge`).
 
 use config::target::TargetUri;
 use delivery::body::ResponseBody;

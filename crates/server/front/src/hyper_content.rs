@@ -1,4 +1,6 @@
 //! The content of a request as hyper delivers it, as [`RequestContent`].
+//!
+//! Everything behind `front` knows only that type. An error says whether the client was too slow, or left.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

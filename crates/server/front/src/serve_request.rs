@@ -24,7 +24,7 @@ pub trait HttpVersion {
     /// The content of the response as the library of the version takes it.
     type Body;
 
-    /// What the version offers to the client of this request in addition to the response.
+    /// Returns the extras of the version for the client of this request in addition to the response.
     fn begin(&mut self, request: &mut Request<RequestContent>) -> ClientExtras;
 
     /// Keeps the entry for the access log until the response was sent.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telemetry::client::{Client, RequestPurpose};
 use tokio::time::Instant;
 
-/// What a request to the origin is for.
+/// The purpose of a request to the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OriginClass {
     /// A client waits for a page that may be stored. Other clients may wait for the same response.
@@ -30,10 +30,10 @@ pub enum OriginClass {
     Background,
 }
 
-/// What decides when a request may be sent to the origin.
+/// The facts by which a request to the origin is ordered.
 #[derive(Clone, Debug)]
 pub struct Admission {
-    /// What the request is for.
+    /// The purpose of the request.
     pub class: OriginClass,
     /// The level of its client, or of the best client that waits for the same response.
     pub level: SharedLevel,

@@ -72,7 +72,7 @@ pub const SERVICE_MANAGER_ENVIRONMENT: [&str; 6] = [
 
 /// A request to the origin.
 pub struct OriginRequest {
-    /// What decides when it may be sent.
+    /// The facts by which it is ordered.
     pub admission: Admission,
     /// The method of the request.
     pub method: Method,

@@ -30,7 +30,7 @@ pub struct ClientConnection {
     pub address_source: AddressSource,
     /// `https` over TLS, else `http`.
     pub scheme: &'static str,
-    /// What its hits and misses say about its clients; `None` for requests that Pagewell itself makes.
+    /// The evidence of its hits and misses about its clients; `None` for requests that Pagewell itself makes.
     pub evidence: Option<ClientEvidence>,
 }
 
@@ -88,7 +88,7 @@ impl Client {
 }
 
 impl Client {
-    /// What is known of the client, by which its requests to the origin are ordered.
+    /// The level of the client, by which its requests to the origin are ordered.
     pub fn level(&self) -> ClientLevel {
         match (&self.connection.evidence, self.address()) {
             (Some(evidence), Some(address)) => evidence.level_of(address),
@@ -147,17 +147,17 @@ pub struct ClientExtras {
     pub trace: Option<Trace>,
     /// The page that the request is for, if it requests a fragment of LiteSpeed's ESI.
     pub fragment: Option<Arc<FragmentRequest>>,
-    /// What waits for the response.
+    /// The purpose: who waits for the response.
     pub purpose: RequestPurpose,
 }
 
-/// What waits for the response to a request.
+/// The purpose of a request: who waits for its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestPurpose {
     /// The client that has sent it.
     #[default]
     Client,
-    /// A page of which it is a fragment (ESI), and that a client waits for.
+    /// A page that a client waits for: the response is a fragment of it (ESI).
     Fragment,
     /// No client: a refresh, cache warming, `[[wake]]`.
     Background,

@@ -18,7 +18,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
-    /// What is known of clients by their hits and misses. Allocated at the first connection.
+    /// The evidence about clients: their hits and misses. Allocated at the first connection.
     pub(crate) clients: LazyLock<ClientTable<RandomState>>,
 }
 

@@ -1,5 +1,6 @@
-//! The content of a request, whatever version of HTTP and library it arrives by. `front` makes it of the library's own
-//! type; everything behind `front` knows only this one.
+//! The content of a request, whatever version of HTTP and library it arrives by.
+//!
+//! `front` makes it of the library's own type; everything behind `front` knows only this one.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};

@@ -46,7 +46,7 @@ final class WriteComment implements Controller
         return Response::seeOther("/news/$id/#c$comment");
     }
 
-    /** What is wrong with it, as a sentence; empty when nothing is. */
+    /** Returns the fault as a sentence; empty if there is none. */
     private static function fault(string $author, string $body): string
     {
         return match (true) {

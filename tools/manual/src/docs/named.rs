@@ -1,38 +1,17 @@
-//! Names that stand in the sources and have to stand in the manual: reasons, events of the log.
+//! Names that stand in the sources and have to stand in the manual: errors of the control interface, events of the
+//! log. The reasons are not among them: their page is made from their table.
 //!
-//! The sources are read as text: a reason is a small-lettered word in quotes on the right of an arm
-//! that names a variant, or behind the status of an error answer. Finding too much is harmless, it
-//! asks for a line in the manual; what each rule finds is bounded from below by a test.
+//! The sources are read as text: an error is a small-lettered word in quotes behind its status. Finding too much is
+//! harmless, it asks for a line in the manual; what each rule finds is bounded from below by a test.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A page written by hand. It has to have the names in the sources of the server, and in these files.
-struct Page {
-    path: &'static str,
-    sources: &'static [&'static str],
-    /// A crate of the server whose names are of another kind.
-    without: &'static str,
-    find: fn(&str) -> BTreeSet<String>,
-}
-
-const PAGES: &[Page] = &[
-    Page {
-        path: "docs/operating/errors.md",
-        sources: &[
-            "crates/cache/http-cache/src/not_stored.rs",
-            "crates/cache/site-rules/src/plan.rs",
-            "crates/cache/site-rules/src/revise.rs",
-            "crates/cache/http-cache/src/policy.rs",
-            "crates/cache/page-store/src/refused.rs",
-        ],
-        without: "crates/server/doctor/src",
-        find: reasons,
-    },
-    Page { path: LOG, sources: &[], without: "", find: events },
-];
+const ERRORS: &str = "docs/operating/errors.md";
+/// The crate that answers with errors of its own.
+const CONTROL: &str = "crates/server/control/src";
 const LOG: &str = "docs/operating/log.md";
 /// The folder of the server's crates.
 const SERVER: &str = "crates/server";
@@ -42,20 +21,10 @@ const SERVER: &str = "crates/server";
 /// # Errors
 /// A file cannot be read.
 pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
-    let (mut found, log) = (Vec::new(), read(&root.join(LOG))?);
-    for page in PAGES {
-        // The causes behind a reason stand in the page about the log.
-        let text = read(&root.join(page.path))? + &log;
-        let files = page.sources.iter().map(|file| (*file).to_owned());
-        // Names of files and programs that `init` writes are no reasons.
-        let is_read = |source: &String| source != page.without && !source.ends_with("/init/src");
-        let server = server(root)?.into_iter().filter(is_read);
-        for source in server.chain(files) {
-            for name in (page.find)(&read_all(&root.join(&source))?) {
-                if !text.contains(&format!("`{name}`")) {
-                    found.push(format!("{} does not speak of `{name}` ({source})", page.path));
-                }
-            }
+    let (mut found, log, page) = (Vec::new(), read(&root.join(LOG))?, read(&root.join(ERRORS))?);
+    for name in errors(&read_all(&root.join(CONTROL))?) {
+        if !page.contains(&format!("`{name}`")) {
+            found.push(format!("{ERRORS} does not speak of `{name}` ({CONTROL})"));
         }
     }
     for (level, name) in levels(&read_server(root)?) {
@@ -66,26 +35,22 @@ pub fn left_out(root: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The names of reasons: `Refusal::Malformed => "malformed"`, `error(StatusCode::X, "not-found"`,
-/// `=> (StatusCode::X, "not-json")`, `Some("php-fatal-error")`.
-fn reasons(text: &str) -> BTreeSet<String> {
+/// The names of errors: `=> (StatusCode::X, "not-json")`, `error(StatusCode::X, "not-found"`.
+fn errors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
         let Some((before, rest)) = line.split_once('"') else { continue };
         let Some((word, _)) = rest.split_once('"') else { continue };
         let before = before.trim_end();
-        let arm = before.ends_with("=>") && before.contains("::");
-        let answered = before.ends_with(',') && before.contains("StatusCode::");
-        let against = before.ends_with("=> Some(") && before.contains("::");
-        if (arm || answered || against) && is_reason(word) {
+        if before.ends_with(',') && before.contains("StatusCode::") && is_name(word) {
             found.insert(word.to_owned());
         }
     }
     found
 }
 
-/// Letters and hyphens; numbers and sentences are no reasons.
-fn is_reason(word: &str) -> bool {
+/// Whether a word has letters and hyphens only; numbers and sentences are no names.
+fn is_name(word: &str) -> bool {
     let mut letters = word.bytes();
     letters.next().is_some_and(|first| first.is_ascii_lowercase())
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -162,27 +127,23 @@ mod tests {
     use harness::root::repository;
 
     #[test]
-    fn reasons_are_found_and_other_words_are_not() {
+    fn errors_are_found_and_other_words_are_not() {
         let text = r#"
-            Refusal::Malformed => "malformed",
             ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
             serve::error(StatusCode::NOT_FOUND, "not-found", None)
-            Ended::PhpFatal => Some("php-fatal-error"),
+            HistorySpan::Day => "day",
             503 => "The site has more to do",
-            Method::GET => "GET",
             let plain = "word";
         "#;
-        let found: Vec<String> = reasons(text).into_iter().collect();
-        assert_eq!(found, ["malformed", "not-found", "not-json", "php-fatal-error"]);
+        let found: Vec<String> = errors(text).into_iter().collect();
+        assert_eq!(found, ["not-found", "not-json"]);
     }
 
     #[test]
     fn the_sources_have_names_to_be_found() {
         let server = read_server(&repository()).expect("sources");
-        let (reasons, events) = (reasons(&server), events(&server));
-        for name in ["length-and-coding", "host-refused"] {
-            assert!(reasons.contains(name), "{name} of {reasons:?}");
-        }
+        let (errors, events) = (errors(&server), events(&server));
+        assert!(errors.contains("host-refused"), "{errors:?}");
         assert!(events.contains("php-fpm-died"), "{events:?}");
         let levels = levels(&server);
         for (level, name) in [("error", "php-fpm-died"), ("info", "stopping")] {

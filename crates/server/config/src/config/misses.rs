@@ -1,5 +1,6 @@
-//! `[misses]`: whether requests that need the origin are rationed while it is overloaded. All other
-//! figures are constants of the crate `miss-control`, with their reasons there.
+//! `[misses]`: whether requests that need the origin are rationed while it is overloaded.
+//!
+//! All other figures are constants of the crate `miss-control`, with their reasons there.
 
 use super::raw;
 use super::resolve::LoadError;

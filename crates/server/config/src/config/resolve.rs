@@ -81,12 +81,9 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
     let memcached = super::memcached::resolve(&file.memcached)?;
     let items = memcached.as_ref().map_or(&[][..], |port| &port.listen);
-    check_addresses([
-        ("listen", &listen),
-        ("listen_tls", &listen_tls),
-        ("memcached.listen", items),
-        ("admin", std::slice::from_ref(&admin)),
-    ])?;
+    let admins = std::slice::from_ref(&admin);
+    let listeners = [("listen", &listen[..]), ("listen_tls", &listen_tls)];
+    check_addresses([listeners[0], listeners[1], ("memcached.listen", items), ("admin", admins)])?;
     let dialects = super::dialects::resolve(&file.dialects)?;
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;

@@ -1,5 +1,7 @@
 //! Lists the rules that apply to a request, without the one of the cache: for access, for scripts, and for the fields of
-//! its response. Each kind has its own first match; the fields of all matching rules apply.
+//! its response.
+//!
+//! Each kind has its own first match; the fields of all matching rules apply.
 
 use super::ExplainRequest;
 use super::judge::Judgement;

@@ -70,7 +70,7 @@ final class QueryLists
         if ($query->is_home() && empty($vars['ignore_sticky_posts'])) {
             Page::uses(Tags::STICKY);
         }
-        $types = self::types($query);
+        $types = QueryTypes::of($query);
         if ($isAnswered) {
             // Another plugin has found them, by criteria of its own.
             return [...self::each('every', $types), ...ProductSources::ofQuery(null, $types)];
@@ -101,7 +101,7 @@ final class QueryLists
     {
         $isOrdered = array_intersect(self::orders($query->query_vars), self::TITLE_ORDERS) !== [];
         $isWhole = is_array($query->posts) && count($query->posts) === (int) $query->found_posts && empty($query->query_vars['no_found_rows']) && (int) ($query->query_vars['paged'] ?? 0) < 2;
-        return $isOrdered && !$isWhole && !$query->is_singular() ? self::each('names', self::types($query)) : [];
+        return $isOrdered && !$isWhole && !$query->is_singular() ? self::each('names', QueryTypes::of($query)) : [];
     }
 
     /**
@@ -122,7 +122,7 @@ final class QueryLists
         if ($query->is_author()) {
             // WordPress shows the posts without an author for an unknown name.
             $author = (int) ($vars['author'] ?? 0);
-            array_push($tags, ...($author === 0 && self::isPlain() ? ['in:*', ...self::each('by:0', self::types($query), '/')] : ["by:$author"]));
+            array_push($tags, ...($author === 0 && self::isPlain() ? ['in:*', ...self::each('by:0', QueryTypes::of($query), '/')] : ["by:$author"]));
         }
         if ($query->is_date() && (int) ($vars['year'] ?? 0) > 0) {
             $tags[] = self::date($vars);
@@ -139,11 +139,11 @@ final class QueryLists
     private static function byTerms(\WP_Query $query): array
     {
         $isOfTexts = !self::asksForMeta($query) && QueryTerms::isKnown($query) && array_diff(self::orders($query->query_vars), self::PLAIN_ORDERS, self::TEXT_ORDERS) === [];
-        $parent = array_filter(self::types($query), ProductStock::has(...)) === [] ? self::parent((string) ($query->request ?? '')) : 0;
+        $parent = array_filter(QueryTypes::of($query), ProductStock::has(...)) === [] ? QueryParent::of((string) ($query->request ?? '')) : 0;
         if ($parent > 0) {
             return ["below:$parent", "post:$parent", ...QueryTerms::conditions($query)];
         }
-        return [...self::each($isOfTexts ? 'texts' : 'every', self::types($query)), ...ProductSources::ofQuery($query->request ?? null, self::types($query)), ...QueryTerms::conditions($query)];
+        return [...self::each($isOfTexts ? 'texts' : 'every', QueryTypes::of($query)), ...ProductSources::ofQuery($query->request ?? null, QueryTypes::of($query)), ...QueryTerms::conditions($query)];
     }
 
     /**
@@ -157,27 +157,6 @@ final class QueryLists
         $asksForTerms = self::has($query->query_vars, self::TERMS) || ($query->tax_query->queries ?? []) !== [];
         return self::has($query->query_vars, self::OF_META) || str_contains($sql, $wpdb->postmeta) || str_contains($sql, 'post_modified') || Tables::hasOthers($sql)
             || (!$asksForTerms && str_contains($sql, $wpdb->term_relationships));
-    }
-
-    /** Returns the post whose children a query is for, perhaps with that post itself; 0 if its SQL may find others. */
-    private static function parent(string $sql): int
-    {
-        $posts = preg_quote((string) $GLOBALS['wpdb']->posts, '/');
-        $parts = [];
-        $flat = preg_replace_callback('/\((?:[^()]++|(?R))*+\)/', static function (array $found) use (&$parts): string {
-            $parts[] = $found[0];
-            return '#' . (count($parts) - 1) . '#';
-        }, (string) preg_replace('/\'(?:[^\'\\\\]++|\\\\.)*+\'|"(?:[^"\\\\]++|\\\\.)*+"/s', '?', $sql));
-        if (preg_match('/^\s*SELECT\s[^;]*?\sWHERE\s(.*?)(?:\s(?:GROUP BY|HAVING|ORDER BY|LIMIT)\s.*)?$/is', (string) $flat, $found) !== 1 || preg_match('/\b(UNION|OR|XOR)\b|\|\|/i', (string) $flat) === 1) {
-            return 0;
-        }
-        foreach (preg_split('/\sAND\s/i', $found[1]) ?: [] as $condition) {
-            $condition = (string) preg_replace_callback('/^#(\d+)#$/', static fn (array $part): string => $parts[(int) $part[1]], trim($condition));
-            if (preg_match("/^$posts\.post_parent = (\d+)$/", $condition, $id) === 1 || preg_match("/^\($posts\.ID = (\d+) OR $posts\.post_parent = \\1\)$/", $condition, $id) === 1) {
-                return (int) $id[1];
-            }
-        }
-        return 0;
     }
 
     /**
@@ -216,34 +195,6 @@ final class QueryLists
     {
         $order = $vars['orderby'] ?? '';
         return preg_split('/[\s,]+/', strtolower(is_array($order) ? implode(' ', array_keys($order)) : (string) $order)) ?: [];
-    }
-
-    /** @return list<string> types of posts; for any, those that WordPress searches */
-    private static function types(\WP_Query $query): array
-    {
-        $type = $query->query_vars['post_type'] ?? '';
-        if ($type === '' || $type === []) {
-            $any = $query->is_search() || $query->is_tax() || !empty($query->query_vars['tax_query']);
-            $type = $any ? 'any' : ($query->is_attachment() ? 'attachment' : 'post');
-        }
-        $types = array_map('strval', array_values((array) $type));
-        $types = in_array('any', $types, true) ? array_values(get_post_types(['exclude_from_search' => false])) : $types;
-        if (empty($query->query_vars['post_type']) && $query->is_tax()) {
-            // As WP_Query::get_posts() does for the archive of a plugin's taxonomy.
-            $types = self::typesOf(array_keys($query->tax_query->queried_terms ?? []), $types);
-        }
-        return array_values(array_filter($types, Tags::isData(...)));
-    }
-
-    /**
-     * @param list<string> $taxonomies
-     * @param list<string> $types
-     *
-     * @return list<string> those of the types that have one of the taxonomies; all if none has
-     */
-    private static function typesOf(array $taxonomies, array $types): array
-    {
-        return array_values(array_filter($types, static fn (string $type): bool => array_intersect($taxonomies, $type === 'attachment' ? get_taxonomies_for_attachments() : get_object_taxonomies($type)) !== [])) ?: $types;
     }
 
     /**
