@@ -12,6 +12,7 @@ mod explain;
 mod history;
 mod invalidate;
 mod live;
+mod manual;
 mod metrics;
 mod most_requested;
 mod places;
@@ -90,6 +91,8 @@ pub enum ControlError {
     TokenRefused,
     /// The path does not exist.
     NotFound,
+    /// The manual is not installed, or has no such file.
+    ManualMissing,
     /// The path requires this other method.
     Method(&'static str),
     /// The call is not `application/json`.
@@ -113,7 +116,9 @@ impl ControlError {
             ControlError::HostRefused => (StatusCode::FORBIDDEN, "host-refused"),
             ControlError::CrossSite => (StatusCode::FORBIDDEN, "cross-site"),
             ControlError::TokenRefused => (StatusCode::UNAUTHORIZED, "token-refused"),
-            ControlError::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            ControlError::NotFound | ControlError::ManualMissing => {
+                (StatusCode::NOT_FOUND, "not-found")
+            }
             ControlError::Method(_) => (StatusCode::METHOD_NOT_ALLOWED, "method"),
             ControlError::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json"),
             ControlError::Unreadable(_) => (StatusCode::BAD_REQUEST, "unreadable"),
@@ -139,6 +144,10 @@ impl ControlError {
             ControlError::NotFound => {
                 let paths: Vec<_> = ROUTES.iter().map(|(_, path)| *path).collect();
                 format!("there are {}", paths.join(", "))
+            }
+            ControlError::ManualMissing => {
+                "no such file of the manual; the package and the archive install it, `cargo xtask book` builds it"
+                    .into()
             }
             ControlError::Method(right) => format!("use {right}"),
             ControlError::NotJson => "send Content-Type: application/json".into(),
@@ -328,6 +337,7 @@ async fn answer(
         Ok(Answer::Live(body)) => {
             with_content(StatusCode::OK, HeaderValue::from_static("text/event-stream"), body)
         }
+        Ok(Answer::Manual(response)) => response,
         Ok(Answer::Dashboard(file)) => {
             let body = Content::Whole(Bytes::from_static(file.content)).into();
             let media_type = HeaderValue::from_static(file.media_type);
@@ -386,6 +396,7 @@ enum Answer {
     Metrics(Format),
     Live(ResponseBody),
     Dashboard(&'static dashboard::File),
+    Manual(Response<ResponseBody>),
 }
 
 async fn call(
@@ -399,6 +410,12 @@ async fn call(
         // Any site may link to this page, which contains no data.
         return match *request.method() {
             Method::GET => Ok(Answer::Dashboard(file)),
+            _ => Err(ControlError::Method("GET")),
+        };
+    }
+    if request.uri().path().starts_with(manual::PATH) {
+        return match *request.method() {
+            Method::GET => manual::answer(request.uri().path()).await.map(Answer::Manual),
             _ => Err(ControlError::Method("GET")),
         };
     }

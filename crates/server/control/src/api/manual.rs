@@ -1,0 +1,109 @@
+//! The manual as HTML, below `/manual/`, if it is installed beside the program (`../share/doc/pagewell/html`, as
+//! the package and the archive do).
+//!
+//! Its pages contain no data of the site, so they are served without a token. They run scripts of their own (the
+//! search), so their policy takes the origin from them (`sandbox`): they cannot call the control interface.
+
+use super::{ControlError, with_content};
+use bytes::Bytes;
+use delivery::body::{Content, ResponseBody};
+use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use std::path::{Path, PathBuf};
+
+/// The beginning of the paths of the manual.
+pub(super) const PATH: &str = "/manual/";
+/// The longest file that is served, in bytes. The index of the search is the longest, with about 2 MB.
+const FILE_BYTES: u64 = 16 << 20;
+const POLICY: &str = "sandbox allow-scripts allow-popups; default-src 'self' 'unsafe-inline' data:; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Returns the file at a path that begins with [`PATH`].
+///
+/// # Errors
+/// There is no such file, or the manual is not installed.
+pub(super) async fn answer(path: &str) -> Result<Response<ResponseBody>, ControlError> {
+    let file = path.strip_prefix(PATH).and_then(relative).ok_or(ControlError::NotFound)?;
+    let media_type = HeaderValue::from_static(media_type(&file));
+    let read = tokio::task::spawn_blocking(move || {
+        let root = root()?;
+        trusted_files::read(&root.join(file), FILE_BYTES).ok()
+    });
+    let content = read.await.ok().flatten().ok_or(ControlError::ManualMissing)?;
+    let mut response =
+        with_content(StatusCode::OK, media_type, Content::Whole(Bytes::from(content)).into());
+    let lines = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        // Fonts are requested for the origin that the policy has taken away.
+        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ];
+    for (name, value) in lines {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+/// Returns the directory of the manual that is installed with this program.
+fn root() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    Some(program.parent()?.parent()?.join("share/doc/pagewell/html"))
+}
+
+/// Returns the file of a path, relative to the manual. Each segment is a plain name, so the path does not lead out of
+/// the manual.
+fn relative(path: &str) -> Option<PathBuf> {
+    let is_name = |segment: &str| {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+        !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_plain)
+    };
+    if path.is_empty() {
+        return Some("index.html".into());
+    }
+    (path.len() <= 255 && path.split('/').all(is_name)).then(|| path.into())
+}
+
+/// Returns the media type of a file by its ending.
+fn media_type(file: &Path) -> &'static str {
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("json") => "application/json",
+        Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("woff2") => "font/woff2",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_do_not_lead_out_of_the_manual() {
+        assert_eq!(relative(""), Some("index.html".into()));
+        assert_eq!(relative("guide/tls.html"), Some("guide/tls.html".into()));
+        for path in [
+            "..",
+            "../x",
+            "guide/../../x",
+            "/etc/passwd",
+            "guide//x",
+            ".x",
+            "%2e%2e/x",
+            "a\\b",
+            "x/",
+        ] {
+            assert_eq!(relative(path), None, "{path}");
+        }
+        assert_eq!(relative(&"x".repeat(256)), None);
+    }
+
+    #[test]
+    fn a_file_has_the_type_of_its_ending() {
+        assert_eq!(media_type(Path::new("guide/tls.html")), "text/html; charset=utf-8");
+        assert_eq!(media_type(Path::new("x")), "application/octet-stream");
+    }
+}
