@@ -25,7 +25,7 @@ const SEARCHES: [search::Search; 7] = [
     ("letsencrypt", "letsencrypt", "guide/tls.html"),
     ("kubernetes", "kubernet", "operating/containers.html"),
     ("crawler", "crawler", "guide/crawlers.html"),
-    ("ubuntu", "ubuntu", "operating/other-systems.html"),
+    ("ubuntu", "ubuntu", "install.html"),
     ("woocommerce", "woocommerc", "guide/shops.html"),
     ("purge tag", "purg tag", "guide/purging.html"),
 ];
