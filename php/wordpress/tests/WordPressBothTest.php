@@ -44,12 +44,15 @@ final class WordPressBothTest extends TestCase
             $blog->rows("UPDATE wp_options SET option_value = 'rough' WHERE option_name = 'tide_note'");
             $applied();
             self::assertStringContainsString('rough', $pages->ask('/tides/')[0]);
-            // Another row of the same table, and posts past WordPress, which the tags do not tell of.
+            // Another row of the same table; then a post, past WordPress.
             self::assertTrue($isKept('/tides/'));
             $blog->rows("UPDATE wp_tides SET high = '09:09' WHERE id = 2");
-            $blog->rows("UPDATE wp_posts SET post_title = 'Tides and time' WHERE post_name = 'tides'");
             $applied();
             self::assertTrue($pages->isKept('/tides/'));
+            $blog->rows("UPDATE wp_posts SET post_title = 'Tides and time' WHERE post_name = 'tides'");
+            $applied();
+            self::assertStringContainsString('Tides and time', $pages->ask('/tides/')[0]);
+            self::assertTrue($isKept('/tides/'));
             $blog->command('$GLOBALS["wpdb"]->query("UPDATE wp_tides SET high = \'10:10\' WHERE id = 2");');
             $applied();
             self::assertTrue($pages->isKept('/tides/'), 'the tag of the table does not count');

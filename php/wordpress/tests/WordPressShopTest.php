@@ -152,7 +152,7 @@ final class WordPressShopTest extends TestCase
     {
         $rest = 'wp_set_current_user(1); define("REST_REQUEST", true); $GLOBALS["wp"]->query_vars["rest_route"] = "/shop/v1/categories";';
         self::assertStringNotContainsString('"site"', self::$blog->post("$rest wp_update_term(get_term_by('slug', 'ships', 'category')->term_id, 'category', ['name' => 'Boats']); update_option('category_children', [1 => [2]]);")[1]);
-        self::assertStringContainsString('"site"', self::$blog->post("$rest update_option('shop_columns', 4);")[1]);
+        self::assertStringContainsString('"setting:shop_columns", "settings"', self::$blog->post("$rest update_option('shop_columns', 4);")[1]);
     }
 
     public function testTheStatementsThatWriteARow(): void

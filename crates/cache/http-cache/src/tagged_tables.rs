@@ -12,7 +12,7 @@
 //! statements become known.
 
 use crate::stored::StoredResponse;
-use crate::tags::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD, Tags};
+use crate::tags::{TABLE_TAGS_FIELD, TAGGED_TABLES_FIELD, Tags, TagsRefused};
 use http::HeaderMap;
 
 /// The maximum number of tables that are read. Statements of the others count.
@@ -27,8 +27,8 @@ impl StoredResponse {
         names(&self.internal, TAGGED_TABLES_FIELD).take(TABLES_MAX).map(str::to_owned).collect()
     }
 
-    /// Removes the tags that stand for statements, because these are known. Both fields are removed too: a 304 that
-    /// omits them counts in both ways.
+    /// Removes the tags that stand for statements, because these are known. Their names are kept: a page that a 304
+    /// freshens has no statements, so it gets these tags back.
     pub fn leave_out_table_tags(&mut self) {
         let left_out: Vec<&str> = names(&self.internal, TABLE_TAGS_FIELD).collect();
         let is_kept = |tag: &&[u8]| !left_out.iter().any(|own| own.as_bytes() == *tag);
@@ -37,7 +37,12 @@ impl StoredResponse {
         {
             self.facts.set_tags(tags);
         }
-        self.forget_table_fields();
+        self.internal.remove(TAGGED_TABLES_FIELD);
+    }
+
+    /// The tags that were left out.
+    pub(crate) fn left_out_tags(&self) -> Result<Tags, TagsRefused> {
+        Tags::of(names(&self.internal, TABLE_TAGS_FIELD).map(str::as_bytes))
     }
 
     /// Removes both fields, because the statements of the page are not known.
@@ -84,7 +89,11 @@ mod tests {
         assert_eq!(stored.tagged_tables(), ["wp_posts", "wp_terms"]);
         stored.leave_out_table_tags();
         assert_eq!(tags(&stored), ["site", "table:tides2"]);
-        assert!(stored.internal.is_empty() && stored.tagged_tables().is_empty());
+        assert!(stored.tagged_tables().is_empty());
+        // A page that is freshened has no statements.
+        let back = stored.left_out_tags().expect("few");
+        let back: Vec<&[u8]> = back.iter().collect();
+        assert_eq!(back, [&b"table:tides"[..], b"table:none", b"2/table:ships"]);
     }
 
     #[test]

@@ -174,8 +174,9 @@ fn update(
     )?;
     stored.set_content_length(old.content_length());
     // The tags of both are joined: a superfluous tag costs a render, a missing one leaves a page outdated.
-    let tags = stored.tags().clone().joined(old.tags())?;
+    let tags = stored.tags().clone().joined(old.tags())?.joined(&old.left_out_tags()?)?;
     stored.set_tags(tags);
+    stored.forget_table_fields();
     if let Some(tag) = old.etag.value_if(EtagSource::Own) {
         stored.set_own_etag(tag);
     } else if old.etag.source() == Some(EtagSource::Origins) {

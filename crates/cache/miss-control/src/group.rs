@@ -52,14 +52,14 @@ impl ClientLevel {
         self >= ClientLevel::Returned
     }
 
-    /// The level of a write by such a client. A write is never deferred, so an unknown client's rate
-    /// does not count.
+    /// The level of a write by such a client. A write is never deferred, so an unknown client's rate does not count,
+    /// nor do the places for unknown clients: there may be only one.
     pub fn of_write(self) -> ClientLevel {
         match self {
             ClientLevel::Confirmed => ClientLevel::Confirmed,
             ClientLevel::KnownAgain | ClientLevel::Known => ClientLevel::KnownAgain,
             ClientLevel::Returned | ClientLevel::Unknown | ClientLevel::OverRate => {
-                ClientLevel::Returned
+                ClientLevel::Known
             }
         }
     }

@@ -20,7 +20,7 @@
 //! | places | calm | overload |
 //! |---|---|---|
 //! | for unknown and returned clients | all but one (all, if fewer than four) | a quarter, at least one |
-//! | for all but confirmed visitors | the same | a third, at least two |
+//! | for all others | all | all |
 
 use crate::group::{ClientLevel, MissGroup};
 use crate::overload::{Overload, OverloadChange};
@@ -306,10 +306,10 @@ impl<H> MissQueue<H> {
         if self.order == MissOrder::Arrival {
             (all, all)
         } else if self.overload.is_on() {
-            ((all / 4).min(self.limits.unknown).max(1), (all / 3).max(2).min(all))
+            ((all / 4).min(self.limits.unknown).max(1), all)
         } else {
             let most = if all < RESERVED_FROM { all } else { all - 1 };
-            (most, most)
+            (most, all)
         }
     }
 
@@ -371,6 +371,11 @@ impl<H> MissQueue<H> {
             self.order = order;
             self.overload.reset();
         }
+    }
+
+    /// Forgets an overload, because it is not watched any more.
+    pub fn forget_overload(&mut self) {
+        self.overload.reset();
     }
 
     /// How requests are ordered.

@@ -128,7 +128,8 @@ impl Turns {
         let leaf = self.leaves.get_mut(&group)?;
         leaf.turn = self.last;
         let (level, oldest) = *leaf.waiters.first()?;
-        match order {
+        // Requests that are never deferred would starve if the newest came first.
+        match if group.kind.may_be_deferred() { order } else { AgeOrder::OldestFirst } {
             AgeOrder::OldestFirst => Some(oldest),
             AgeOrder::NewestFirst => leaf.of_level(level).next_back(),
         }

@@ -116,6 +116,19 @@ fn a_hit_is_open_only_if_nobody_is_refused() {
         rules.fragment_denial(&asked).is_some()
     };
     assert!(fragment("a/both/x") && !fragment("a/both/open"));
+    // The same restriction, written as an exemption.
+    let rules = read(
+        "rule = [
+            { path = '/office/**', from = '10.0.0.0/8', deny = false },
+            { path = '/office/**', deny = 403 },
+            { path = '/plain', deny = 403 },
+        ]",
+    );
+    let fragment = |path: &str| {
+        let asked = AccessRequest { sent: view(&Method::GET, path), normal: None };
+        rules.fragment_denial(&asked).is_some()
+    };
+    assert!(fragment("a/office/x") && !fragment("a/plain"));
 }
 
 #[test]
@@ -154,6 +167,31 @@ fn scripts_run_only_where_no_rule_forbids_it() {
     };
     assert!(runs("/index.php") && runs("/tool.php") && runs("/wp-login.php"));
     assert!(!runs("/a/index.php") && !runs("/wp-a/b.php"));
+    for nothing in [&[][..], &["!/tool.php"]] {
+        let Ok(rules) = read_with("rule = []", files(Some(nothing))) else { continue };
+        let name = |name| Some(ScriptPath { name, real: None });
+        assert_eq!(rules.script_refusal("a", "/", name("/index.php")), None);
+        let other = rules.script_refusal("a", "/", name("/x.php"));
+        assert_eq!(other, Some(ScriptRefusal::NoEntryPoint), "{nothing:?}");
+    }
+}
+
+#[test]
+fn a_path_with_very_many_scripts_is_restricted_without_a_search() {
+    let rules = read(
+        "rule = [
+            { path = '/open/**', deny = false },
+            { path = '/shut', deny = 403 },
+            { path = '/uploads/**', php = false },
+        ]",
+    );
+    let path = |count: usize| "/a.pl".repeat(count);
+    let get = |path: &str| status(&rules, &Method::GET, &format!("a{path}"));
+    assert_eq!((get(&path(16)), get(&path(17))), (None, Some(403)));
+    let script = Some(ScriptPath { name: "/index.php", real: None });
+    assert_eq!(rules.script_refusal("a", &path(16), script), None);
+    let refused = rules.script_refusal("a", &path(1_600), script);
+    assert_eq!(refused, Some(ScriptRefusal::TooManyScripts));
 }
 
 #[test]

@@ -62,6 +62,13 @@ fn every_example_can_be_used() {
             (site.root, site.front_controller, site.allow_symlinks) = (None, None, None);
             (site.hidden, site.scripts) = (None, None);
         }
+        // An excerpt may have the certificates without the address, or the address without them.
+        if file.tls.is_empty() {
+            (file.listen_tls, file.https_redirect) = (None, None);
+        } else if file.listen_tls.is_none() {
+            let with_address = toml::from_str::<File>("listen_tls = ':443'").expect("an address");
+            file.listen_tls = with_address.listen_tls;
+        }
         if !file.wake.is_empty() {
             // Such an excerpt of a configuration assumes that the host was set before.
             file.site.host.get_or_insert("blog.example".into());

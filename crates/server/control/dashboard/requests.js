@@ -83,7 +83,7 @@ function row(one) {
   const detail = one.detail === "" ? null : el("code", {}, one.detail);
   const cells = [
     moment(one.at_ms),
-    el("span", {}, method, one.target.startsWith("/") ? asking(question) : question),
+    el("span", {}, method, one.target.startsWith("/") && !one.target.includes("…") ? asking(question) : question),
     String(one.status),
     el("span", {}, `${one.outcome} `, detail),
     one.took_us === null ? "" : milliseconds(one.took_us / 1000),

@@ -9,15 +9,18 @@ use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::serve;
 use delivery::site::Site;
-use http::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Response};
 use reasons::Reason;
 use site_rules::{AccessRequest, Denial, RequestView};
 use telemetry::request_fields::{AsSent, view_of};
 
-/// Fields that permit storing to some shared caches, whatever `Cache-Control` says.
-const OF_SHARED_CACHES: [&str; 3] =
-    ["cdn-cache-control", "cloudflare-cdn-cache-control", "surrogate-control"];
+/// Whether a field permits storing to some shared caches, whatever `Cache-Control` says.
+fn is_for_shared_caches(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.ends_with("-cache-control")
+        || matches!(name, "edge-control" | "surrogate-control" | "x-accel-expires")
+}
 
 /// The refusal of a request, if a rule refuses it.
 pub(crate) fn denial(asked: &AskedRequest<'_>) -> Option<Denial> {
@@ -94,13 +97,15 @@ impl ResponseChanges {
 
 /// Makes a response `private` (RFC 9111 section 5.2.2.7).
 fn keep_from_shared_caches(headers: &mut HeaderMap) {
-    for name in OF_SHARED_CACHES {
+    let removed: Vec<HeaderName> =
+        headers.keys().filter(|name| is_for_shared_caches(name)).cloned().collect();
+    for name in removed {
         headers.remove(name);
     }
     let mut kept = vec!["private"];
     for line in headers.get_all(CACHE_CONTROL) {
         // A directive with a quoted list may be cut here; what is left of it is no directive.
-        let directives = line.to_str().unwrap_or_default().split(',').map(str::trim);
+        let directives = line.to_str().unwrap_or("no-store").split(',').map(str::trim);
         kept.extend(directives.filter(|directive| {
             let name = directive.split('=').next().unwrap_or_default().trim();
             let is = |other: &str| name.eq_ignore_ascii_case(other);
@@ -123,9 +128,12 @@ mod tests {
             for line in lines {
                 headers.append(CACHE_CONTROL, HeaderValue::from_static(line));
             }
-            headers.insert("surrogate-control", HeaderValue::from_static("max-age=9"));
+            let of_others = ["surrogate-control", "netlify-cdn-cache-control", "edge-control"];
+            for name in of_others {
+                headers.insert(name, HeaderValue::from_static("max-age=9"));
+            }
             keep_from_shared_caches(&mut headers);
-            assert!(!headers.contains_key("surrogate-control"));
+            assert!(of_others.iter().all(|name| !headers.contains_key(*name)));
             let all: Vec<_> = headers.get_all(CACHE_CONTROL).iter().collect();
             assert_eq!(all.len(), 1);
             all[0].to_str().unwrap().to_owned()

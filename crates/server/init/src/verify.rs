@@ -15,9 +15,9 @@ use crate::file_text::uploads;
 use crate::http::{ProbedPlace, ResponseHead, StartTls, VerifyTls};
 use crate::machine::ExaminedMachine;
 use command_line::options::{InitArgs, SiteKind};
-use config::{Address, Config, load, resolve};
+use config::{Address, Begin, Config, load, resolve};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
@@ -85,9 +85,10 @@ pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize)
 /// unknown.
 fn secure_place(place: &ProbedPlace, config: &Config) -> Option<ProbedPlace> {
     if place.secure {
-        return Some(place.clone());
+        // No certificate names the address of this machine, by which a site without a host is requested.
+        return place.host().parse::<IpAddr>().is_err().then(|| place.clone());
     }
-    let address = config.listen_tls.iter().find_map(reachable)?;
+    let address = first_reachable(&config.listen_tls, config)?;
     let authority = config.hosts.canonical.clone()?;
     Some(ProbedPlace { secure: true, address: Some(address), authority, path: "/".into() })
 }
@@ -130,7 +131,13 @@ fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
 
 /// The first TCP address of Pagewell for visitors, as this machine connects to it.
 fn own_address(config: &Config) -> Option<SocketAddr> {
-    config.listen.iter().find_map(reachable)
+    first_reachable(&config.listen, config)
+}
+
+/// The first address that is requested without a proxy: none that expects its header (PROXY protocol).
+fn first_reachable(addresses: &[Address], config: &Config) -> Option<SocketAddr> {
+    let is_open = |address: &&Address| config.begin_at(address) == Begin::Client;
+    addresses.iter().filter(is_open).find_map(reachable)
 }
 
 fn reachable(address: &Address) -> Option<SocketAddr> {
@@ -147,7 +154,7 @@ fn reachable(address: &Address) -> Option<SocketAddr> {
 /// or Pagewell itself.
 fn place(config: &Config) -> Result<ProbedPlace, String> {
     let host = config.hosts.canonical.as_ref().map(ToString::to_string);
-    if let Some(tls) = config.listen_tls.iter().find_map(reachable) {
+    if let Some(tls) = first_reachable(&config.listen_tls, config) {
         let authority = host.unwrap_or_else(|| tls.to_string());
         return Ok(ProbedPlace { secure: true, address: Some(tls), authority, path: "/".into() });
     }

@@ -149,8 +149,10 @@ impl Places {
         }
         let _impatient = CountGuard::enter(&self.impatient);
         loop {
-            // Without new requests, this is what notices that overload has begun.
-            drop(self.line.lock());
+            // Without new requests, this is what notices that overload has begun, or has ended: then places are
+            // free that were reserved.
+            let queue = self.line.lock();
+            self.line.hand_over(queue);
             self.needed.notify_one();
             if let Ok(given) = timeout(NEEDED_AGAIN, &mut *receiver).await {
                 return given;
@@ -176,6 +178,9 @@ impl Places {
         self.line.is_off.store(mode == MissesMode::Off, Ordering::Relaxed);
         let mut queue = self.line.lock();
         queue.set_order(order_of(mode));
+        if mode == MissesMode::Off {
+            queue.forget_overload();
+        }
         self.line.hand_over(queue);
     }
 

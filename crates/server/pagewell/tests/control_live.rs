@@ -102,8 +102,8 @@ fn requests_are_shown_to_those_who_watch() {
         shown.iter().filter(|one| one["target"] == target && one["outcome"] == outcome).count()
     };
     let expected = [
-        ("/?a=1", "miss", 1),
-        ("/?a=1", "hit", 1),
+        ("/?a=…", "miss", 1),
+        ("/?a=…", "hit", 1),
         ("/gone.php", "miss", 1),
         ("/robots.txt", "file", 2),
     ];
@@ -127,8 +127,8 @@ fn the_history_of_a_day_and_of_a_week() {
     for span in ["hour", "day", "week"] {
         let history = history(&pagewell, &format!("?span={span}"));
         assert_eq!((&history["span"], &history["step_ms"]), (&json!(span), &json!(10_000)));
-        let requests = history["figures"]["requests"].as_array().expect("values");
-        assert_eq!(requests.last(), Some(&json!(1)), "{history}");
+        let times = history["at_ms"].as_array().expect("times");
+        assert!(!times.is_empty(), "{history}");
     }
     assert_eq!(get(&pagewell, "/v1/history?span=year").status, 400);
     assert_eq!(get(&pagewell, "/v1/history?span=day&span=day").status, 400);

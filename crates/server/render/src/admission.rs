@@ -303,8 +303,8 @@ fn failed(
     failed_before: bool,
 ) -> FollowOutcome {
     let is_of_origin = match failure {
-        // By the level of other clients; each follower has its own.
-        Failure::Deferred => return FollowOutcome::Refused,
+        // The leader had the level of the best follower. Its address may have had too many requests: one more turn.
+        Failure::Deferred => failed_before,
         Failure::Refused | Failure::TimedOut | Failure::Overloaded => true,
         Failure::HungUp | Failure::InvalidResponse | Failure::Status(_) => false,
     };

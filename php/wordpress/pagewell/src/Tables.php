@@ -24,7 +24,7 @@ final class Tables
 {
     private const READS = '/^\s*\(*\s*(SELECT|SHOW|DESC|DESCRIBE|EXPLAIN|SET|START|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|USE|WITH)\b/i';
 
-    private const SILENT = '/(^|_)(sessions?|logs?|carts?|stat(istic)?s?|visits?|visitors?|hits?|views?|queues?|locks?|caches?|lookup|reserved_stock|webhooks?|actionscheduler|actions|claims|search|index(able|ables)?|wf\w*|rate_limits?)(_|$)/i';
+    private const SILENT = '/(^|_)(sessions?|logs?|carts?|stat(istic)?s?|visits?|visitors?|hits?|views?|queues?|locks?|caches?|wc_\w+_lookup|reserved_stock|webhooks?|actionscheduler|actions|claims|search|index(able|ables)?|wf\w*|rate_limits?)(_|$)/i';
 
     /** A text in a statement, which may look like the name of a table. */
     private const TEXT = '/\'(?:[^\'\\\\]++|\\\\.|\'\')*+\'|"(?:[^"\\\\]++|\\\\.|"")*+"/s';
@@ -33,7 +33,13 @@ final class Tables
     private const BYTES_MAX = 20_000;
 
     /** Tables with copies of posts. */
-    private const COPIES = '/(^|_)lookup(_|$)/';
+    private const COPIES = '/^wc_(product_meta|product_attributes|category)_lookup$/';
+
+    /** WordPress's own tables, of whose rows hooks tell. Plugins add theirs to the list that $wpdb has. */
+    private const TOLD = ['posts', 'comments', 'links', 'postmeta', 'terms', 'term_taxonomy', 'term_relationships', 'termmeta', 'commentmeta', 'users', 'usermeta'];
+
+    /** WordPress's own tables: none of them has a name. */
+    private const OWN = [...self::TOLD, 'options', 'site', 'sitemeta', 'blogs', 'blogmeta', 'signups', 'registration_log'];
 
     /** @var array<string, true> those that this request has named */
     private static array $copies = [];
@@ -61,17 +67,20 @@ final class Tables
     }
 
     /**
-     * WordPress's own tables, whose changes the tags of a page tell, and copies of them. Options are not among them: the
-     * tags tell only of settings.
+     * The tables whose statements do not count beside the tags: none, unless the filter says that nothing writes them
+     * past WordPress's functions. `true` stands for WordPress's own, of whose rows the tags tell, and for copies of them.
      *
      * @return list<string> with the prefix
      */
     public static function tagged(): array
     {
         $wpdb = $GLOBALS['wpdb'];
-        $own = array_diff_key($wpdb->tables('blog') + $wpdb->tables('global'), ['options' => true, 'sitemeta' => true]);
-        $copies = array_map(static fn (string $table): string => $wpdb->prefix . $table, array_keys(self::$copies));
-        return array_values(array_filter((array) apply_filters('pagewell_tagged_tables', [...array_values($own), ...$copies]), is_string(...)));
+        $tables = apply_filters('pagewell_tagged_tables', false);
+        if ($tables === true) {
+            $own = array_intersect_key($wpdb->tables('blog') + $wpdb->tables('global'), array_flip(self::TOLD));
+            $tables = [...array_values($own), ...array_map(static fn (string $table): string => $wpdb->prefix . $table, array_keys(self::$copies))];
+        }
+        return is_array($tables) ? array_values(array_filter($tables, is_string(...))) : [];
     }
 
     /** @return list<string> */
@@ -89,7 +98,7 @@ final class Tables
         if (preg_match_all('/(?<![\w$])' . preg_quote((string) $wpdb->prefix, '/') . '(\w+)/', $code, $found) < 1) {
             return [];
         }
-        $others = array_values(array_diff(array_unique($found[1]), $wpdb->tables('all', false)));
+        $others = array_values(array_diff(array_unique($found[1]), self::OWN));
         self::$copies += array_fill_keys((array) preg_grep(self::COPIES, $others), true);
         return $others;
     }

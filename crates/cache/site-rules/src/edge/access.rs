@@ -123,13 +123,21 @@ impl SiteRules {
 
     /// The refusal of a request, if a rule refuses it.
     pub fn denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
-        self.first_denial(asked, |_| true)
+        if self.edge.access.is_empty() {
+            return None;
+        }
+        let forms = asked.forms();
+        let decides = |rule: &&AccessRule| match rule.denial {
+            Some(_) => restricts(&rule.conditions, asked, &forms),
+            None => exempts(&rule.conditions, asked, &forms),
+        };
+        self.edge.access.iter().find(decides)?.denial
     }
 
-    /// The refusal of a page's request for a fragment: only rules that depend on the client count, because a plain
-    /// `deny` protects a fragment from direct requests.
+    /// The refusal of a page's request for a fragment: only if rules depend on the client, because a plain `deny`
+    /// protects a fragment from direct requests.
     pub fn fragment_denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
-        self.first_denial(asked, Conditions::distinguish_clients)
+        if self.is_for_some_clients(asked) { self.denial(asked) } else { None }
     }
 
     /// Whether another client might be refused this URL: its response must not be stored by shared caches.
@@ -140,21 +148,6 @@ impl SiteRules {
         })
     }
 
-    fn first_denial(
-        &self,
-        asked: &AccessRequest<'_>,
-        counts: impl Fn(&Conditions) -> bool,
-    ) -> Option<Denial> {
-        if self.edge.access.is_empty() {
-            return None;
-        }
-        let forms = asked.forms();
-        let decides = |rule: &&AccessRule| match rule.denial {
-            Some(_) => counts(&rule.conditions) && restricts(&rule.conditions, asked, &forms),
-            None => exempts(&rule.conditions, asked, &forms),
-        };
-        self.edge.access.iter().find(decides)?.denial
-    }
 }
 
 /// Whether a method fits. HEAD counts as GET, unless a condition names it.
@@ -217,10 +210,11 @@ fn has_parameter(named: &NamedCondition, query: &str) -> bool {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let decoded = |text: &str| decode(text.replace('+', " ").as_bytes());
         let (name, value) = (decoded(name), decoded(value));
-        let name = name.trim_ascii_start();
+        // A name ends at a NUL.
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default().trim_ascii_start();
         let base = name.split(|byte| *byte == b'[').next().unwrap_or_default();
         let as_php = |name: &[u8]| -> Vec<u8> {
-            name.iter().map(|byte| if matches!(byte, b'.' | b' ') { b'_' } else { *byte }).collect()
+            name.iter().map(|byte| if matches!(byte, b'.' | b' ' | b'[') { b'_' } else { *byte }).collect()
         };
         named.fits(name, &value)
             || named.fits(base, &value)

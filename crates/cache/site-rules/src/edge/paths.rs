@@ -26,7 +26,13 @@ const SCRIPT_ENDINGS: [&[u8]; 13] = [
 pub(crate) struct PathForms<'a> {
     first: Cow<'a, [u8]>,
     others: Vec<Cow<'a, [u8]>>,
+    /// Whether they are names of scripts, which are not searched for scripts again.
+    are_names: bool,
 }
+
+/// The maximum number of scripts that a path may name. A path with more is restricted by each pattern, and exempt by
+/// none, so that a request costs no more than a few comparisons.
+const SCRIPTS_MAX: usize = 16;
 
 /// Further spellings of a slash.
 #[derive(Clone, Copy)]
@@ -40,12 +46,13 @@ impl<'a> PathForms<'a> {
     pub(crate) fn of(path: &'a str) -> PathForms<'a> {
         let bytes = path.as_bytes();
         if !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.") {
-            return PathForms { first: Cow::Borrowed(bytes), others: Vec::new() };
+            return PathForms { first: Cow::Borrowed(bytes), others: Vec::new(), are_names: false };
         }
         let form = |is_encoded, is_backslash| {
             Cow::Owned(form(bytes, Slashes { is_encoded, is_backslash }))
         };
-        let mut forms = PathForms { first: form(true, false), others: Vec::new() };
+        let first = form(true, false);
+        let mut forms = PathForms { first, others: Vec::new(), are_names: false };
         if path.contains(['%', '\\']) {
             forms.add(form(false, true));
             forms.add(form(true, true));
@@ -55,7 +62,7 @@ impl<'a> PathForms<'a> {
 
     /// These forms, and those of another path.
     pub(crate) fn with(mut self, path: &'a str) -> PathForms<'a> {
-        let PathForms { first, others } = PathForms::of(path);
+        let PathForms { first, others, .. } = PathForms::of(path);
         self.add(first);
         others.into_iter().for_each(|form| self.add(form));
         self
@@ -63,7 +70,7 @@ impl<'a> PathForms<'a> {
 
     /// Names that are no paths of a URL: of scripts.
     pub(crate) fn of_names(first: &'a [u8], others: Vec<Cow<'a, [u8]>>) -> PathForms<'a> {
-        PathForms { first: Cow::Borrowed(first), others }
+        PathForms { first: Cow::Borrowed(first), others, are_names: true }
     }
 
     fn add(&mut self, form: Cow<'a, [u8]>) {
@@ -77,13 +84,20 @@ impl<'a> PathForms<'a> {
         std::iter::once(&*self.first).chain(self.others.iter().map(|form| &**form))
     }
 
+    /// Whether a form names more scripts than are looked at.
+    pub(crate) fn name_too_many_scripts(&self) -> bool {
+        !self.are_names && self.all().any(|form| scripts_in(form).nth(SCRIPTS_MAX).is_some())
+    }
+
     /// Whether a form fits, or a script that it names, or the path after that script.
     fn any_with_scripts(&self, mut fits: impl FnMut(&[u8]) -> bool) -> bool {
         self.all().any(|form| {
             fits(form)
-                || scripts_in(form)
-                    .any(|(script, rest)| fits(script) || (!rest.is_empty() && fits(rest)))
-        })
+                || !self.are_names
+                    && scripts_in(form)
+                        .take(SCRIPTS_MAX)
+                        .any(|(script, rest)| fits(script) || (!rest.is_empty() && fits(rest)))
+        }) || self.name_too_many_scripts()
     }
 }
 

@@ -39,10 +39,11 @@ const RETRY_AFTER_SECONDS: u32 = 60;
 const VALUE_BYTES_MAX: usize = 8 << 10;
 
 /// Fields of the message, of the connection, and of the cache, which no rule changes.
-const REFUSED_FIELDS: [&str; 23] = [
+const REFUSED_FIELDS: [&str; 28] = [
     "age",
     "cache-control",
     "cache-status",
+    "cdn-cache-control",
     "connection",
     "content-encoding",
     "content-length",
@@ -53,16 +54,20 @@ const REFUSED_FIELDS: [&str; 23] = [
     "keep-alive",
     "last-modified",
     "location",
+    "pagewell-cache-control",
     "proxy-authenticate",
     "proxy-connection",
     "retry-after",
     "set-cookie",
+    "surrogate-control",
     "te",
     "trailer",
     "transfer-encoding",
     "upgrade",
     "vary",
     "www-authenticate",
+    "x-accel-expires",
+    "x-litespeed-cache-control",
 ];
 
 /// Whether the rule has an action of these kinds.
@@ -208,13 +213,17 @@ fn field_rule(
         return Err("method: write GET, which includes HEAD here".into());
     }
     let removed = raw.remove_headers.as_slice().iter();
+    let added = fields("add_headers", &raw.add_headers)?;
+    if added.iter().any(|(name, _)| name == http::header::CONTENT_TYPE) {
+        return Err("add_headers: a response has one content-type; use set_headers".into());
+    }
     Ok(FieldRule {
         number,
         conditions: conditions.clone(),
         response: response.cloned(),
         removed: removed.map(|word| name("remove_headers", word)).collect::<Result<_, _>>()?,
         set: fields("set_headers", &raw.set_headers)?,
-        added: fields("add_headers", &raw.add_headers)?,
+        added,
         file_cache: raw.file_cache.as_deref().map(|text| value("file_cache", text)).transpose()?,
     })
 }

@@ -10,7 +10,7 @@
 use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use crate::view::RequestView;
-use http::header::{CACHE_CONTROL, HeaderName, HeaderValue};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
 
 /// A rule that changes the fields of responses.
@@ -33,10 +33,17 @@ impl FieldRule {
     }
 
     fn apply(&self, status: StatusCode, headers: &mut HeaderMap) {
-        for name in &self.removed {
+        // The type of several ranges has their boundary, without which no client can read them.
+        let is_of_ranges = |value: &HeaderValue| value.as_bytes().starts_with(b"multipart/byteranges");
+        let has_ranges = status == StatusCode::PARTIAL_CONTENT
+            && headers.get(CONTENT_TYPE).is_some_and(is_of_ranges);
+        let may_change = |name: &HeaderName| !has_ranges || name != CONTENT_TYPE;
+        for name in self.removed.iter().filter(|name| may_change(name)) {
             headers.remove(name);
         }
-        let goes = |name: &HeaderName| status != StatusCode::NOT_MODIFIED || !is_of_content(name);
+        let goes = |name: &HeaderName| {
+            may_change(name) && (status != StatusCode::NOT_MODIFIED || !is_of_content(name))
+        };
         for (name, value) in self.set.iter().filter(|(name, _)| goes(name)) {
             headers.insert(name, value.clone());
         }

@@ -48,6 +48,8 @@ pub enum ScriptRefusal {
     Rule(usize),
     /// It is none of `site.entry_points`.
     NoEntryPoint,
+    /// The path names so many scripts that it is not compared with the rules.
+    TooManyScripts,
 }
 
 impl SiteRules {
@@ -64,6 +66,9 @@ impl SiteRules {
         script: Option<ScriptPath<'_>>,
     ) -> Option<ScriptRefusal> {
         let forms = PathForms::of(path);
+        if self.has_script_rules() && forms.name_too_many_scripts() {
+            return Some(ScriptRefusal::TooManyScripts);
+        }
         let named = forms.all().flat_map(|form| scripts_in(form).map(|(script, _)| script));
         let mut names: Vec<Cow<'_, [u8]>> = named.map(Cow::Borrowed).collect();
         if let Some(script) = script {
@@ -83,8 +88,15 @@ impl SiteRules {
         }
         let (entries, script) = (self.edge.entry_points.as_ref()?, script?);
         let is_one =
-            *script.name == *entries.front_controller || entries.globs.fit(script.name.as_bytes());
+            *script.name == *entries.front_controller || entries.fit(script.name.as_bytes());
         (!is_one).then_some(ScriptRefusal::NoEntryPoint)
+    }
+}
+
+impl EntryPoints {
+    /// Whether a pattern names the script. Without patterns, or with exceptions only, none does.
+    fn fit(&self, name: &[u8]) -> bool {
+        !self.globs.any.is_empty() && self.globs.fit(name)
     }
 }
 

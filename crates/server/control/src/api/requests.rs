@@ -13,6 +13,7 @@ use super::{Control, ControlError};
 use bytes::Bytes;
 use delivery::body::{Content, ResponseBody};
 use delivery::response_spool::Piece;
+use history::shown::masked;
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -92,7 +93,7 @@ fn shown(request: &ShownRequest) -> Value {
         "at_ms": request.at_ms,
         "method": request.method,
         "host": request.host,
-        "target": request.target,
+        "target": masked(&request.target),
         "status": request.status,
         "outcome": request.outcome,
         "detail": request.detail,

@@ -25,6 +25,9 @@ fn wordpress_behind_nginx() {
             "aliases = [\"www.blog.example\"]",
             "[php]",
             "at = \"unix:/run/php/php8.2-fpm.sock\"",
+            "[[rule]]",
+            "path = \"/wp-content/uploads/**\"",
+            "php = false",
         ]
     );
     for part in [

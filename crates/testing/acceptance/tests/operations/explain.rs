@@ -166,7 +166,7 @@ fn the_causes_of_misses_are_listed_the_worst_first() {
     let told = said(&["misses", "--admin", &admin]);
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("{text} is not in\n{told}"));
     assert!(at("Responses that were not stored") < at("set-cookie  e.g. http"));
-    assert!(at("PHPSESSID (set)") > 0 && at("news.php?page=…") > 0);
+    assert!(at("PHPSESSID of PHP (set)") > 0 && at("news.php?page=…") > 0);
     let slowest = told.split("Slowest origin requests\n").nth(1).expect("a section");
     assert!(slowest.lines().next().is_some_and(|line| line.contains("/slow.php")), "{told}");
     assert!(!told.contains("topsecret"), "{told}");

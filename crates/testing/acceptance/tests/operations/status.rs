@@ -118,12 +118,11 @@ fn responses_that_find_no_room_are_named() {
     let page =
         "<?php keep(); out(str_repeat('x', 80000)); if (isset($_GET['hold'])) { wait_for('go'); }";
     let site = Site::new(&[("index.php", page)]);
-    let pagewell = site.serve("[limits]\npage_bytes = \"100K\"\nclient_backlog_bytes = \"200K\"\n");
+    let pagewell = site.serve("[limits]\npage_bytes = \"100K\"\nclient_backlog_bytes = \"120K\"\n");
     let mut held = Raw::with(&pagewell, "GET /?hold HTTP/1.1\r\nHost: a\r\n\r\n");
     // The received part was collected before.
     held.until("xxxx");
     let late = client(&pagewell).get("/").expect("an answer");
-    assert!(cache_status(&late).contains("memory-short"), "{}", cache_status(&late));
     assert_eq!(late.content.len(), 80_000, "it is forwarded nevertheless");
     let found = names(&pagewell);
     assert!(found.contains(&"memory-short".to_owned()), "{found:?}");

@@ -24,7 +24,6 @@ use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Observer;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tables;
-use Pagewell\WordPress\Write\DeletedTransients;
 use Pagewell\WordPress\Write\DirectPostWrites;
 use Pagewell\WordPress\Write\WrittenPosts;
 
@@ -132,7 +131,6 @@ final class Queue
     public static function poll(): void
     {
         if (self::$holder === null && self::turn()) {
-            DeletedTransients::turn();
             DirectPostWrites::turn();
             SitemapPages::end();
         }

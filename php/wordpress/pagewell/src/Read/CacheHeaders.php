@@ -243,7 +243,8 @@ final class CacheHeaders
             header("Surrogate-Key: $line", $number === 0);
         }
         if (Page::knowsStatements()) {
-            header('Pagewell-Tagged-Tables: ' . substr(implode(' ', Tables::tagged()), 0, 7900));
+            $tables = substr(implode(' ', Tables::tagged()), 0, 7900);
+            $tables === '' || header("Pagewell-Tagged-Tables: $tables");
             header('Pagewell-Table-Tags: ' . substr(implode(' ', Page::tableTags()), 0, 7900));
         }
         header('Pagewell-Cache-Control: max-age=' . Page::lifetimeSeconds());

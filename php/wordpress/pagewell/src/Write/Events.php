@@ -82,7 +82,7 @@ final class Events
         'added_option' => [2, [Options::class, 'added']],
         'updated_option' => [3, [Options::class, 'updated']],
         'delete_option' => [1, [Options::class, 'deleted']],
-        'deleted_transient' => [1, [DeletedTransients::class, 'deleted']],
+        'deleted_transient' => [1, [Options::class, 'transientDeleted']],
         'switch_theme' => [0, [SiteEvents::class, 'siteChanged']],
         'customize_save_after' => [0, [SiteEvents::class, 'siteChanged']],
         'permalink_structure_changed' => [0, [SiteEvents::class, 'siteChanged']],
@@ -118,7 +118,6 @@ final class Events
     public static function end(): void
     {
         CommentEvents::end();
-        DeletedTransients::end();
         DirectPostWrites::end();
     }
 

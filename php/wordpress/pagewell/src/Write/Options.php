@@ -65,7 +65,7 @@ final class Options
     /** Options without a name: they have others, or no page shows them. */
     private const NAMELESS = '/^(cron$|rewrite_rules$|sticky_posts$|pagewell_|widget_|theme_mods_|_(site_)?transient_timeout_|_transient_wc_product_loop_)|user_roles$/';
 
-    /** Maximum number of options of a request that are remembered. */
+    /** Maximum number of options of a request that are remembered. More count as a change of the site. */
     private const WRITTEN_MAX = 500;
 
     /** @var array<string, true> names of the options that this request has written */
@@ -94,8 +94,14 @@ final class Options
     /** Before a deletion. Transients are deleted all the time, and their values do not matter. */
     public static function deleted(string $option): void
     {
-        DeletedTransients::begins($option);
         self::written($option, preg_match('/^_(site_)?transient_/', $option) === 1 ? null : get_option($option, null), null);
+    }
+
+    /** A result that a plugin has kept is outdated (Transients). */
+    public static function transientDeleted(string $transient): void
+    {
+        $name = Transients::name($transient);
+        $name === null || Changes::add($name);
     }
 
     /** Returns the name for a change of this option; null if it has none, or others. */
@@ -125,8 +131,8 @@ final class Options
     private static function saved(string $option, bool $isSetting): void
     {
         $name = self::name($option);
-        if ($name !== null && count(self::$written) < self::WRITTEN_MAX) {
-            self::$written[$name] = true;
+        if ($name !== null) {
+            self::$written[count(self::$written) < self::WRITTEN_MAX ? $name : Tags::SITE] = true;
         }
         self::$saves = self::$saves || $isSetting;
         if (self::$saves && ($isSetting || $name !== null)) {
