@@ -147,7 +147,6 @@ impl SiteRules {
             rule.conditions.distinguish_clients() && restricts_url(&rule.conditions, asked, &forms)
         })
     }
-
 }
 
 /// Whether a method fits. HEAD counts as GET, unless a condition names it.
@@ -214,7 +213,9 @@ fn has_parameter(named: &NamedCondition, query: &str) -> bool {
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default().trim_ascii_start();
         let base = name.split(|byte| *byte == b'[').next().unwrap_or_default();
         let as_php = |name: &[u8]| -> Vec<u8> {
-            name.iter().map(|byte| if matches!(byte, b'.' | b' ' | b'[') { b'_' } else { *byte }).collect()
+            name.iter()
+                .map(|byte| if matches!(byte, b'.' | b' ' | b'[') { b'_' } else { *byte })
+                .collect()
         };
         named.fits(name, &value)
             || named.fits(base, &value)

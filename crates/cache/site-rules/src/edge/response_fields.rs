@@ -34,7 +34,8 @@ impl FieldRule {
 
     fn apply(&self, status: StatusCode, headers: &mut HeaderMap) {
         // The type of several ranges has their boundary, without which no client can read them.
-        let is_of_ranges = |value: &HeaderValue| value.as_bytes().starts_with(b"multipart/byteranges");
+        let is_of_ranges =
+            |value: &HeaderValue| value.as_bytes().starts_with(b"multipart/byteranges");
         let has_ranges = status == StatusCode::PARTIAL_CONTENT
             && headers.get(CONTENT_TYPE).is_some_and(is_of_ranges);
         let may_change = |name: &HeaderName| !has_ranges || name != CONTENT_TYPE;
