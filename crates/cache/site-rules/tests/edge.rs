@@ -64,7 +64,7 @@ fn the_first_rule_with_deny_decides() {
     assert_eq!(get("open.test/a/b"), None);
     assert_eq!(get("open.test.:8080/a/b"), None);
     for query in
-        ["key_x=1", "key.x=1", "key%5fx=1", "%20key_x=1", "+key_x=1", "key_x[]=1", "key_x%5B0%5D=1"]
+        ["key_x=1", "key.x=1", "key%5fx=1", "%20key_x=1", "+key_x=1", "key_x[]=1", "key_x%5B0%5D=1", "key_x%00y=1", "key[x=1"]
     {
         assert_eq!(get(&format!("a.test/?b=1&{query}")), Some(404), "{query}");
         assert_eq!(get(&format!("a.test/?token=right&{query}")), None, "{query}");

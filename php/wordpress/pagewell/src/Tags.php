@@ -181,16 +181,6 @@ final class Tags
     }
 
     /**
-     * The name for anything about the posts that have the same parent as this one; none without a parent.
-     *
-     * @return list<string>
-     */
-    public static function below(?object $post): array
-    {
-        return (int) ($post->post_parent ?? 0) > 0 ? ['below:' . (int) $post->post_parent] : [];
-    }
-
-    /**
      * All names for posts with these at the end of their URL.
      *
      * @param array<mixed> $names

@@ -56,12 +56,6 @@ fn is_name(word: &str) -> bool {
         && letters.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// The names of log events: `event = "php-fpm-died"`.
-fn events(text: &str) -> BTreeSet<String> {
-    let after = text.split("event = \"").skip(1);
-    after.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
-}
-
 /// The events with their levels: `tracing::warn!(event = "origin-refused", …)`.
 fn levels(text: &str) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
@@ -125,6 +119,12 @@ fn read_all(path: &Path) -> Result<String, String> {
 mod tests {
     use super::*;
     use harness::root::repository;
+
+    /// The names of log events: `event = "php-fpm-died"`.
+    fn events(text: &str) -> BTreeSet<String> {
+        let after = text.split("event = \"").skip(1);
+        after.filter_map(|rest| rest.split_once('"')).map(|(name, _)| name.to_owned()).collect()
+    }
 
     #[test]
     fn errors_are_found_and_other_words_are_not() {

@@ -399,6 +399,17 @@ enum Answer {
     Manual(Response<ResponseBody>),
 }
 
+/// Returns a file of the dashboard or of the manual. They contain no data, so any site may link to them.
+async fn public_file(path: &str, method: &Method) -> Result<Option<Answer>, ControlError> {
+    let file = dashboard::file(path);
+    match file {
+        None if !path.starts_with(manual::PATH) => Ok(None),
+        _ if *method != Method::GET => Err(ControlError::Method("GET")),
+        Some(file) => Ok(Some(Answer::Dashboard(file))),
+        None => manual::answer(path).await.map(|response| Some(Answer::Manual(response))),
+    }
+}
+
 async fn call(
     control: &Arc<Control>,
     request: Request<impl Body<Data = Bytes> + Send>,
@@ -406,18 +417,8 @@ async fn call(
 ) -> Result<Answer, ControlError> {
     let token = control.site.config.admin_token.as_deref();
     caller::check_host(request.headers(), token)?;
-    if let Some(file) = dashboard::file(request.uri().path()) {
-        // Any site may link to this page, which contains no data.
-        return match *request.method() {
-            Method::GET => Ok(Answer::Dashboard(file)),
-            _ => Err(ControlError::Method("GET")),
-        };
-    }
-    if request.uri().path().starts_with(manual::PATH) {
-        return match *request.method() {
-            Method::GET => manual::answer(request.uri().path()).await.map(Answer::Manual),
-            _ => Err(ControlError::Method("GET")),
-        };
+    if let Some(file) = public_file(request.uri().path(), request.method()).await? {
+        return Ok(file);
     }
     let site = &control.site;
     caller::check_browser(request.headers())?;

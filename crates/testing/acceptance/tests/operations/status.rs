@@ -1,6 +1,6 @@
 //! `pagewell status`, `GET /v1/status`, the metric and `pagewell doctor` show one list of what needs attention.
 
-use acceptance::{Raw, Site, binary, cache_status, client, until};
+use acceptance::{Raw, Site, binary, client, until};
 use harness::{Client, Pagewell, Request};
 use serde_json::Value;
 use std::fs;

@@ -12,7 +12,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Read;
 
 /**
- * Reads the SQL of a query; has no state.
+ * Reads the SQL of a query, and names the parents of posts; has no state.
  *
  * @internal
  */
@@ -20,6 +20,16 @@ final class QueryParent
 {
     private function __construct()
     {
+    }
+
+    /**
+     * The name for anything about the posts that have the same parent as this one; none without a parent.
+     *
+     * @return list<string>
+     */
+    public static function below(?object $post): array
+    {
+        return (int) ($post->post_parent ?? 0) > 0 ? ['below:' . (int) $post->post_parent] : [];
     }
 
     /** Returns the post whose children a query is for, perhaps with that post itself; 0 if its SQL may find others. */

@@ -19,6 +19,7 @@ namespace Pagewell\WordPress\Write;
 
 use Pagewell\WordPress\ProductStock;
 use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Read\QueryParent;
 use Pagewell\WordPress\SitemapPages;
 use Pagewell\WordPress\Tags;
 
@@ -92,7 +93,7 @@ final class PostEvents
         if (!self::isSeen($post)) {
             return;
         }
-        Changes::add("post:$id", "text:$id", "every:$post->post_type", 'every', ...Tags::below($post), ...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
+        Changes::add("post:$id", "text:$id", "every:$post->post_type", 'every', ...QueryParent::below($post), ...TermEvents::numbers($taxonomy), ...TermEvents::containing(array_map('intval', $changed), $taxonomy));
         if (PostLinks::hasTermsInUrl($post->post_type)) {
             Changes::add("name:$id", "names:$post->post_type");
         }
@@ -105,7 +106,7 @@ final class PostEvents
         if (self::isSeen($shown) && ProductStock::isMeta($key) && ProductStock::has($shown->post_type)) {
             self::restocked($shown, false);
         } elseif (self::isSeen($shown)) {
-            Changes::add("post:$shown->ID", "every:$shown->post_type", 'every', ...Tags::below($shown), ...(Tags::isShownMeta($key) ? ["text:$shown->ID"] : []));
+            Changes::add("post:$shown->ID", "every:$shown->post_type", 'every', ...QueryParent::below($shown), ...(Tags::isShownMeta($key) ? ["text:$shown->ID"] : []));
         }
         WrittenPosts::explained($post, $key);
     }
@@ -156,7 +157,7 @@ final class PostEvents
         } elseif (Tags::isData($type)) {
             $id = ($after ?? $before)->ID;
             $lists = self::listsChange($after, $before);
-            Changes::add('modified', ...Tags::below($after), ...Tags::below($before));
+            Changes::add('modified', ...QueryParent::below($after), ...QueryParent::below($before));
             Changes::add(...($lists || self::textChanges($after, $before) ? Tags::post($id, $type) : ["post:$id", "text:$id", "every:$type", 'every', ...ProductStock::tags($id, $type)]));
             if ($lists || $after?->post_title !== $before?->post_title) {
                 Changes::add("name:$id", "names:$type", ...array_map(static fn (\WP_Post $post): string => "children:$post->post_parent", array_values(array_filter([$after, $before], static fn (?\WP_Post $post): bool => (int) $post?->post_parent > 0))));

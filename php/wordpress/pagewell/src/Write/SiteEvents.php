@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Write;
 
 use Pagewell\WordPress\Purge\Changes;
+use Pagewell\WordPress\Read\QueryParent;
 use Pagewell\WordPress\Tags;
 
 /**
@@ -163,7 +164,7 @@ final class SiteEvents
         $isInUrl = str_contains((string) get_option('permalink_structure'), '%author%');
         foreach (count($posts) > self::INHERITED_MAX ? [] : $posts as $post) {
             if (Tags::isData($post->post_type)) {
-                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...Tags::below($post), ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
+                Changes::add("post:$post->ID", "text:$post->ID", "every:$post->post_type", "written:$post->post_type", ...QueryParent::below($post), ...($isInUrl ? ["name:$post->ID", "names:$post->post_type"] : []));
             }
         }
         if (count($posts) > self::INHERITED_MAX) {
