@@ -63,9 +63,17 @@ fn the_first_rule_with_deny_decides() {
     assert_eq!(get("a.test/a/b"), Some(410));
     assert_eq!(get("open.test/a/b"), None);
     assert_eq!(get("open.test.:8080/a/b"), None);
-    for query in
-        ["key_x=1", "key.x=1", "key%5fx=1", "%20key_x=1", "+key_x=1", "key_x[]=1", "key_x%5B0%5D=1", "key_x%00y=1", "key[x=1"]
-    {
+    for query in [
+        "key_x=1",
+        "key.x=1",
+        "key%5fx=1",
+        "%20key_x=1",
+        "+key_x=1",
+        "key_x[]=1",
+        "key_x%5B0%5D=1",
+        "key_x%00y=1",
+        "key[x=1",
+    ] {
         assert_eq!(get(&format!("a.test/?b=1&{query}")), Some(404), "{query}");
         assert_eq!(get(&format!("a.test/?token=right&{query}")), None, "{query}");
         assert_eq!(get(&format!("a.test/?t%6fken=right&{query}")), Some(404), "{query}");
@@ -173,6 +181,21 @@ fn scripts_run_only_where_no_rule_forbids_it() {
         assert_eq!(rules.script_refusal("a", "/", name("/index.php")), None);
         let other = rules.script_refusal("a", "/", name("/x.php"));
         assert_eq!(other, Some(ScriptRefusal::NoEntryPoint), "{nothing:?}");
+    }
+}
+
+#[test]
+fn file_cache_has_directives_with_seconds() {
+    for (value, right) in [
+        ("public, max-age=31536000, immutable", true),
+        ("no-cache", true),
+        ("max-age=abc", false),
+        ("1h", false),
+        ("max-age", false),
+        ("", false),
+    ] {
+        let text = format!("rule = [{{ file_cache = '{value}' }}]");
+        assert_eq!(read_with(&text, files(None)).is_ok(), right, "{value}");
     }
 }
 

@@ -51,7 +51,7 @@ export async function showReasons() {
         (one) => [code(one.name), one.count, page(one)]],
       ["Purged most", told.dropped, ["page", "count", "last by"], (one) => [page(one), one.count, one.by?.text ?? ""]],
       ["Slowest origin requests", told.slowest, ["page", "time", "status", "when"],
-        (one) => [page(one), milliseconds(one.took_ms), `${one.status}${one.stored ? "" : ", not stored"}`, moment(one.at_ms)]],
+        (one) => [page(one), milliseconds(one.took_ms), `${one.status ?? "no response"}${one.stored ? "" : ", not stored"}`, moment(one.at_ms)]],
       ["Purged although the content did not change", told.over_invalidation?.pages, ["page", "count"], (one) => [page(one), one.count]],
     ];
     const some = tables.filter(([, rows]) => rows?.length > 0);

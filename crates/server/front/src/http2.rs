@@ -27,7 +27,7 @@ use crate::serve_request::{HttpVersion, RequestServer};
 use answers::Answers;
 use bytes::Bytes;
 use config::Limits;
-use delivery::body::{BodyError, ResponseBody};
+use delivery::body::{BodyError, Content, ResponseBody};
 use delivery::log_entry::Entry;
 use delivery::send_backlog::Recipient;
 use delivery::serve;
@@ -254,7 +254,8 @@ pub async fn serve<IO>(
         let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
-        let version = Http2 { open, has_place, entry: None };
+        let is_head = request.method() == Method::HEAD;
+        let version = Http2 { open, has_place, is_head, entry: None };
         server.serve(request.map(hyper_content::content), version)
     });
     let front = Front::new(io, reader, Answers::new(&site, &client), activity.clone());
@@ -337,6 +338,7 @@ struct Http2 {
     open: Open,
     /// Whether the client's address may have one more request.
     has_place: bool,
+    is_head: bool,
     entry: Option<Box<Entry>>,
 }
 
@@ -375,6 +377,10 @@ impl HttpVersion for Http2 {
         mut response: Response<ResponseBody>,
         trace: Option<Trace>,
     ) -> Response<CountedBody> {
+        // RFC 9110 section 9.3.2: a response to HEAD has no content. hyper leaves it out over HTTP/1 only.
+        if self.is_head {
+            response = response.map(|_| Content::Empty.into());
+        }
         // RFC 9113 section 8.2.2: no connection-specific fields.
         for name in OF_THE_CONNECTION {
             response.headers_mut().remove(name);

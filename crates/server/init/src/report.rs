@@ -155,7 +155,7 @@ fn front(plan: &SetupPlan) -> String {
             format!("{program} stays in front: it uses port 80 or 443, and init stops no server.")
         }
         FrontServer::Nobody => "Pagewell takes port 80 itself: no other web server was found. It reads no rules of \
-             another server: write them as [[rule]]. PHP files below the application's directory of uploads do not run."
+             another server: write them as [[rule]], for instance php = false for a directory of uploads."
             .into(),
     }
 }

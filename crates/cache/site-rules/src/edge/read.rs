@@ -200,6 +200,26 @@ fn script_rule(
     Ok(ScriptRule { number, host: host.clone(), path: path.clone(), regex: regex.clone(), runs })
 }
 
+/// Reads the value of `file_cache`: directives of RFC 9111 section 5.2.2, with seconds as numbers.
+fn cache_control(text: &str) -> Result<HeaderValue, String> {
+    for directive in text.split(',').map(str::trim) {
+        let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
+        let is_word =
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'-');
+        let has_seconds = matches!(
+            &*name.to_ascii_lowercase(),
+            "max-age" | "s-maxage" | "stale-while-revalidate" | "stale-if-error"
+        );
+        let is_number = !argument.is_empty() && argument.bytes().all(|b| b.is_ascii_digit());
+        if !is_word || (has_seconds && !is_number) {
+            return Err(format!(
+                "file_cache: {directive:?} is no directive of Cache-Control; write for instance \"public, max-age=3600\""
+            ));
+        }
+    }
+    value("file_cache", text)
+}
+
 fn field_rule(
     raw: &raw::Rule,
     number: usize,
@@ -224,7 +244,7 @@ fn field_rule(
         removed: removed.map(|word| name("remove_headers", word)).collect::<Result<_, _>>()?,
         set: fields("set_headers", &raw.set_headers)?,
         added,
-        file_cache: raw.file_cache.as_deref().map(|text| value("file_cache", text)).transpose()?,
+        file_cache: raw.file_cache.as_deref().map(cache_control).transpose()?,
     })
 }
 

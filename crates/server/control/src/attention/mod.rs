@@ -24,9 +24,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "database-not-followed",
     "cluster-not-published",
+    "origin-overloaded",
     "origin-failing",
     "origin-slow",
     "certificate-ends",
@@ -118,6 +119,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
     for site in default_site.all_sites() {
         all.extend(unfollowed(site));
         all.extend(unpublished(site));
+        all.extend(overloaded(site));
     }
     all.extend(figures::problems(default_site, history));
     all.extend(files::problems(default_site));
@@ -164,6 +166,23 @@ fn unpublished(site: &Site) -> Option<Problem> {
         remedy: "Find cluster-pending in the log, which has the server's answer. A server that is full needs memory \
                  (maxmemory); a replica is no primary; an account needs XADD; after an entry with the highest ID, \
                  delete the stream."
+            .into(),
+    })
+}
+
+fn overloaded(site: &Site) -> Option<Problem> {
+    let places = site.origin.places();
+    let (figures, waiting) = (places.figures(), places.waiting());
+    figures.is_overloaded.then(|| Problem {
+        name: "origin-overloaded",
+        subject: site.config.hosts.canonical.clone().unwrap_or_default(),
+        what: format!(
+            "More pages are requested than the origin can make: {waiting} requests wait for a place there, and {} \
+             were deferred since the start.",
+            figures.deferred
+        ),
+        remedy: "pagewell misses names the URLs and the clients. misses.mode = \"protect\" puts visitors first; if PHP \
+                 has free workers, raise limits.origin_connections."
             .into(),
     })
 }

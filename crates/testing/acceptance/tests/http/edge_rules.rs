@@ -51,11 +51,13 @@ fn site() -> Site {
     site
 }
 
-/// Sends this target over HTTP/2 and returns the head of the response.
-fn over_http2(pagewell: &Pagewell, path: &str) -> String {
+/// Sends this target over HTTP/2 and returns the head of the response, and which frames were received.
+fn over_http2(pagewell: &Pagewell, method: &str, path: &str) -> String {
     let url = format!("http://{}{path}", pagewell.address());
-    let Output { stdout, stderr, .. } =
-        Command::new("nghttp").args(["-nv", &url]).output().expect("nghttp runs");
+    let Output { stdout, stderr, .. } = Command::new("nghttp")
+        .args(["-nv", "-H", &format!(":method: {method}"), &url])
+        .output()
+        .expect("nghttp runs");
     String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned()
 }
 
@@ -94,8 +96,11 @@ fn no_script_runs_where_a_rule_says_so() {
             assert_eq!(response.status, 404, "{method} {path}: {text}");
             assert!(!text.contains("ran") && !text.contains("<?php"), "{method} {path}: {text}");
         }
-        let head = over_http2(&pagewell, path);
-        assert!(head.contains(":status: 404"), "{path}: {head}");
+        for method in ["GET", "HEAD"] {
+            let head = over_http2(&pagewell, method, path);
+            assert!(head.contains(":status: 404"), "{method} {path}: {head}");
+            assert_eq!(head.contains("recv DATA"), method == "GET", "{method} {path}: {head}");
+        }
     }
     let refused = client(&pagewell).get("/uploads/x.php").expect("an answer");
     assert_eq!(cache_status(&refused), "pagewell; detail=script-refused");
@@ -156,7 +161,7 @@ fn files_and_scripts_are_denied_alike() {
             assert_eq!(found, (403, "pagewell; detail=denied"), "{path}");
             assert_eq!(response.header("x-all"), Some("yes"), "{path}");
         }
-        let head = over_http2(&pagewell, path);
+        let head = over_http2(&pagewell, "GET", path);
         assert!(head.contains(":status: 403"), "{path}: {head}");
     }
 }
@@ -183,7 +188,7 @@ fn files_get_the_fields_of_rules() {
         assert_eq!((response.status, response.header("x-all")), (304, Some("yes")), "{path}");
         let caching = response.header("cache-control");
         assert_eq!(caching, Some("public, max-age=31536000, immutable"), "{path}");
-        let head = over_http2(&pagewell, path);
+        let head = over_http2(&pagewell, "GET", path);
         assert!(head.contains("immutable") && head.contains("x-all: yes"), "{path}: {head}");
     }
     let picture = client.get("/uploads/x.jpg").expect("an answer");

@@ -5,8 +5,7 @@
  *
  *     Surrogate-Key: site post:4 user:1 …        read and removed by Pagewell
  *     Pagewell-Cache-Control: max-age=36000      RFC 9213: for Pagewell only, which removes it
- *     Pagewell-Tagged-Tables: wp_posts …         with automatic dependencies: statements that do not count beside the tags
- *     Pagewell-Table-Tags: table:tides …         the same: tags that do not count beside the statements
+ *     Pagewell-Tagged-Tables, -Table-Tags        with automatic dependencies: statements and tags that do not count
  *     Cache-Control: no-cache                    for browsers: revalidate, by ETag
  *
  * The page is buffered until it is complete, because only then are its dependencies known. The
@@ -185,7 +184,7 @@ final class CacheHeaders
             Page::freshFor(self::PASSING_SECONDS);
         }
         if (Page::hasList()) {
-            self::endBeforeSchedule();
+            Moments::ofSchedule();
         }
         Moments::limit(Page::posts());
         Page::freshFor((int) apply_filters('pagewell_lifetime', Page::lifetimeSeconds()));
@@ -213,15 +212,11 @@ final class CacheHeaders
         ]));
     }
 
-    /** Limits the TTL until the next scheduled post: WordPress publishes it when PHP runs next. */
-    private static function endBeforeSchedule(): void
+    /** @param list<string> $names those that fit into one line; the others count, too */
+    private static function line(string $field, array $names): void
     {
-        foreach ((array) _get_cron_array() as $time => $hooks) {
-            if (isset($hooks['publish_future_post'])) {
-                Page::freshFor(max(1, (int) $time - time()));
-                return;
-            }
-        }
+        $line = explode("\n", wordwrap(implode(' ', $names), 7900))[0];
+        $line === '' || header("$field: $line");
     }
 
     private static function send(?Refusal $refusal): void
@@ -243,15 +238,11 @@ final class CacheHeaders
             header("Surrogate-Key: $line", $number === 0);
         }
         if (Page::knowsStatements()) {
-            $tables = substr(implode(' ', Tables::tagged()), 0, 7900);
-            $tables === '' || header("Pagewell-Tagged-Tables: $tables");
-            header('Pagewell-Table-Tags: ' . substr(implode(' ', Page::tableTags()), 0, 7900));
+            self::line('Pagewell-Tagged-Tables', Tables::tagged());
+            self::line('Pagewell-Table-Tags', Page::tableTags());
         }
         header('Pagewell-Cache-Control: max-age=' . Page::lifetimeSeconds());
-        if (is_feed()) {
-            header_remove('ETag');
-            header_remove('Last-Modified');
-        }
+        array_map(header_remove(...), is_feed() ? ['ETag', 'Last-Modified'] : []);
         if (!preg_grep('/^cache-control\s*:/i', headers_list())) {
             header('Cache-Control: no-cache');
         }

@@ -47,6 +47,17 @@ final class Moments
         }
     }
 
+    /** Limits the TTL until the next scheduled post: WordPress publishes it when PHP runs next. */
+    public static function ofSchedule(): void
+    {
+        foreach ((array) _get_cron_array() as $time => $hooks) {
+            if (isset($hooks['publish_future_post'])) {
+                Page::freshFor(max(1, (int) $time - time()));
+                return;
+            }
+        }
+    }
+
     /** A difference of two times is shown: filter `human_time_diff`. */
     public static function difference(mixed $shown, mixed $difference, mixed $from = 0, mixed $to = 0): mixed
     {

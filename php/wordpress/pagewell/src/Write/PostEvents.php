@@ -47,7 +47,7 @@ final class PostEvents
             $before->post_status = $old;
             self::changed($post, $before);
             if ($new === 'future') {
-                // Lists must be rendered again in time: see CacheHeaders::endBeforeSchedule().
+                // Lists must be rendered again in time: see Moments::ofSchedule().
                 Changes::add("list:$post->post_type", 'list');
             }
         }
