@@ -137,7 +137,7 @@ fn site(text: &mut String, plan: &SetupPlan) {
         Some(host) => {
             let _ = writeln!(text, "host = {}", toml(host));
         }
-        None => text.push_str("# The site's host, so that all its names share their pages.\n#host = \"example.org\"\n"),
+        None => text.push_str("# The site's host; `aliases` names those that share its pages.\n#host = \"example.org\"\n"),
     }
     if !plan.aliases.is_empty() {
         let all: Vec<_> = plan.aliases.iter().map(|alias| toml(alias)).collect();

@@ -127,7 +127,7 @@ reasons! {
     /// No place at the origin was free for `origin_queue_timeout`, or `origin_queue` requests were waiting.
     Overloaded = Failure::Overloaded.as_str(), [Failed], "503, `Retry-After: 2`", "Use more children (php.children), or find pages that are slow or not stored (pagewell misses).";
     /// `misses.mode` is `protect`, the origin is overloaded, and requests of other clients or for other URLs came first.
-    Deferred = Failure::Deferred.as_str(), [Failed], "503, `Retry-After: 2`", "Nothing: the client may repeat the request. See pagewell misses for what is requested, and by which clients.";
+    Deferred = Failure::Deferred.as_str(), [Failed], "503, `Retry-After: 2`", "If it lasts, pagewell misses names the URLs and the clients. The client may repeat the request.";
     /// An [ESI](../guide/esi.md) fragment failed, and the template does not permit leaving it out.
     FragmentFailed = "fragment-failed", [Failed], "502", "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.";
     /// The template of a page with ESI fragments is longer than `limits.page_bytes`.
