@@ -1,6 +1,6 @@
 //! `GET /v1/requests`: the answered requests, as server-sent events, for the live list of the dashboard.
 //!
-//! The query filters them: `path=TEXT` (a part of path and query), `status=4` or `status=404`, `outcome=hit` (the words
+//! The query filters them: `path=TEXT` (a part of the path), `status=4` or `status=404`, `outcome=hit` (the words
 //! of the access log); `events=N` ends the stream after N events. An event has at most
 //! [`ROOM`](telemetry::request_tap::ROOM) requests and the number of those omitted, so that watching a busy site costs
 //! little. Requests cost nothing while no stream runs.
