@@ -22,7 +22,7 @@ use std::process::Command;
 /// Searches of users.
 const SEARCHES: [search::Search; 7] = [
     ("old page", "old page", "troubleshooting.html"),
-    ("letsencrypt", "letsencrypt", "guide/tls.html"),
+    ("letsencrypt", "letsencrypt", "guide/certbot.html"),
     ("kubernetes", "kubernet", "operating/containers.html"),
     ("crawler", "crawler", "guide/crawlers.html"),
     ("ubuntu", "ubuntu", "install.html"),
