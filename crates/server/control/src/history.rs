@@ -318,7 +318,7 @@ fn name(site: &Site) -> String {
     site.config.hosts.canonical.clone().unwrap_or_default()
 }
 
-/// Records samples until the process begins to leave. The first one is taken at once.
+/// Records samples until the process begins to leave. The next one is taken at once: it looks for problems.
 pub async fn run(history: Arc<MetricsHistory>, default_site: Arc<Site>, mut stop: PhaseWatch) {
     let mut due = tokio::time::interval(STEP);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -177,6 +177,8 @@ impl Server {
         let doorway = Arc::new(Doorway::new(site.clone(), phase.clone(), copies(all)?));
         let reload = Arc::new(OnceLock::new());
         let history = Arc::<MetricsHistory>::default();
+        // Before the first connection, so that the history has all requests.
+        history.sample(&site);
         let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,
