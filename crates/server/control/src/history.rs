@@ -232,6 +232,13 @@ struct Rings {
 }
 
 impl MetricsHistory {
+    /// A history with one sample. Begun before the first connection, it has all requests.
+    pub fn begin(default_site: &Arc<Site>) -> Arc<MetricsHistory> {
+        let history = Arc::<MetricsHistory>::default();
+        history.sample(default_site);
+        history
+    }
+
     /// Records a sample of each site, and one of all sites together.
     pub fn sample(&self, default_site: &Arc<Site>) {
         let (all, sites) = read_all(default_site);

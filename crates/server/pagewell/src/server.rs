@@ -176,9 +176,7 @@ impl Server {
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
         let doorway = Arc::new(Doorway::new(site.clone(), phase.clone(), copies(all)?));
         let reload = Arc::new(OnceLock::new());
-        let history = Arc::<MetricsHistory>::default();
-        // Before the first connection, so that the history has all requests.
-        history.sample(&site);
+        let history = MetricsHistory::begin(&site);
         let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,
