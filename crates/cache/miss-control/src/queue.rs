@@ -139,9 +139,8 @@ pub struct MissQueue<H> {
     limits: QueueLimits,
     order: MissOrder,
     last_id: u64,
-    /// The requests at the origin: all, all but confirmed, unknown and returned.
+    /// The requests at the origin: all, unknown and returned.
     busy: usize,
-    visitors: usize,
     unknown: usize,
     waiting: BTreeMap<WaiterId, QueuedMiss<H>>,
     /// Those of confirmed visitors.
@@ -164,7 +163,6 @@ impl<H> MissQueue<H> {
             order,
             last_id: 0,
             busy: 0,
-            visitors: 0,
             unknown: 0,
             waiting: BTreeMap::new(),
             confirmed: BTreeSet::new(),
@@ -294,28 +292,25 @@ impl<H> MissQueue<H> {
 
     /// Whether a place is free for a request of this level, if no other request waits.
     fn has_place_for(&self, level: ClientLevel) -> bool {
-        let (unknown, visitors) = self.shares();
         self.busy < self.limits.places
-            && (level == ClientLevel::Confirmed || self.visitors < visitors)
-            && (!level.is_unknown() || self.unknown < unknown)
+            && (!level.is_unknown() || self.unknown < self.unknown_share())
     }
 
-    /// The places for unknown and returned clients, and for all but confirmed visitors.
-    fn shares(&self) -> (usize, usize) {
+    /// The places for unknown and returned clients.
+    fn unknown_share(&self) -> usize {
         let all = self.limits.places;
-        if self.order == MissOrder::Arrival {
-            (all, all)
-        } else if self.overload.is_on() {
-            ((all / 4).min(self.limits.unknown).max(1), all)
-        } else {
-            let most = if all < RESERVED_FROM { all } else { all - 1 };
-            (most, all)
+        match self.order {
+            MissOrder::Arrival => all,
+            MissOrder::Rationed if self.overload.is_on() => {
+                (all / 4).min(self.limits.unknown).max(1)
+            }
+            MissOrder::Rationed if all < RESERVED_FROM => all,
+            MissOrder::Rationed => all - 1,
         }
     }
 
     fn occupy(&mut self, level: ClientLevel, group: MissGroup) -> HeldPlace {
         self.busy += 1;
-        self.visitors += usize::from(level != ClientLevel::Confirmed);
         self.unknown += usize::from(level.is_unknown());
         HeldPlace { level, group }
     }
@@ -323,7 +318,6 @@ impl<H> MissQueue<H> {
     /// Frees a place. [`MissQueue::give`] gives it to a waiter.
     pub fn release(&mut self, place: HeldPlace) {
         self.busy -= 1;
-        self.visitors -= usize::from(place.level != ClientLevel::Confirmed);
         self.unknown -= usize::from(place.level.is_unknown());
     }
 
@@ -415,6 +409,6 @@ impl<H> MissQueue<H> {
 
     /// The places that unknown clients have now.
     pub fn unknown_places(&self) -> usize {
-        self.shares().0
+        self.unknown_share()
     }
 }

@@ -26,7 +26,7 @@
 //! | a render fails | its followers |
 //! |---|---|
 //! | refused, timed out, overloaded: theirs would fail, too | get the same answer, or a stale page |
-//! | deferred (`misses.mode = "protect"`) | take another turn, each with its own level |
+//! | deferred (`misses.mode = "protect"`) | take one more turn; then they get the same answer |
 //! | connection closed, invalid response, error status: may depend on the request | take another turn; the second time they get the same |
 
 use super::stale::ClientConnection;

@@ -134,10 +134,25 @@ impl SiteRules {
         self.edge.access.iter().find(decides)?.denial
     }
 
-    /// The refusal of a page's request for a fragment: only if rules depend on the client, because a plain `deny`
-    /// protects a fragment from direct requests.
+    /// The refusal of a page's request for a fragment. A plain `deny` protects a fragment from direct requests, so it
+    /// counts only after an exemption for some clients: then it is for the others.
     pub fn fragment_denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
-        if self.is_for_some_clients(asked) { self.denial(asked) } else { None }
+        let (forms, mut has_exempted_some) = (asked.forms(), false);
+        for rule in &self.edge.access {
+            let conditions = &rule.conditions;
+            let is_for_some = conditions.distinguish_clients();
+            match rule.denial {
+                Some(denial)
+                    if (is_for_some || has_exempted_some) && restricts(conditions, asked, &forms) =>
+                {
+                    return Some(denial);
+                }
+                None if exempts(conditions, asked, &forms) => return None,
+                None if is_for_some => has_exempted_some |= restricts_url(conditions, asked, &forms),
+                Some(_) | None => {}
+            }
+        }
+        None
     }
 
     /// Whether another client might be refused this URL: its response must not be stored by shared caches.

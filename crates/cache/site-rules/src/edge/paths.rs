@@ -30,8 +30,8 @@ pub(crate) struct PathForms<'a> {
     are_names: bool,
 }
 
-/// The maximum number of scripts that a path may name. A path with more is restricted by each pattern, and exempt by
-/// none, so that a request costs no more than a few comparisons.
+/// The maximum number of scripts that a path may name. A path with more is restricted by each pattern that it does not
+/// match as a whole, too, so that a request costs no more than a few comparisons.
 const SCRIPTS_MAX: usize = 16;
 
 /// Further spellings of a slash.

@@ -7,7 +7,7 @@
 use super::{ControlError, with_content};
 use bytes::Bytes;
 use delivery::body::{Content, ResponseBody};
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use std::path::{Path, PathBuf};
 
 /// The beginning of the paths of the manual.
@@ -36,7 +36,6 @@ pub(super) async fn answer(path: &str) -> Result<Response<ResponseBody>, Control
         (header::REFERRER_POLICY, "no-referrer"),
         // Fonts are requested for the origin that the policy has taken away.
         (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
     for (name, value) in lines {
         response.headers_mut().insert(name, HeaderValue::from_static(value));

@@ -16,6 +16,7 @@ mod next_steps;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;
+use config::MissesMode;
 use delivery::site::Site;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -181,9 +182,15 @@ fn overloaded(site: &Site) -> Option<Problem> {
              were deferred since the start.",
             figures.deferred
         ),
-        remedy: "pagewell misses names the URLs and the clients. misses.mode = \"protect\" puts visitors first; if PHP \
-                 has free workers, raise limits.origin_connections."
-            .into(),
+        remedy: format!(
+            "pagewell misses names the URLs and the clients. {}If PHP has free workers, raise \
+             limits.origin_connections.",
+            match site.config.misses.mode {
+                MissesMode::Protect => "",
+                MissesMode::Off | MissesMode::Observe =>
+                    "misses.mode = \"protect\" puts visitors first. ",
+            }
+        ),
     })
 }
 

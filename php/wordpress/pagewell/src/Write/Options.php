@@ -132,7 +132,7 @@ final class Options
     {
         $name = self::name($option);
         if ($name !== null) {
-            self::$written[count(self::$written) < self::WRITTEN_MAX ? $name : Tags::SITE] = true;
+            self::$written[isset(self::$written[$name]) || count(self::$written) < self::WRITTEN_MAX ? $name : Tags::SITE] = true;
         }
         self::$saves = self::$saves || $isSetting;
         if (self::$saves && ($isSetting || $name !== null)) {
