@@ -138,9 +138,8 @@ fn a_hit_is_open_only_if_nobody_is_refused() {
     };
     assert!(fragment("a/office/x") && !fragment("a/plain"));
     // A rule for some clients of all pages does not change what a plain one means.
-    let rules = read(
-        "rule = [{ agent = 'crawler', deny = 403 }, { path = '/box/**', deny = 404 }]",
-    );
+    let rules =
+        read("rule = [{ agent = 'crawler', deny = 403 }, { path = '/box/**', deny = 404 }]");
     let asked = AccessRequest { sent: view(&Method::GET, "a/box/x"), normal: None };
     assert!(rules.fragment_denial(&asked).is_none() && rules.denial(&asked).is_some());
 }

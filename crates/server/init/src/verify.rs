@@ -86,7 +86,8 @@ pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize)
 fn secure_place(place: &ProbedPlace, config: &Config) -> Option<ProbedPlace> {
     if place.secure {
         // No certificate names the address of this machine, by which a site without a host is requested.
-        return place.host().trim_matches(['[', ']']).parse::<IpAddr>().is_err().then(|| place.clone());
+        let host = place.host().trim_matches(['[', ']']);
+        return host.parse::<IpAddr>().is_err().then(|| place.clone());
     }
     let address = first_reachable(&config.listen_tls, config)?;
     let authority = config.hosts.canonical.clone()?;

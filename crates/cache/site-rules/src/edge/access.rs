@@ -143,12 +143,15 @@ impl SiteRules {
             let is_for_some = conditions.distinguish_clients();
             match rule.denial {
                 Some(denial)
-                    if (is_for_some || has_exempted_some) && restricts(conditions, asked, &forms) =>
+                    if (is_for_some || has_exempted_some)
+                        && restricts(conditions, asked, &forms) =>
                 {
                     return Some(denial);
                 }
                 None if exempts(conditions, asked, &forms) => return None,
-                None if is_for_some => has_exempted_some |= restricts_url(conditions, asked, &forms),
+                None if is_for_some => {
+                    has_exempted_some |= restricts_url(conditions, asked, &forms)
+                }
                 Some(_) | None => {}
             }
         }

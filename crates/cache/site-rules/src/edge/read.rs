@@ -202,6 +202,7 @@ fn script_rule(
 
 /// Reads the value of `file_cache`: directives of RFC 9111 section 5.2.2, with seconds as numbers.
 fn cache_control(text: &str) -> Result<HeaderValue, String> {
+    let checked = value("file_cache", text)?;
     for directive in text.split(',').map(str::trim) {
         let (name, argument) = directive.split_once('=').unwrap_or((directive, ""));
         let is_word =
@@ -217,7 +218,7 @@ fn cache_control(text: &str) -> Result<HeaderValue, String> {
             ));
         }
     }
-    value("file_cache", text)
+    Ok(checked)
 }
 
 fn field_rule(
