@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use telemetry::phase::{Phase, PhaseWatch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// The interval between two samples.
 pub const STEP: Duration = Duration::from_secs(10);
@@ -325,20 +325,20 @@ fn name(site: &Site) -> String {
     site.config.hosts.canonical.clone().unwrap_or_default()
 }
 
-/// Records samples until the process begins to leave. The next one is taken at once: it looks for problems.
+/// Records samples until the process begins to leave, and looks for problems at once and with each of them.
 pub async fn run(history: Arc<MetricsHistory>, default_site: Arc<Site>, mut stop: PhaseWatch) {
-    let mut due = tokio::time::interval(STEP);
+    let mut due = tokio::time::interval_at(Instant::now() + STEP, STEP);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        let (site, looked_at) = (default_site.now(), history.clone());
+        // It reads certificates, and may wait for the disk.
+        let look = move || drop(looked_at.attention.look(&site, &looked_at));
+        let _ = tokio::task::spawn_blocking(look).await;
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
             _ = due.tick() => {}
         }
-        let (site, history) = (default_site.now(), history.clone());
-        history.sample(&site);
-        // It reads certificates, and may wait for the disk.
-        let look = move || drop(history.attention.look(&site, &history));
-        let _ = tokio::task::spawn_blocking(look).await;
+        history.sample(&default_site.now());
     }
 }
 

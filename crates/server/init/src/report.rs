@@ -5,6 +5,7 @@
 
 use crate::application::{DatabaseProduct, FoundSite, SiteDatabase};
 use crate::facts::MachineFacts;
+use crate::file_text::uploads;
 use crate::php_source::Setting;
 use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_text};
 use crate::steps::NextStep;
@@ -141,22 +142,33 @@ fn recommendations(plan: &SetupPlan) -> Vec<String> {
 
 fn front(plan: &SetupPlan) -> String {
     match &plan.front {
-        FrontServer::Nginx(served) if served.rules.is_empty() => "nginx stays in front: it serves this host already, \
+        FrontServer::Nginx(served) if served.rules.is_empty() => {
+            "nginx stays in front: it serves this host already, \
              and keeps its ports and certificate."
-            .into(),
+                .into()
+        }
         FrontServer::Nginx(served) => format!(
             "nginx stays in front: it serves this host already, and its rules ({}) would be lost without it.",
             served.rules.join(", ")
         ),
-        FrontServer::Apache(_) => "Pagewell goes in front of Apache: Apache keeps its rules and .htaccess files, which \
+        FrontServer::Apache(_) => {
+            "Pagewell goes in front of Apache: Apache keeps its rules and .htaccess files, which \
              Pagewell does not read."
-            .into(),
+                .into()
+        }
         FrontServer::Other(program) => {
             format!("{program} stays in front: it uses port 80 or 443, and init stops no server.")
         }
-        FrontServer::Nobody => "Pagewell takes port 80 itself: no other web server was found. It reads no rules of \
-             another server: write them as [[rule]], for instance php = false for a directory of uploads."
-            .into(),
+        FrontServer::Nobody => {
+            let scripts = match uploads(plan.site.kind) {
+                Some(_) => "PHP files below the application's directory of uploads do not run.",
+                None => "If visitors upload files, write php = false for their directory.",
+            };
+            format!(
+                "Pagewell takes port 80 itself: no other web server was found. It reads no rules of another server: \
+                 write them as [[rule]]. {scripts}"
+            )
+        }
     }
 }
 
