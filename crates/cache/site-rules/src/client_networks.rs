@@ -3,22 +3,14 @@
 //! Invariant: a client without a known address is in no network. Not here: which address a client has, which a
 //! trusted proxy may name (`RequestClient`).
 
+use ipnet::IpNet;
 use std::net::IpAddr;
 
 /// A list of networks: an address must be in one of them, and in none of those written with `!`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientNetworks {
-    any: Vec<Network>,
-    none: Vec<Network>,
-}
-
-/// The addresses with the same first bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Network {
-    /// The address as a number; an IPv4 address in the upper 32 bits.
-    first: u128,
-    bits: u32,
-    is_ipv6: bool,
+    any: Vec<IpNet>,
+    none: Vec<IpNet>,
 }
 
 impl ClientNetworks {
@@ -27,8 +19,8 @@ impl ClientNetworks {
         let mut all = ClientNetworks::default();
         for word in words {
             match word.strip_prefix('!') {
-                Some(word) => all.none.push(Network::read(word)?),
-                None => all.any.push(Network::read(word)?),
+                Some(word) => all.none.push(network(word)?),
+                None => all.any.push(network(word)?),
             }
         }
         Ok(all)
@@ -40,47 +32,26 @@ impl ClientNetworks {
 
     /// Whether a client with this address fits.
     pub(crate) fn fit(&self, address: Option<IpAddr>) -> bool {
-        let is_in = |all: &[Network]| {
-            address.is_some_and(|address| all.iter().any(|network| network.has(address)))
+        let address = address.map(|address| address.to_canonical());
+        let is_in = |all: &[IpNet]| {
+            address.is_some_and(|address| all.iter().any(|network| network.contains(&address)))
         };
         (self.any.is_empty() || is_in(&self.any)) && !is_in(&self.none)
     }
 }
 
-impl Network {
-    fn read(word: &str) -> Result<Network, String> {
-        let wrong = || format!("{word:?}: write for instance 10.0.0.0/8 or 2001:db8::/32");
-        let (address, bits) = match word.split_once('/') {
-            Some((address, bits)) => (address, Some(bits)),
-            None => (word, None),
-        };
-        let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        let (first, is_ipv6) = number(address);
-        let most = if is_ipv6 { 128 } else { 32 };
-        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| wrong())?;
-        if bits > most {
-            return Err(wrong());
-        }
-        let network = Network { first, bits, is_ipv6 };
-        Ok(Network { first: first & network.mask(), ..network })
-    }
-
-    fn mask(self) -> u128 {
-        u128::MAX.checked_shl(128 - self.bits).unwrap_or(0)
-    }
-
-    fn has(self, address: IpAddr) -> bool {
-        let (address, is_ipv6) = number(address);
-        is_ipv6 == self.is_ipv6 && address & self.mask() == self.first
-    }
-}
-
-/// The address as a number, and whether it is an IPv6 address. An IPv4 address in IPv6 form is an IPv4 address.
-fn number(address: IpAddr) -> (u128, bool) {
-    match address.to_canonical() {
-        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, false),
-        IpAddr::V6(address) => (address.to_bits(), true),
-    }
+/// Reads a network. An IPv4 address in IPv6 form is an IPv4 address.
+fn network(word: &str) -> Result<IpNet, String> {
+    let wrong = || format!("{word:?}: write for instance 10.0.0.0/8 or 2001:db8::/32");
+    // Not with IpNet's own parser, which accepts addresses that the standard library rejects.
+    let (address, bits) = match word.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (word, None),
+    };
+    let address = address.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical();
+    let Some(bits) = bits else { return Ok(IpNet::from(address)) };
+    let bits = bits.parse().map_err(|_| wrong())?;
+    IpNet::new(address, bits).map_err(|_| wrong())
 }
 
 #[cfg(test)]

@@ -108,22 +108,26 @@ async fn read_small(file: &mut tokio::fs::File, length: u64) -> io::Result<Bytes
     Ok(content.freeze())
 }
 
-/// The header fields of a file.
-fn fields(path: &Path, version: Version) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+/// Returns the media type of a file by the ending of its name.
+pub fn media_type(path: &Path) -> String {
     let guessed = mime_guess::from_path(path).first_or_octet_stream();
-    let media_type = match (guessed.type_().as_str(), guessed.subtype().as_str()) {
+    match (guessed.type_().as_str(), guessed.subtype().as_str()) {
         // RFC 9239 section 6 has deprecated the other names.
         (_, "javascript") => "text/javascript; charset=utf-8".to_owned(),
         ("text", _) => format!("{guessed}; charset=utf-8"),
         _ => guessed.to_string(),
-    };
+    }
+}
+
+/// The header fields of a file.
+fn fields(path: &Path, version: Version) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     let mut set = |name, value: String| {
         if let Ok(value) = HeaderValue::from_str(&value) {
             headers.insert(name, value);
         }
     };
-    set(header::CONTENT_TYPE, media_type);
+    set(header::CONTENT_TYPE, media_type(path));
     set(header::ETAG, version.etag());
     let modified = Timestamp((version.modified_ns / 1_000_000).try_into().unwrap_or_default());
     set(

@@ -123,34 +123,32 @@ impl SiteRules {
 
     /// The refusal of a request, if a rule refuses it.
     pub fn denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
-        if self.edge.access.is_empty() {
-            return None;
-        }
-        let forms = asked.forms();
-        let decides = |rule: &&AccessRule| match rule.denial {
-            Some(_) => restricts(&rule.conditions, asked, &forms),
-            None => exempts(&rule.conditions, asked, &forms),
-        };
-        self.edge.access.iter().find(decides)?.denial
+        self.first_denial(asked, true)
     }
 
     /// The refusal of a page's request for a fragment. A plain `deny` protects a fragment from direct requests, so it
     /// counts only after an exemption for some clients: then it is for the others.
     pub fn fragment_denial(&self, asked: &AccessRequest<'_>) -> Option<Denial> {
-        let (forms, mut has_exempted_some) = (asked.forms(), false);
+        self.first_denial(asked, false)
+    }
+
+    fn first_denial(&self, asked: &AccessRequest<'_>, mut plain_counts: bool) -> Option<Denial> {
+        if self.edge.access.is_empty() {
+            return None;
+        }
+        let forms = asked.forms();
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             let is_for_some = conditions.distinguish_clients();
             match rule.denial {
                 Some(denial)
-                    if (is_for_some || has_exempted_some)
-                        && restricts(conditions, asked, &forms) =>
+                    if (is_for_some || plain_counts) && restricts(conditions, asked, &forms) =>
                 {
                     return Some(denial);
                 }
                 None if exempts(conditions, asked, &forms) => return None,
-                None if is_for_some => {
-                    has_exempted_some |= restricts_url(conditions, asked, &forms)
+                None if is_for_some && !plain_counts => {
+                    plain_counts = restricts_url(conditions, asked, &forms);
                 }
                 Some(_) | None => {}
             }

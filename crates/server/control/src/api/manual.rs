@@ -7,8 +7,9 @@
 use super::{ControlError, with_content};
 use bytes::Bytes;
 use delivery::body::{Content, ResponseBody};
+use delivery::static_files::media_type;
 use http::{HeaderValue, Response, StatusCode, header};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The beginning of the paths of the manual.
 pub(super) const PATH: &str = "/manual/";
@@ -23,7 +24,8 @@ const POLICY: &str = "sandbox allow-scripts allow-popups; default-src 'self' 'un
 /// There is no such file, or the manual is not installed.
 pub(super) async fn answer(path: &str) -> Result<Response<ResponseBody>, ControlError> {
     let file = path.strip_prefix(PATH).and_then(relative).ok_or(ControlError::NotFound)?;
-    let media_type = HeaderValue::from_static(media_type(&file));
+    let media_type =
+        HeaderValue::from_str(&media_type(&file)).map_err(|_| ControlError::NotFound)?;
     let read = tokio::task::spawn_blocking(move || {
         let root = root()?;
         trusted_files::read(&root.join(file), FILE_BYTES).ok()
@@ -62,23 +64,10 @@ fn relative(path: &str) -> Option<PathBuf> {
     (path.len() <= 255 && path.split('/').all(is_name)).then(|| path.into())
 }
 
-/// Returns the media type of a file by its ending.
-fn media_type(file: &Path) -> &'static str {
-    match file.extension().and_then(|ending| ending.to_str()) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("js") => "text/javascript; charset=utf-8",
-        Some("json") => "application/json",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("woff2") => "font/woff2",
-        _ => "application/octet-stream",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     fn paths_do_not_lead_out_of_the_manual() {
