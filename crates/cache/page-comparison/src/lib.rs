@@ -1,0 +1,3 @@
+//! Whether two renders differ.
+//!
+//! Skeleton.

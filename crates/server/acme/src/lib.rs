@@ -1,0 +1,3 @@
+//! Certificates from a certificate authority.
+//!
+//! Skeleton.

@@ -1,0 +1,3 @@
+//! Rules from other servers.
+//!
+//! Skeleton.

@@ -1,0 +1,3 @@
+//! Password files.
+//!
+//! Skeleton.
