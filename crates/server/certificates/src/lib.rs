@@ -6,6 +6,7 @@
 //! | `files` | the source for `[[tls]]` |
 //! | `by_name` | the current certificates by server name (SNI, RFC 6066 section 3) |
 //! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
+//! | `tickets` | session tickets, whose keys nodes may share |
 //!
 //! Start reading at [`Certificates`]. Invariants: a source that fails changes nothing; a client that offers the
 //! protocol of a challenge never gets another certificate than that of a pending challenge.
@@ -16,10 +17,12 @@ mod by_name;
 mod challenges;
 mod files;
 mod source;
+mod tickets;
 
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
 pub use source::{Certificate, CertificateSource};
+pub use tickets::TicketKey;
 
 use by_name::ByName;
 use challenges::Challenges;
@@ -30,6 +33,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use source::LoadedSource;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tickets::Tickets;
 
 /// The offered protocols (ALPN, RFC 7301), in order of preference.
 const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -41,6 +45,7 @@ pub struct Certificates {
     sources: Mutex<Vec<LoadedSource>>,
     current: Arc<Current>,
     challenges: Arc<Challenges>,
+    tickets: Arc<Tickets>,
     config: Arc<ServerConfig>,
 }
 
@@ -77,14 +82,15 @@ impl Certificates {
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
         config.alpn_protocols = ALPN.iter().map(|name| name.to_vec()).collect();
-        // Its key is replaced every 6 hours, and the one before is accepted for 6 hours more. A ticket is good for
-        // the server name only for which it was issued.
-        config.ticketer = ring::Ticketer::new().map_err(|error| format!("tls: {error}"))?;
+        // A ticket is good for the server name only for which it was issued.
+        let tickets = Arc::new(Tickets::new()?);
+        config.ticketer = tickets.clone();
         let loaded = |source| LoadedSource { source, certificates: Vec::new() };
         let certificates = Certificates {
             sources: Mutex::new(sources.into_iter().map(loaded).collect()),
             current,
             challenges: Arc::default(),
+            tickets,
             config: Arc::new(config),
         };
         certificates.refresh()?;
@@ -124,6 +130,11 @@ impl Certificates {
     /// The TLS configuration for a client: that of a pending challenge, if the client asks for it.
     pub fn config_for(&self, hello: &ClientHello<'_>) -> Arc<ServerConfig> {
         self.challenges.find(hello).unwrap_or_else(|| self.config.clone())
+    }
+
+    /// Uses these keys for session tickets from now on, the first for new ones. All nodes of a cluster use the same.
+    pub fn share_ticket_keys(&self, keys: &[TicketKey]) {
+        self.tickets.share(keys);
     }
 
     /// Answers challenges for a host by this certificate, until the result is dropped.

@@ -244,3 +244,27 @@ fn a_session_is_resumed_after_a_change_of_certificates() {
     assert_eq!(certificates.refresh(), Ok(true));
     assert_eq!(kind(&certificates), Some(rustls::HandshakeKind::Resumed));
 }
+
+#[test]
+fn a_session_goes_on_at_another_node_that_shares_its_keys() {
+    let shared = certificate("a.test");
+    let trusted = shared.key.cert[0].clone();
+    let nodes = [(); 2].map(|()| {
+        let managed = Managed::default();
+        managed.set(shared.clone());
+        Certificates::load(vec![Box::new(managed)]).unwrap()
+    });
+    let client = client(&trusted, &[b"http/1.1"]);
+    let kind = |certificates| shake(certificates, &client, "a.test").unwrap().0.handshake_kind();
+    assert_eq!(kind(&nodes[0]), Some(rustls::HandshakeKind::Full));
+    assert_eq!(kind(&nodes[1]), Some(rustls::HandshakeKind::Full), "each has its own keys");
+    let key = TicketKey::random().unwrap();
+    nodes.iter().for_each(|node| node.share_ticket_keys(std::slice::from_ref(&key)));
+    assert_eq!(
+        kind(&nodes[0]),
+        Some(rustls::HandshakeKind::Full),
+        "the ticket of before is for the other node"
+    );
+    assert_eq!(kind(&nodes[1]), Some(rustls::HandshakeKind::Resumed));
+    assert_eq!(kind(&nodes[0]), Some(rustls::HandshakeKind::Resumed));
+}

@@ -3,9 +3,11 @@
 
 use acceptance::{Raw, Site, client, counter, until};
 use harness::Pagewell;
-use std::fs;
-use std::path::Path;
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{fs, io, thread};
 
 const PAGE: &str =
     "<?php header('Cache-Control: max-age=60'); echo $_SERVER['HTTPS'] ?? 'off', ' ',
@@ -113,7 +115,7 @@ fn only_tls_1_2_and_1_3_are_accepted() {
         .output()
         .expect("curl can be started");
     assert!(!String::from_utf8_lossy(&plain.stdout).contains("a file"));
-    let silent = std::os::unix::net::UnixStream::connect(&socket).expect("it accepts");
+    let silent = UnixStream::connect(&socket).expect("it accepts");
     until("the silent one is let go", || counter(&pagewell, "handshakes_failed") >= 3);
     until("and nothing is left of them", || counter(&pagewell, "connections") == 0);
     drop(silent);
@@ -199,4 +201,53 @@ fn clients_without_tls_are_redirected_to_https() {
     assert!(curl_tls(&site, &["https://a.test/page.php"]).contains("pagewell; hit"));
     raw.send("GET /page.php HTTP/1.1\r\nHost: a.test\r\n\r\n");
     assert_eq!(raw.answer().status, 308, "nor from memory");
+}
+
+/// Listens on a free port of the loopback interface, and passes each connection on to this socket.
+fn forward_to(socket: PathBuf) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = UnixStream::connect(&socket) else { return };
+            let (mut up, mut down) = (client.try_clone().expect("a copy"), client);
+            let (mut to, mut from) = (server.try_clone().expect("a copy"), server);
+            thread::spawn(move || {
+                let _ = io::copy(&mut up, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+            thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut down);
+                let _ = down.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+/// sslyze compares the server with Mozilla's intermediate profile. The test's certificate is the only thing that may
+/// be wrong: no authority that sslyze knows has signed it.
+#[test]
+fn the_grade_is_that_of_mozillas_intermediate_profile() {
+    let site = site(&["a.test"]);
+    let _pagewell = serve(&site, &["a.test"], "");
+    let address = forward_to(site.at("tls.sock"));
+    let program = harness::root::target().join("sslyze/bin/sslyze");
+    let report = site.at("grade.json");
+    let graded = Command::new(&program)
+        .args(["--mozilla_config", "intermediate", "--json_out"])
+        .arg(&report)
+        .arg(format!("a.test:{}{{127.0.0.1}}", address.port()))
+        .output();
+    let graded = graded.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+    let said = String::from_utf8_lossy(&graded.stdout);
+    let (_, grade) = said.split_once("COMPLIANCE AGAINST").expect(&said);
+    let complaints: Vec<&str> =
+        grade.lines().map(str::trim).filter(|line| line.starts_with("* ")).collect();
+    let of_the_certificate = ["* certificate_path_validation:", "* maximum_certificate_lifespan:"];
+    let is_known = |line: &&str| of_the_certificate.iter().any(|known| line.starts_with(known));
+    assert!(complaints.iter().all(is_known), "{said}");
+    assert!(grade.contains("a.test:"), "{said}");
+    let report = fs::read_to_string(&report).expect("a report");
+    assert!(report.contains("TLS_AES_128_GCM_SHA256"), "it has found TLS 1.3: {said}");
 }
