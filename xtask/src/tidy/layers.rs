@@ -26,12 +26,13 @@ enum Layer {
     Xtask,
 }
 
-const CACHE: [&str; 9] = [
+const CACHE: [&str; 10] = [
     "change-feed",
     "footprint",
     "http-cache",
     "http-fields",
     "miss-control",
+    "page-comparison",
     "page-heap",
     "page-snapshot",
     "page-store",
@@ -50,7 +51,7 @@ const PROTOCOLS: [&str; 10] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 27] = [
+const SERVER: [(&str, &[&str]); 31] = [
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
@@ -59,6 +60,10 @@ const SERVER: [(&str, &[&str]); 27] = [
     ("command-line", &["config"]),
     ("init", &["config", "command-line"]),
     ("certificates", &["trusted-files", "config"]),
+    ("acme", &["certificates", "config", "trusted-files"]),
+    ("passwords", &["trusted-files"]),
+    ("import-rules", &[]),
+    ("origin-servers", &["certificates", "config"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
@@ -77,7 +82,7 @@ const SERVER: [(&str, &[&str]); 27] = [
             "history",
         ],
     ),
-    ("database-links", &["config", "telemetry", "sockets"]),
+    ("database-links", &["certificates", "config", "telemetry", "sockets"]),
     (
         "cluster",
         &["config", "telemetry", "stored-pages", "history", "site-state", "database-links"],
@@ -101,6 +106,7 @@ const SERVER: [(&str, &[&str]); 27] = [
     (
         "origin",
         &[
+            "origin-servers",
             "doctor",
             "trusted-files",
             "config",
@@ -221,6 +227,7 @@ const SERVER: [(&str, &[&str]); 27] = [
     (
         "pagewell",
         &[
+            "origin-servers",
             "doctor",
             "trusted-files",
             "certificates",

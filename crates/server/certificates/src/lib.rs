@@ -6,6 +6,7 @@
 //! | `files` | the source for `[[tls]]` |
 //! | `by_name` | the current certificates by server name (SNI, RFC 6066 section 3) |
 //! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
+//! | `authorities` | the authorities that are trusted when Pagewell connects to a server |
 //! | `tickets` | session tickets, whose keys nodes may share |
 //!
 //! Start reading at [`Certificates`]. Invariants: a source that fails changes nothing; a client that offers the
@@ -13,12 +14,14 @@
 //!
 //! Not here: sockets and handshakes (`front`), and how a certificate is obtained.
 
+mod authorities;
 mod by_name;
 mod challenges;
 mod files;
 mod source;
 mod tickets;
 
+pub use authorities::authorities;
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
 pub use source::{Certificate, CertificateSource};

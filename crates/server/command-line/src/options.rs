@@ -491,7 +491,9 @@ impl ServeArgs {
         set(&mut file.access_log.to, &self.access_log);
         let php = file.site.php.as_mut().unwrap_or(&mut file.php);
         set(&mut php.at, &self.php);
-        set(&mut file.site.origin, &self.origin);
+        if let Some(url) = &self.origin {
+            file.site.origin = Some(vec![url.clone()]);
+        }
         if self.dir.is_some() {
             file.site.root.clone_from(&self.dir);
         }

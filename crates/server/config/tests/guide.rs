@@ -57,7 +57,7 @@ fn every_example_can_be_used() {
         let site = &mut file.site;
         if site.list.is_empty() && site.origin.is_none() {
             // Their directories do not exist on this machine.
-            site.origin = Some("http://127.0.0.1:8000".into());
+            site.origin = Some(vec!["http://127.0.0.1:8000".into()]);
             file.php.at = None;
             (site.root, site.front_controller, site.allow_symlinks) = (None, None, None);
             (site.hidden, site.scripts) = (None, None);

@@ -50,7 +50,7 @@ pub struct Figure {
 }
 
 /// The metrics in addition to the counters.
-pub const FIGURES: [Figure; 20] = [
+pub const FIGURES: [Figure; 21] = [
     Figure {
         name: "pages",
         help: "Pages in the cache; each variant of a page counts.",
@@ -135,6 +135,12 @@ pub const FIGURES: [Figure; 20] = [
         help: "Requests that wait for a place at the origin now.",
         kind: Kind::Gauge,
         read: |site, _| site.origin.places().waiting() as u64,
+    },
+    Figure {
+        name: "origin_servers_out",
+        help: "Servers of `site.origin` and `site.origin_backup` that get no requests now.",
+        kind: Kind::Gauge,
+        read: |site, _| site.origin.servers_out().0 as u64,
     },
     Figure {
         name: "misses_waited",

@@ -16,23 +16,15 @@ use config::{Address, DatabaseServer, DatabaseTls, Place, Trust};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-};
-use rustls_pki_types::pem::PemObject;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use sockets::Socket;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-
-/// The certificate files of Debian and its derivatives and Alpine, and of Fedora.
-const SYSTEM: [&str; 2] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
 
 /// The transport of a connection.
 pub enum Link {
@@ -161,29 +153,14 @@ impl Verifier {
         let chains = match tls.trust {
             Trust::Anybody => None,
             Trust::Signed | Trust::SignedForHost => {
-                let roots = Arc::new(roots(tls.authorities.as_deref())?);
+                let roots = certificates::authorities(tls.authorities.as_deref());
+                let roots = Arc::new(roots.map_err(wrong)?);
                 let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
                 Some(builder.build().map_err(|error| wrong(error.to_string()))?)
             }
         };
         Ok(Verifier { trust: tls.trust, chains, provider: provider.clone() })
     }
-}
-
-/// Reads the trusted certificates from the configured file, or from the system's.
-fn roots(file: Option<&Path>) -> Result<RootCertStore, ConnectionError> {
-    let system = || SYSTEM.iter().map(Path::new).find(|path| path.exists());
-    let path = file.or_else(system);
-    let path = path.ok_or_else(|| wrong("the system trusts nobody: name a file, ssl-ca".into()))?;
-    let said = |why: String| wrong(format!("{}: {why}", path.display()));
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| said(error.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in read {
-        let certificate = certificate.map_err(|error| said(error.to_string()))?;
-        // A system's file may contain certificates that rustls does not accept.
-        let _ = roots.add(certificate);
-    }
-    if roots.is_empty() { Err(said("no certificate is in it".into())) } else { Ok(roots) }
 }
 
 impl ServerCertVerifier for Verifier {

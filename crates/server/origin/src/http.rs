@@ -9,6 +9,8 @@
 //! safe do as well, because they cannot be sent again over a new connection, as safe ones are if the
 //! origin has closed the idle one.
 
+mod lent;
+
 use super::admission::OriginPermit;
 use super::places::Places;
 use super::strict::{self, Reuse, StrictConnector};
@@ -21,14 +23,16 @@ use crate::spool::Spool;
 use crate::upload::UploadFailed;
 use ::http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri};
 use bytes::Bytes;
-use config::Config;
+use config::{Config, OriginServer, OriginServers};
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_cache::Failure;
 use hyper::body::Incoming;
-use hyper_util::client::legacy::{Client, Error as ClientError, connect::HttpConnector};
+use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use lent::{LentUpload, UploadOwner};
+use origin_servers::{Connector, ServerUse, Servers, TriedServers};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,18 +54,19 @@ pub struct HttpOrigin {
     /// For other requests, each on a connection of its own: a connection that is reused may turn out to be dead, and
     /// the request cannot be sent a second time (RFC 9110 section 9.2.2).
     client_once: Client<StrictConnector, UploadBody>,
-    authority: uri::Authority,
+    servers: Arc<Servers>,
     places: Places,
     spool: Spool,
     config: Arc<Config>,
 }
 
 impl HttpOrigin {
-    /// The server at `authority`, which has been validated with the configuration.
-    pub fn new(authority: String, config: &Arc<Config>) -> HttpOrigin {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(config.limits.origin_connect_timeout));
+    /// These servers. Begins to check them, if that is configured.
+    ///
+    /// # Errors
+    /// TLS to them cannot be prepared: a sentence for the operator.
+    pub fn new(servers: &OriginServers, config: &Arc<Config>) -> Result<HttpOrigin, String> {
+        let connector = Connector::new(servers, config.limits.origin_connect_timeout)?;
         let client = |reuse: Reuse| {
             let idle_max = match reuse {
                 Reuse::Pooled => config.limits.origin_connections,
@@ -75,10 +80,14 @@ impl HttpOrigin {
                 .http1_max_buf_size(config.limits.origin_header_bytes.max(16 << 10))
                 .build(StrictConnector::new(connector.clone(), reuse))
         };
-        HttpOrigin {
+        let all = Arc::new(Servers::new(servers));
+        if let Some(path) = &servers.check {
+            origin_servers::watch(&all, &connector, path);
+        }
+        Ok(HttpOrigin {
             client: client(Reuse::Pooled),
             client_once: client(Reuse::Once),
-            authority: authority.parse().expect("checked with the configuration"),
+            servers: all,
             places: Places::new(
                 config.limits.origin_connections,
                 config.limits.origin_connections,
@@ -86,7 +95,12 @@ impl HttpOrigin {
             ),
             spool: Spool::new(config),
             config: config.clone(),
-        }
+        })
+    }
+
+    /// The servers of this origin, with what is known of them.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
     }
 
     /// The storage for content of requests that is too long for memory.
@@ -143,39 +157,88 @@ impl HttpOrigin {
                 log_failure(&url, Failure::TimedOut, NO_ANSWER);
                 Err(Failure::TimedOut.into())
             }
-            Ok(response) => Ok(PendingResponse { response: response?, permit, trailers, url }),
+            Ok(answer) => {
+                let (response, chosen) = answer?;
+                Ok(PendingResponse { response, chosen, permit, trailers, url })
+            }
         }
     }
 
-    /// Sends the request over an idle connection or a new one, and reads the head of the response.
+    /// Sends the request to a server, and reads the head of the response. If that server cannot be reached, nothing
+    /// was sent, and the next one gets the request. If its connection is lost before the first byte of the response,
+    /// one other gets it, but only a GET or HEAD without content: its effects may have occurred. After a timeout of
+    /// the response no other does.
     async fn exchange(
         &self,
         request: &mut OriginRequest,
         url: &str,
-    ) -> Result<::http::Response<Incoming>, Unsent> {
+    ) -> Result<(::http::Response<Incoming>, ServerUse), Unsent> {
+        let (mut tried, mut was_lost) = (TriedServers::default(), false);
+        let mut chosen = self.servers.choose(tried).ok_or(Failure::Refused)?;
+        loop {
+            let error = match self.exchange_with(chosen.server(), request).await {
+                Ok(response) => return Ok((response, chosen)),
+                Err(error) => error,
+            };
+            tried.note(&chosen);
+            let (error, failure) = match error {
+                NotAnswered::Request(unsent) => return Err(unsent),
+                NotAnswered::Server(error) => {
+                    let failure = self.failed(&error, &chosen, request, url);
+                    (error, failure)
+                }
+            };
+            let is_lost = matches!(failure, Failure::HungUp) && is_repeatable(request);
+            if !error.is_connect() && (was_lost || !is_lost) {
+                return Err(failure.into());
+            }
+            was_lost |= !error.is_connect();
+            chosen = self.servers.choose(tried).ok_or(failure)?;
+        }
+    }
+
+    /// Sends the request over an idle connection to this server or a new one, and reads the head of the response.
+    async fn exchange_with(
+        &self,
+        server: &OriginServer,
+        request: &mut OriginRequest,
+    ) -> Result<::http::Response<Incoming>, NotAnswered> {
         let flaw = match &request.body {
             RequestBody::Empty if request.method.is_safe() => {
                 request.progress.note();
-                match self.client.request(self.outgoing(request, Reuse::Pooled)?).await {
+                let (outgoing, _) = self.outgoing(server, request, Reuse::Pooled)?;
+                match self.client.request(outgoing).await {
                     Ok(response) => return Ok(response),
                     // Other idle connections may be dead, too.
                     Err(error) if strict::is_closed_while_idle(&error) => None,
-                    Err(error) => return Err(self.failed(&error, request, url).into()),
+                    Err(error) => return Err(NotAnswered::Server(error)),
                 }
             }
             RequestBody::Empty => None,
             RequestBody::Stream(upload) => Some(upload.flaw()),
         };
         request.progress.note();
-        let sent = self.client_once.request(self.outgoing(request, Reuse::Once)?).await;
-        sent.map_err(|error| match flaw.and_then(|flaw| flaw.get()) {
-            Some(refusal) => Unsent::Client(refusal),
-            None => self.failed(&error, request, url).into(),
+        let (outgoing, content) = self.outgoing(server, request, Reuse::Once)?;
+        let sent = self.client_once.request(outgoing).await;
+        sent.map_err(|error| {
+            if let Some(upload) = content.and_then(UploadOwner::take_back) {
+                request.body = RequestBody::Stream(upload);
+            }
+            match flaw.and_then(|flaw| flaw.get()) {
+                Some(refusal) => NotAnswered::Request(Unsent::Client(refusal)),
+                None => NotAnswered::Server(error),
+            }
         })
     }
 
-    /// Reports why there is no response.
-    fn failed(&self, error: &ClientError, request: &OriginRequest, url: &str) -> Failure {
+    /// Reports why this server gave no response, and leaves it out if it cannot be reached.
+    fn failed(
+        &self,
+        error: &ClientError,
+        chosen: &ServerUse,
+        request: &OriginRequest,
+        url: &str,
+    ) -> Failure {
         let failure = failure_of(error);
         if is_too_long(error) {
             request.progress.note_too_long();
@@ -184,8 +247,11 @@ impl HttpOrigin {
             self.places.limit_hits.note(Limit::OriginConnectTimeout);
         }
         if error.is_connect() {
-            let error = innermost(error);
-            tracing::warn!(event = "origin-refused", address = %self.authority, error);
+            let (address, error) = (chosen.server(), innermost(error));
+            tracing::warn!(event = "origin-refused", %address, error);
+            if self.servers.list().len() > 1 && self.servers.leave_out(chosen) {
+                tracing::warn!(event = "origin-left-out", %address);
+            }
         } else {
             log_failure(url, failure, &innermost(error))
         }
@@ -203,6 +269,7 @@ impl HttpOrigin {
             url: asked.url,
             limit_hits: self.places.limit_hits.clone(),
             _permit: asked.permit,
+            _chosen: asked.chosen,
         };
         OriginResponse {
             status: head.status,
@@ -212,15 +279,17 @@ impl HttpOrigin {
         }
     }
 
+    /// The request for this server, and who gets its content back if nothing of it was read.
     fn outgoing(
         &self,
+        server: &OriginServer,
         request: &mut OriginRequest,
         reuse: Reuse,
-    ) -> Result<::http::Request<UploadBody>, Failure> {
+    ) -> Result<(::http::Request<UploadBody>, Option<UploadOwner>), Failure> {
         let target = request.target.parse::<uri::PathAndQuery>();
         let uri = Uri::builder()
-            .scheme("http")
-            .authority(self.authority.clone())
+            .scheme(if server.is_tls { "https" } else { "http" })
+            .authority(server.authority.as_str())
             .path_and_query(target.map_err(|_| Failure::InvalidResponse)?)
             .build()
             .map_err(|_| Failure::InvalidResponse)?;
@@ -235,6 +304,7 @@ impl HttpOrigin {
             headers.insert(header::TE, HeaderValue::from_static("trailers"));
             headers.append(header::CONNECTION, HeaderValue::from_static("te"));
         }
+        let mut lender = None;
         let body = match std::mem::replace(&mut request.body, RequestBody::Empty) {
             RequestBody::Empty => {
                 http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync()
@@ -245,7 +315,9 @@ impl HttpOrigin {
                     // Without this field hyper omits the content of GET and HEAD.
                     None => drop(headers.insert(header::TRANSFER_ENCODING, CHUNKED)),
                 }
-                upload.boxed_unsync()
+                let (lent, home) = LentUpload::new(upload);
+                lender = Some(home);
+                lent.boxed_unsync()
             }
         };
         if reuse == Reuse::Once && !headers.contains_key(header::UPGRADE) {
@@ -262,13 +334,35 @@ impl HttpOrigin {
                 interims.pass(interim.status(), interim.headers(), internal);
             });
         }
-        Ok(outgoing)
+        Ok((outgoing, lender))
     }
+}
+
+/// Why a server gave no response.
+enum NotAnswered {
+    /// The request cannot be sent to any server.
+    Request(Unsent),
+    /// The server failed.
+    Server(ClientError),
+}
+
+impl From<Failure> for NotAnswered {
+    fn from(failure: Failure) -> NotAnswered {
+        NotAnswered::Request(failure.into())
+    }
+}
+
+/// Whether a request may be sent again after a server may have got it.
+fn is_repeatable(request: &OriginRequest) -> bool {
+    let is_read = matches!(request.method, ::http::Method::GET | ::http::Method::HEAD);
+    is_read && matches!(request.body, RequestBody::Empty)
 }
 
 /// The response to a request, with its permit.
 struct PendingResponse {
     response: ::http::Response<Incoming>,
+    /// The server that has sent it.
+    chosen: ServerUse,
     permit: OriginPermit,
     trailers: Trailers,
     /// The requested URL, for the log.
@@ -324,11 +418,11 @@ fn failure_of(error: &ClientError) -> Failure {
         if let Some(io) = inner.downcast_ref::<std::io::Error>() {
             return match io.kind() {
                 std::io::ErrorKind::TimedOut => Failure::TimedOut,
+                _ if error.is_connect() => Failure::Refused,
                 std::io::ErrorKind::ConnectionReset
                 | std::io::ErrorKind::BrokenPipe
                 | std::io::ErrorKind::UnexpectedEof => Failure::HungUp,
                 std::io::ErrorKind::InvalidData => Failure::InvalidResponse,
-                _ if error.is_connect() => Failure::Refused,
                 _ => Failure::HungUp,
             };
         }
@@ -370,6 +464,7 @@ pub struct Reply {
     url: String,
     limit_hits: Arc<LimitHits>,
     _permit: OriginPermit,
+    _chosen: ServerUse,
 }
 
 impl Reply {

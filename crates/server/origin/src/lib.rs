@@ -326,8 +326,8 @@ impl Origin {
         let automatic = config.automatic.as_ref();
         let directory = automatic.and_then(|automatic| automatic.capture_directory.as_ref());
         match &config.site.origin {
-            OriginConfig::Http(authority) => {
-                Ok((Origin::Http(Box::new(http::HttpOrigin::new(authority.clone(), config))), None))
+            OriginConfig::Http(servers) => {
+                Ok((Origin::Http(Box::new(http::HttpOrigin::new(servers, config)?)), None))
             }
             OriginConfig::FastCgi(address) => {
                 let capture = CaptureUse::of(config, config.limits.origin_connections)?;
@@ -403,6 +403,14 @@ impl Origin {
         match self {
             Origin::FastCgi(origin) => origin.captures().map(CaptureSource::begin),
             Origin::Http(_) => None,
+        }
+    }
+
+    /// The servers of the origin that get no requests now, and the number of all. A FastCGI origin has none.
+    pub fn servers_out(&self) -> (usize, usize) {
+        match self {
+            Origin::FastCgi(_) => (0, 0),
+            Origin::Http(origin) => (origin.servers().out(), origin.servers().list().len()),
         }
     }
 

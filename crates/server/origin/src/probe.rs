@@ -6,14 +6,14 @@
 //! section 9.3.7); any HTTP/1 status line is an answer. Not here: sentences for the operator, and the
 //! user by which the connection is made.
 
-use config::Address;
+use config::{Address, OriginServer};
 use fastcgi::pairs;
 use fastcgi::record::{HEADER_LEN, MANAGEMENT_ID, RecordHeader, RecordType, VERSION};
+use origin_servers::Connector;
 use sockets::Socket;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The beginning of an HTTP/1 status line.
@@ -55,20 +55,31 @@ pub async fn fastcgi(address: &Address, limit: Duration) -> Result<(), ProbeFail
     if is_answer { Ok(()) } else { Err(ProbeFailure::OtherProtocol) }
 }
 
-/// Connects to an HTTP server (`host` or `host:port`) and requests its options. Each of the two steps
-/// may take as long as `limit`.
+/// Connects to an HTTP server and requests its options. Each of the two steps may take as long as `limit`.
 ///
 /// # Errors
-/// The server cannot be reached, or is no HTTP server.
-pub async fn http(authority: &str, limit: Duration) -> Result<(), ProbeFailure> {
-    let place = match authority.parse::<::http::uri::Authority>() {
-        Ok(parsed) if parsed.port().is_none() => format!("{}:80", parsed.host()),
-        _ => authority.to_owned(),
+/// The server cannot be reached, its certificate is not valid for it, or it is no HTTP server.
+pub async fn http(
+    server: &OriginServer,
+    connector: Connector,
+    limit: Duration,
+) -> Result<(), ProbeFailure> {
+    let connecting = async {
+        let uri = server.to_string().parse().map_err(io::Error::other)?;
+        connector.connect(uri).await.map_err(|error| io::Error::new(kind(&*error), error))
     };
-    let socket = connected(limit, TcpStream::connect(place)).await?;
+    let socket = connected(limit, connecting).await?;
+    let authority = &server.authority;
     let message = format!("OPTIONS * HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
     let start: [u8; STATUS_LINE.len()] = exchange(socket, message.as_bytes(), limit).await?;
     if start == STATUS_LINE { Ok(()) } else { Err(ProbeFailure::OtherProtocol) }
+}
+
+/// The kind of the system's error behind this one.
+fn kind(error: &(dyn std::error::Error + 'static)) -> io::ErrorKind {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut causes = causes.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.next().map_or(io::ErrorKind::Other, io::Error::kind)
 }
 
 async fn connected<S>(

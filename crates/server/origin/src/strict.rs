@@ -19,15 +19,15 @@
 //! or after content are the next request. If the connection ends before the first byte of its response, the
 //! origin may have closed it while it was idle: the error is [`ClosedWhileIdle`].
 
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use origin_servers::{Connector, ServerStream};
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tower_service::Service;
 
 /// How many bytes of a line are examined; the values to compare are shorter.
@@ -65,20 +65,20 @@ pub fn is_closed_while_idle(error: &(dyn std::error::Error + 'static)) -> bool {
 /// Connects to an HTTP origin.
 #[derive(Clone)]
 pub struct StrictConnector {
-    connector: HttpConnector,
+    connector: Connector,
     reuse: Reuse,
 }
 
 impl StrictConnector {
     /// Validates connections that `connector` establishes.
-    pub fn new(connector: HttpConnector, reuse: Reuse) -> StrictConnector {
+    pub fn new(connector: Connector, reuse: Reuse) -> StrictConnector {
         StrictConnector { connector, reuse }
     }
 }
 
 impl Service<http::Uri> for StrictConnector {
     type Response = TokioIo<StrictStream>;
-    type Error = <HttpConnector as Service<http::Uri>>::Error;
+    type Error = <Connector as Service<http::Uri>>::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -88,7 +88,7 @@ impl Service<http::Uri> for StrictConnector {
     fn call(&mut self, uri: http::Uri) -> Self::Future {
         let (connecting, reuse) = (self.connector.call(uri), self.reuse);
         Box::pin(async move {
-            let stream = connecting.await?.into_inner();
+            let stream = connecting.await?;
             let check = HeadCheck::default();
             let (waiting, is_deaf) = (Waiting::No, false);
             Ok(TokioIo::new(StrictStream { stream, reuse, check, waiting, is_deaf }))
@@ -98,7 +98,7 @@ impl Service<http::Uri> for StrictConnector {
 
 /// A connection whose header sections are validated as they are read.
 pub struct StrictStream {
-    stream: TcpStream,
+    stream: ServerStream,
     reuse: Reuse,
     check: HeadCheck,
     waiting: Waiting,

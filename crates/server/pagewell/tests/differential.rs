@@ -286,7 +286,7 @@ impl Side {
                  header_timeout = \"2s\"\nbody_timeout = \"2s\"\n",
         )
         .unwrap();
-        file.site.origin = Some(format!("http://{address}"));
+        file.site.origin = Some(vec![format!("http://{address}")]);
         file.listen = Some(OneOrMany::One("127.0.0.1:0".into()));
         file.admin = Some("127.0.0.1:0".into());
         file.memory = Some("64M".into());

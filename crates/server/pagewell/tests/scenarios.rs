@@ -53,7 +53,7 @@ impl InProcess {
         let line = CommandLine::try_parse_from(line).map_err(|error| error.to_string())?;
         let Command::Serve(args) = line.command else { return Err("not serve".into()) };
         if file.site.list.is_empty() {
-            file.site.origin.get_or_insert(format!("http://{}", config.origin));
+            file.site.origin.get_or_insert(vec![format!("http://{}", config.origin)]);
         }
         file.admin.get_or_insert("127.0.0.1:0".into());
         file.memory.get_or_insert("64M".into());

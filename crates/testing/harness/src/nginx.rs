@@ -17,7 +17,7 @@ use std::process::Command;
 pub struct NginxConf {
     /// Directives inside `http { … }`, before the server: `fastcgi_cache_path …;`.
     pub http: String,
-    /// Directives inside `server { … }`; `listen` is added.
+    /// Directives inside `server { … }`; `listen` is added, with TLS if they name a certificate.
     pub server: String,
     /// The number of workers.
     pub workers: usize,
@@ -99,6 +99,7 @@ fn http_block(dir: &PrivateDir, conf: &NginxConf) -> String {
         let _ = writeln!(text, "{kind}_temp_path {temp}/{kind};");
     }
     text.push_str(&conf.http);
-    let _ = write!(text, "\nserver {{\nlisten {LISTEN};\n{}\n}}\n}}\n", conf.server);
+    let tls = if conf.server.contains("ssl_certificate ") { " ssl" } else { "" };
+    let _ = write!(text, "\nserver {{\nlisten {LISTEN}{tls};\n{}\n}}\n}}\n", conf.server);
     text
 }

@@ -16,6 +16,7 @@ mod limits;
 mod memcached;
 mod misread;
 mod misses;
+mod origin_servers;
 mod private;
 mod purging;
 pub mod raw;
@@ -59,6 +60,7 @@ pub use traces::Traces;
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode};
+pub use origin_servers::{OriginServer, OriginServers};
 pub use private::PrivateCopies;
 pub use purging::Purging;
 pub use resolve::{LoadError, load, machine_memory_bytes};
@@ -304,8 +306,8 @@ pub enum OriginConfig {
     OwnPhp(OwnPhp),
     /// A FastCGI responder that is already running.
     FastCgi(Address),
-    /// An HTTP server that is already running, as an authority: `127.0.0.1:8000`.
-    Http(String),
+    /// HTTP servers that are already running.
+    Http(OriginServers),
 }
 
 /// How Pagewell's own php-fpm is started.

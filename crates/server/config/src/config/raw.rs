@@ -170,7 +170,12 @@ pub struct Tls {
 #[allow(missing_docs)]
 pub struct Site {
     pub root: Option<PathBuf>,
-    pub origin: Option<String>,
+    #[serde(deserialize_with = "some_words")]
+    pub origin: Option<Vec<String>>,
+    #[serde(deserialize_with = "some_words")]
+    pub origin_backup: Option<Vec<String>>,
+    pub origin_tls: Option<OriginTls>,
+    pub origin_check: Option<String>,
     pub front_controller: Option<String>,
     #[serde(deserialize_with = "some_words")]
     pub hidden: Option<Vec<String>>,
@@ -199,6 +204,15 @@ pub struct Site {
     /// The tables of `[[site]]`; if there are any, all other fields are empty.
     #[serde(skip)]
     pub list: Vec<Site>,
+}
+
+/// The keys of `site.origin_tls`.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct OriginTls {
+    pub name: Option<String>,
+    pub ca_file: Option<PathBuf>,
 }
 
 /// The keys of the `[php]` table.

@@ -306,11 +306,11 @@ pub(super) fn read_token(key: &str, file: Option<&Path>) -> Result<Option<String
 
 fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     let files = &file.site;
-    if let Some(url) = &files.origin {
+    if let Some(servers) = super::origin_servers::resolve(files)? {
         if file.php.at.is_some() {
             return wrong("site.origin", "and php.at are both set: a site has one origin");
         }
-        let origin = OriginConfig::Http(parse_origin(url)?);
+        let origin = OriginConfig::Http(servers);
         let files = [
             ("site.root", files.root.is_some()),
             ("site.front_controller", files.front_controller.is_some()),
@@ -409,28 +409,6 @@ fn resolve_php(file: &File) -> Result<OriginConfig, LoadError> {
         user: php.user.clone().unwrap_or("www-data".into()),
         scripts: scripts(&file.site)?,
     }))
-}
-
-fn parse_origin(url: &str) -> Result<String, LoadError> {
-    const FORM: &str = "write for example http://127.0.0.1:8000";
-    if url.starts_with("unix:") {
-        let why = "an HTTP origin cannot be a Unix socket (a FastCGI server can: php.at)";
-        return wrong("site.origin", format!("{url:?}: {why}; {FORM}"));
-    }
-    let uri: http::Uri =
-        url.parse().or_else(|_| wrong("site.origin", format!("{url:?}: {FORM}")))?;
-    match (uri.scheme_str(), uri.authority(), uri.path()) {
-        (Some("http"), Some(authority), "/" | "") => Ok(authority.to_string()),
-        (Some("http"), Some(_), _) => {
-            wrong("site.origin", format!("{url:?}: must not have a path"))
-        }
-        (Some("https"), ..) => {
-            let why =
-                "an origin over https is not possible; write for instance http://127.0.0.1:8000";
-            wrong("site.origin", format!("{url:?}: {why}"))
-        }
-        _ => wrong("site.origin", format!("{url:?}: {FORM}")),
-    }
 }
 
 fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
@@ -540,8 +518,6 @@ mod tests {
         let said = error_of("[site]\norigin = \"unix:/x\"");
         assert!(said.contains("php.at") && said.contains("http://127.0.0.1:8000"), "{said}");
         assert!(error_of("[site]\norigin = \"a b\"").contains("http://127.0.0.1:8000"));
-        let said = error_of("[site]\norigin = \"https://x/\"");
-        assert!(said.contains("https is not possible") && said.contains("http://127.0.0.1:8000"));
         assert!(error_of("[limits]\nidle_timeout = \"soon\"").contains("limits.idle_timeout"));
     }
 

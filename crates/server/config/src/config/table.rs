@@ -166,7 +166,31 @@ const REST: &[OptionRow] = &[
         "site.origin",
         "--origin",
         "none",
-        "An HTTP server that renders the pages, such as `http://127.0.0.1:8000`. Then Pagewell serves no files and starts no PHP.",
+        "The HTTP server that renders the pages, such as `http://127.0.0.1:8000`, or a list of servers. Then Pagewell serves no files and starts no PHP.",
+    ),
+    row(
+        "site.origin_backup",
+        "",
+        "none",
+        "The server or servers that get requests only while none of `site.origin` can.",
+    ),
+    row(
+        "site.origin_tls.name",
+        "",
+        "the host of the URL",
+        "The name that the certificates of `https://` servers must have.",
+    ),
+    row(
+        "site.origin_tls.ca_file",
+        "",
+        "the system's authorities",
+        "A PEM file with the only certificates that may sign theirs. They are always verified.",
+    ),
+    row(
+        "site.origin_check",
+        "",
+        "none",
+        "A path that is requested of each server every 5 s. A server without an answer of 2xx or 3xx gets no requests until it has given two.",
     ),
     row(
         "site.front_controller",

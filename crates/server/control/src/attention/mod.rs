@@ -25,12 +25,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "database-not-followed",
     "cluster-not-published",
     "origin-overloaded",
     "origin-failing",
     "origin-slow",
+    "origin-server-out",
     "certificate-ends",
     "certificate-unreadable",
     "directory-not-writable",
@@ -121,6 +122,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
         all.extend(unfollowed(site));
         all.extend(unpublished(site));
         all.extend(overloaded(site));
+        all.extend(server_out(site));
     }
     all.extend(figures::problems(default_site, history));
     all.extend(files::problems(default_site));
@@ -191,6 +193,19 @@ fn overloaded(site: &Site) -> Option<Problem> {
                     "misses.mode = \"protect\" puts visitors first. ",
             }
         ),
+    })
+}
+
+fn server_out(site: &Site) -> Option<Problem> {
+    let (out, all) = site.origin.servers_out();
+    (out > 0 && all > 1).then(|| Problem {
+        name: "origin-server-out",
+        subject: site.config.hosts.canonical.clone().unwrap_or_default(),
+        what: format!("{out} of {all} servers of the origin get no requests."),
+        remedy:
+            "origin-left-out and origin-check-failed in the log name the server and the error; \
+                 pagewell check tests each server."
+                .into(),
     })
 }
 

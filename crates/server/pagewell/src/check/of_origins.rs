@@ -5,8 +5,9 @@
 //! Pagewell does not serve as root. So the test runs as the user that will serve (`of_service`). Failures are warnings, because an origin may be started after
 //! Pagewell.
 
-use config::{Address, Config, OriginConfig};
+use config::{Address, Config, OriginConfig, OriginServer};
 use origin::probe::{self, ProbeFailure};
+use origin_servers::Connector;
 use pagewell::privileges::{Account, run_as};
 use rustix::fs::Access;
 use rustix::process::{getegid, geteuid, getgroups};
@@ -38,15 +39,13 @@ pub fn report(
     let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     let mut places: BTreeMap<String, TestedOrigin> = BTreeMap::new();
     for site in sites {
-        let (option, place) = match &site.site.origin {
-            OriginConfig::OwnPhp(_) => continue,
-            OriginConfig::FastCgi(address) => ("php.at", Place::FastCgi(address.clone())),
-            OriginConfig::Http(authority) => ("site.origin", Place::Http(authority.clone())),
-        };
         let limit = site.limits.origin_connect_timeout.min(AT_MOST);
-        let name = format!("{option} {}", place.shown());
-        let tested = places.entry(name).or_insert(TestedOrigin { place, limit, hosts: Vec::new() });
-        tested.hosts.extend(site.hosts.canonical.as_ref().map(ToString::to_string));
+        for (option, place) in places_of(&site.site.origin, limit)? {
+            let name = format!("{option} {}", place.shown());
+            let tested = TestedOrigin { place, limit, hosts: Vec::new() };
+            let tested = places.entry(name).or_insert(tested);
+            tested.hosts.extend(site.hosts.canonical.as_ref().map(ToString::to_string));
+        }
     }
     if places.is_empty() {
         return Ok(Vec::new());
@@ -64,6 +63,22 @@ pub fn report(
         }
     };
     Ok(places.iter().zip(results).map(line).collect())
+}
+
+/// The addresses of a site's origin, each with its option.
+///
+/// # Errors
+/// TLS to its servers cannot be prepared: a sentence for the operator.
+fn places_of(origin: &OriginConfig, limit: Duration) -> Result<Vec<(&str, Place)>, String> {
+    match origin {
+        OriginConfig::OwnPhp(_) => Ok(Vec::new()),
+        OriginConfig::FastCgi(address) => Ok(vec![("php.at", Place::FastCgi(address.clone()))]),
+        OriginConfig::Http(servers) => {
+            let connector = Connector::new(servers, limit)?;
+            let place = |server: &OriginServer| Place::Http(server.clone(), connector.clone());
+            Ok(servers.all().map(|server| ("site.origin", place(server))).collect())
+        }
+    }
 }
 
 /// Warns about sockets of php-fpm that are missing, or that this process may not connect to. Nothing
@@ -108,7 +123,7 @@ struct TestedOrigin {
 #[derive(Clone)]
 enum Place {
     FastCgi(Address),
-    Http(String),
+    Http(OriginServer, Connector),
 }
 
 impl Place {
@@ -116,7 +131,7 @@ impl Place {
     fn shown(&self) -> String {
         match self {
             Place::FastCgi(address) => address.to_string(),
-            Place::Http(authority) => format!("http://{authority}"),
+            Place::Http(server, _) => server.to_string(),
         }
     }
 
@@ -130,7 +145,7 @@ impl Place {
     async fn test(self, limit: Duration) -> Result<(), ProbeFailure> {
         match self {
             Place::FastCgi(address) => probe::fastcgi(&address, limit).await,
-            Place::Http(authority) => probe::http(&authority, limit).await,
+            Place::Http(server, connector) => probe::http(&server, connector, limit).await,
         }
     }
 }

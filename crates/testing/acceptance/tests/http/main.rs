@@ -27,6 +27,7 @@ mod protocols_tls;
 mod purge;
 mod resident;
 mod send_backlog;
+mod several_origins;
 mod slow_clients;
 mod static_files;
 mod uploads;

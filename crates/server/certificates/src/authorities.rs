@@ -1,0 +1,35 @@
+//! The certificates of authorities that sign the servers to which Pagewell connects: the system's, or those of a file.
+//!
+//! They are the same for HTTP origins, databases and certificate authorities. Not here: the names for which a
+//! certificate must be valid.
+
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use std::path::Path;
+
+/// Reads the certificates of authorities from a PEM file, or those that the system trusts. The system's files may have
+/// certificates that rustls does not accept; these are left out.
+///
+/// # Errors
+/// The file cannot be read, or there is no usable certificate: a sentence for the operator.
+pub fn authorities(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    let Some(path) = file else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err("the system trusts no authority: install the package ca-certificates, or \
+                        name a file"
+                .into());
+        }
+        return Ok(roots);
+    };
+    let said = |why: String| format!("{}: {why}", path.display());
+    let read = CertificateDer::pem_file_iter(path).map_err(|error| said(error.to_string()))?;
+    for certificate in read {
+        let certificate = certificate.map_err(|error| said(error.to_string()))?;
+        // A system's file may be named here, too.
+        let _ = roots.add(certificate);
+    }
+    if roots.is_empty() { Err(said("no certificate is in it".into())) } else { Ok(roots) }
+}

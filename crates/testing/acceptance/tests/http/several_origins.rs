@@ -1,0 +1,146 @@
+//! Several HTTP servers as the origin, with TLS or without: failover, backups, checks, and certificates. The servers are
+//! real ones (nginx); one that loses its connections is played by the test.
+
+use acceptance::{Site, asked_again, client};
+use harness::nginx::{self, NginxConf};
+use harness::{OnPort, Pagewell, PrivateDir, Request};
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::thread;
+
+/// An nginx that says its name, also in answer to forms.
+fn server(name: &str, more: &str) -> OnPort {
+    let dir = PrivateDir::temporary(name).expect("a directory");
+    let location = "location / { add_header Cache-Control no-store; ";
+    let server = format!("{more}\n{location}return 200 '{name} $request_method'; }}");
+    let conf = NginxConf { http: String::new(), server, workers: 1 };
+    nginx::start(dir, &conf).expect("nginx starts")
+}
+
+fn serve(site: &Site, origin: &str) -> Pagewell {
+    let file = site.at("origin.toml");
+    fs::write(&file, format!("[site]\n{origin}\n")).expect("written");
+    let args = ["--memory", "64M", "--config", &file.display().to_string()];
+    Pagewell::start(acceptance::binary(), &args).expect("pagewell starts")
+}
+
+/// The bodies of so many answers, each of which must be a 200.
+fn answers(pagewell: &Pagewell, count: usize) -> BTreeSet<String> {
+    let mut client = client(pagewell);
+    let mut body = |number| {
+        let response = client.get(&format!("/{number}")).expect("an answer");
+        assert_eq!(response.status, 200, "{}\n{}", response.text(), pagewell.log());
+        response.text()
+    };
+    (0..count).map(&mut body).collect()
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| format!("{name} GET")).collect()
+}
+
+#[test]
+fn a_server_that_is_gone_costs_no_request() {
+    let site = Site::new(&[]);
+    let (mut one, two) = (server("one", ""), server("two", ""));
+    let origin = format!("origin = [\"http://{}\", \"http://{}\"]", one.address(), two.address());
+    let pagewell = serve(&site, &origin);
+    assert_eq!(answers(&pagewell, 8), set(&["one", "two"]));
+    one.stop();
+    // The content of a form goes to the other server.
+    let mut client = client(&pagewell);
+    for _ in 0..3 {
+        let sent = client.send(&Request::form("/form", "a=b")).expect("an answer");
+        assert_eq!((sent.status, sent.text()), (200, "two POST".into()));
+    }
+    assert_eq!(answers(&pagewell, 8), set(&["two"]));
+    assert_eq!(pagewell.log().matches("origin-left-out").count(), 1, "{}", pagewell.log());
+}
+
+#[test]
+fn a_backup_gets_requests_only_while_no_other_server_can() {
+    let site = Site::new(&[]);
+    let (mut one, spare) = (server("one", ""), server("spare", ""));
+    let origin = format!(
+        "origin = \"http://{}\"\norigin_backup = \"http://{}\"",
+        one.address(),
+        spare.address()
+    );
+    let pagewell = serve(&site, &origin);
+    assert_eq!(answers(&pagewell, 6), set(&["one"]));
+    one.stop();
+    assert_eq!(answers(&pagewell, 6), set(&["spare"]));
+    drop(spare);
+    assert_eq!(client(&pagewell).get("/").expect("an answer").status, 502);
+}
+
+/// A server that reads each request and closes the connection. Returns its address.
+fn loses_connections() -> String {
+    let origin = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = origin.local_addr().expect("bound").to_string();
+    thread::spawn(move || {
+        while let Ok((mut stream, _)) = origin.accept() {
+            asked_again(&mut stream);
+        }
+    });
+    address
+}
+
+#[test]
+fn a_lost_connection_is_repeated_for_reads_only() {
+    let site = Site::new(&[]);
+    let (lost, two) = (loses_connections(), server("two", ""));
+    let pagewell =
+        serve(&site, &format!("origin = [\"http://{lost}\", \"http://{}\"]", two.address()));
+    assert_eq!(answers(&pagewell, 8), set(&["two"]));
+    // Which server a form goes to is a matter of turns.
+    let mut client = client(&pagewell);
+    let mut status = || client.send(&Request::form("/", "a=b")).expect("an answer").status;
+    let statuses: BTreeSet<u16> = (0..8).map(|_| status()).collect();
+    assert_eq!(statuses, BTreeSet::from([200, 502]), "a form is sent once");
+}
+
+#[test]
+fn a_server_that_fails_its_check_gets_no_requests() {
+    let site = Site::new(&[]);
+    let (ill, well) = (server("ill", "location = /health { return 503; }"), server("well", ""));
+    let pagewell = serve(
+        &site,
+        &format!(
+            "origin = [\"http://{}\", \"http://{}\"]\norigin_check = \"/health\"",
+            ill.address(),
+            well.address()
+        ),
+    );
+    acceptance::until("it is checked", || pagewell.log().contains("origin-check-failed"));
+    assert_eq!(answers(&pagewell, 8), set(&["well"]));
+}
+
+#[test]
+fn the_certificate_of_a_server_is_verified() {
+    let site = Site::new(&[]);
+    let made = rcgen::generate_simple_self_signed(["shop.test".to_owned()]).expect("a certificate");
+    let (certificate, key) = (site.at("shop.crt"), site.at("shop.key"));
+    fs::write(&certificate, made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let tls = format!(
+        "ssl_certificate {};\nssl_certificate_key {};",
+        certificate.display(),
+        key.display()
+    );
+    let server = server("safe", &tls);
+    let origin = format!("origin = \"https://{}\"\n", server.address());
+    let ca = format!("ca_file = {:?}", certificate.display().to_string());
+    let right = serve(&site, &format!("{origin}origin_tls = {{ name = \"shop.test\", {ca} }}"));
+    assert_eq!(answers(&right, 4), set(&["safe"]));
+    for wrong in
+        [format!("origin_tls = {{ {ca} }}"), "origin_tls = { name = \"shop.test\" }".into()]
+    {
+        let pagewell = serve(&site, &format!("{origin}{wrong}"));
+        let response = client(&pagewell).get("/").expect("an answer");
+        assert_eq!(response.status, 502, "{wrong}");
+        let log = pagewell.log();
+        assert!(log.contains("origin-refused") && log.contains("certificate"), "{log}");
+    }
+}
