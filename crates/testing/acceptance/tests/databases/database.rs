@@ -125,6 +125,27 @@ fn cut(paper: &Paper) {
     assert!(ended > 0, "none of these has ended: {ids}");
 }
 
+/// Cuts the stream this many times, each time before a change, which `sql` comes before; then restarts the
+/// database. The page of the first article follows.
+fn interrupt(paper: &mut Paper, pagewell: &Pagewell, path: &str, rounds: usize, sql: &str) {
+    for round in 0..rounds {
+        stored(pagewell, path);
+        cut(paper);
+        paper.sql(&format!("{sql} UPDATE news SET title = 'cut{round}' WHERE id = 1"));
+        shows(pagewell, path, &format!("title=cut{round}"));
+        until("it is followed again", || {
+            let stream = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+                          WHERE COMMAND LIKE 'Binlog Dump%'";
+            paper.database.sql(stream).is_ok_and(|count| count.trim() != "0")
+        });
+    }
+    stored(pagewell, path);
+    paper.database.stop();
+    paper.database.start_again().expect("MariaDB starts again");
+    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
+    shows(pagewell, path, "title=restarted");
+}
+
 #[test]
 fn search_pages_are_purged_exactly() {
     let paper = Paper::new(&[]);
@@ -145,43 +166,11 @@ fn search_pages_are_purged_exactly() {
 fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new(&[]);
     let pagewell = paper.serve("");
-    let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
-    let fill = || pages.iter().for_each(|path| stored(&pagewell, path));
+    paper::rows_purge_their_pages(&pagewell, &|sql| paper.sql(sql));
+
+    // Altered: any row.
+    let pages = ["/show.php?id=1", "/show.php?id=2"];
     let changes = || counter(&pagewell, "database_changes");
-    fill();
-
-    // A row, changed at the SQL prompt: its page is refreshed, the others stay cached.
-    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
-    shows(&pagewell, pages[0], "title=uno");
-    assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
-    stored(&pagewell, pages[0]);
-
-    // A transaction is one change. Rolled-back changes and irrelevant columns are no change.
-    let before = changes();
-    paper.sql(
-        "START TRANSACTION; UPDATE news SET title = 'a' WHERE id = 1;
-         UPDATE news SET title = 'b' WHERE id = 2; UPDATE news SET title = 'c' WHERE id = 1; COMMIT;
-         START TRANSACTION; UPDATE news SET title = 'never' WHERE id = 1; ROLLBACK;
-         UPDATE news SET seen = seen + 1;
-         INSERT INTO comments (news_id, body) VALUES (3, 'second');",
-    );
-    shows(&pagewell, pages[2], "comments=2");
-    assert_eq!(changes(), before + 2);
-    assert_eq!(get(&pagewell, pages[0]).text(), "title=c");
-    assert_eq!(get(&pagewell, pages[1]).text(), "title=b");
-
-    // Rows that a foreign key removes are in no stream.
-    fill();
-    paper.sql("DELETE FROM news WHERE id = 3");
-    shows(&pagewell, pages[2], "comments=0");
-    assert!(is_hit(&get(&pagewell, pages[0])));
-
-    // Truncated, and altered: any row.
-    paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
-    shows(&pagewell, "/thread.php?id=1", "comments=1");
-    stored(&pagewell, "/thread.php?id=1");
-    paper.sql("TRUNCATE comments");
-    shows(&pagewell, "/thread.php?id=1", "comments=0");
     stored(&pagewell, pages[0]);
     let before = changes();
     paper.sql("ALTER TABLE news ADD COLUMN teaser TEXT FIRST; UPDATE news SET title = 'wide'");
@@ -224,22 +213,7 @@ fn an_interrupted_stream_is_resumed_without_a_gap() {
     let mut paper = Paper::new(&[]);
     let pagewell = paper.serve("on_lag = \"serve\"");
     let path = "/show.php?id=1";
-    for round in 0..5 {
-        stored(&pagewell, path);
-        cut(&paper);
-        paper.sql(&format!("UPDATE news SET title = 'cut{round}' WHERE id = 1"));
-        shows(&pagewell, path, &format!("title=cut{round}"));
-        until("it is followed again", || {
-            let stream = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-                          WHERE COMMAND LIKE 'Binlog Dump%'";
-            paper.database.sql(stream).is_ok_and(|count| count.trim() != "0")
-        });
-    }
-    stored(&pagewell, path);
-    paper.database.stop();
-    paper.database.start_again().expect("MariaDB starts again");
-    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
-    shows(&pagewell, path, "title=restarted");
+    interrupt(&mut paper, &pagewell, path, 5, "");
     stored(&pagewell, path);
     paper.database.kill();
     paper.database.start_again().expect("MariaDB starts again");

@@ -1,7 +1,7 @@
 //! A small newspaper in either kind of database: its rules, its pages, and requests for them. The tables and
 //! the connection are in the modules of each database.
 
-use acceptance::{Site, binary, client, is_hit, until};
+use acceptance::{Site, binary, client, counter, is_hit, until};
 use harness::{Pagewell, Request, Response};
 use std::process::Command;
 
@@ -79,6 +79,46 @@ pub fn post(pagewell: &Pagewell, path: &str) -> Response {
     let response = ask(pagewell, Request::form(path, ""));
     assert_eq!(response.status, 200, "{}", response.text());
     response
+}
+
+/// Rows changed at the SQL prompt, transactions, and rows that a foreign key removes purge exactly their pages.
+pub fn rows_purge_their_pages(pagewell: &Pagewell, sql: &dyn Fn(&str)) {
+    let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
+    let fill = || pages.iter().for_each(|path| stored(pagewell, path));
+    let changes = || counter(pagewell, "database_changes");
+    fill();
+
+    // A row: its page is refreshed, the others stay cached.
+    sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    shows(pagewell, pages[0], "title=uno");
+    assert!(is_hit(&get(pagewell, pages[1])) && is_hit(&get(pagewell, pages[2])));
+    stored(pagewell, pages[0]);
+
+    // A transaction is one change. Rolled-back changes and irrelevant columns are no change.
+    let before = changes();
+    sql("BEGIN; UPDATE news SET title = 'a' WHERE id = 1;
+         UPDATE news SET title = 'b' WHERE id = 2; UPDATE news SET title = 'c' WHERE id = 1; COMMIT;
+         BEGIN; UPDATE news SET title = 'never' WHERE id = 1; ROLLBACK;
+         UPDATE news SET seen = seen + 1;
+         INSERT INTO comments (news_id, body) VALUES (3, 'second');");
+    shows(pagewell, pages[2], "comments=2");
+    assert_eq!(changes(), before + 2);
+    assert_eq!(get(pagewell, pages[0]).text(), "title=c");
+    assert_eq!(get(pagewell, pages[1]).text(), "title=b");
+
+    // Rows that a foreign key removes, which are in no binary log.
+    fill();
+    sql("DELETE FROM news WHERE id = 3");
+    shows(pagewell, pages[2], "comments=0");
+    assert!(is_hit(&get(pagewell, pages[0])));
+
+    // Truncated: any row.
+    sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
+    shows(pagewell, "/thread.php?id=1", "comments=1");
+    stored(pagewell, "/thread.php?id=1");
+    sql("TRUNCATE comments");
+    shows(pagewell, "/thread.php?id=1", "comments=0");
+    assert!(is_hit(&get(pagewell, "/plain.php")), "what depends on nothing of it stays");
 }
 
 /// Runs the program. Returns its output, and whether it succeeded.

@@ -115,44 +115,7 @@ fn search_pages_are_purged_exactly() {
 fn changes_in_the_database_purge_their_pages() {
     let paper = Paper::new();
     let pagewell = paper.serve("");
-    let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
-    let fill = || pages.iter().for_each(|path| stored(&pagewell, path));
-    let changes = || counter(&pagewell, "database_changes");
-    fill();
-
-    // A row, changed at the SQL prompt: its page is refreshed, the others stay cached.
-    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
-    shows(&pagewell, pages[0], "title=uno");
-    assert!(is_hit(&get(&pagewell, pages[1])) && is_hit(&get(&pagewell, pages[2])));
-    stored(&pagewell, pages[0]);
-
-    // A transaction is one change. Rolled-back changes and irrelevant columns are no change.
-    let before = changes();
-    paper.sql(
-        "BEGIN; UPDATE news SET title = 'a' WHERE id = 1;
-         UPDATE news SET title = 'b' WHERE id = 2; UPDATE news SET title = 'c' WHERE id = 1; COMMIT;
-         BEGIN; UPDATE news SET title = 'never' WHERE id = 1; ROLLBACK;
-         UPDATE news SET seen = seen + 1;
-         INSERT INTO comments (news_id, body) VALUES (3, 'second');",
-    );
-    shows(&pagewell, pages[2], "comments=2");
-    assert_eq!(changes(), before + 2);
-    assert_eq!(get(&pagewell, pages[0]).text(), "title=c");
-    assert_eq!(get(&pagewell, pages[1]).text(), "title=b");
-
-    // Rows that a foreign key removes.
-    fill();
-    paper.sql("DELETE FROM news WHERE id = 3");
-    shows(&pagewell, pages[2], "comments=0");
-    assert!(is_hit(&get(&pagewell, pages[0])));
-
-    // Truncated.
-    paper.sql("INSERT INTO comments (news_id, body) VALUES (1, 'x')");
-    shows(&pagewell, "/thread.php?id=1", "comments=1");
-    stored(&pagewell, "/thread.php?id=1");
-    paper.sql("TRUNCATE comments");
-    shows(&pagewell, "/thread.php?id=1", "comments=0");
-    assert!(is_hit(&get(&pagewell, "/plain.php")), "what depends on nothing of it stays");
+    paper::rows_purge_their_pages(&pagewell, &|sql| drop(paper.sql(sql)));
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
 }
 

@@ -1,7 +1,7 @@
 //! Faults of the stream: cut in the middle of an event, delayed until it is too far behind, a transaction
 //! larger than the limit; and positions that are not GTIDs.
 
-use super::{Pagewell, Paper, counter, cut, get, is_hit, proxy, shows, stored};
+use super::{Pagewell, Paper, counter, get, interrupt, is_hit, proxy, shows, stored};
 use acceptance::{cache_status, until};
 use harness::{Client, numbers};
 use std::sync::atomic::Ordering;
@@ -110,22 +110,7 @@ fn a_stream_can_be_followed_by_file_and_offset() {
     stored(&pagewell, path);
     paper.sql("UPDATE news SET title = 'first' WHERE id = 1");
     shows(&pagewell, path, "title=first");
-    for round in 0..3 {
-        stored(&pagewell, path);
-        cut(&paper);
-        paper.sql(&format!("FLUSH BINARY LOGS; UPDATE news SET title = 'cut{round}' WHERE id = 1"));
-        shows(&pagewell, path, &format!("title=cut{round}"));
-        until("it is followed again", || {
-            let stream = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-                          WHERE COMMAND LIKE 'Binlog Dump%'";
-            paper.database.sql(stream).is_ok_and(|count| count.trim() != "0")
-        });
-    }
-    stored(&pagewell, path);
-    paper.database.stop();
-    paper.database.start_again().expect("MariaDB starts again");
-    paper.sql("UPDATE news SET title = 'restarted' WHERE id = 1");
-    shows(&pagewell, path, "title=restarted");
+    interrupt(&mut paper, &pagewell, path, 3, "FLUSH BINARY LOGS;");
     stored(&pagewell, path);
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
 }
