@@ -116,13 +116,7 @@ pub struct CaseResult {
 }
 
 fn main() -> ExitCode {
-    match run(Bench::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::stand::exit_code(run(Bench::parse()))
 }
 
 /// Measures what was asked for.

@@ -60,11 +60,5 @@ fn main() -> ExitCode {
         Task::Replay { file, options } => replay::run(&file, options.as_deref()),
         Task::Verify { widgets, pagewell } => verify::run(widgets, &pagewell),
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    harness::stand::exit_code(outcome)
 }

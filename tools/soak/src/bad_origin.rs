@@ -5,21 +5,16 @@
 use super::error_text;
 use super::site::BAD_HOST;
 use super::tally::name_of;
-use harness::Port;
-use harness::{Client, ClientError, Response};
-use std::io::{self, BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::thread::{self, JoinHandle};
+use harness::wire::Connection;
+use harness::{Client, ClientError, Response, TestServer};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
 use std::time::Duration;
 
-/// Further connections are closed at once.
-const CONNECTIONS: usize = 256;
 /// How long it hangs, and between two bytes when it trickles.
 const HANGS: Duration = Duration::from_millis(1_500);
 const TRICKLES: Duration = Duration::from_millis(20);
-const SILENCE: Duration = Duration::from_secs(30);
 /// How long those who ask for it wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -41,89 +36,31 @@ pub const PATHS: [(&str, Option<&str>); 14] = [
     ("/good", Some("a good page")),
 ];
 
-/// A running origin that misbehaves.
-pub struct BadOrigin {
-    port: Port,
-    stopping: Arc<AtomicBool>,
-    listening: Option<JoinHandle<()>>,
+/// Starts it.
+///
+/// # Errors
+/// Those of the system.
+pub fn start() -> io::Result<TestServer> {
+    // The client may leave at any time.
+    TestServer::start(|accepted| drop(serve(&accepted.stream)))
 }
 
-impl BadOrigin {
-    /// Starts it.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn start() -> io::Result<BadOrigin> {
-        let port = Port::take()?;
-        let listener = TcpListener::bind(port.address())?;
-        let stopping = Arc::new(AtomicBool::new(false));
-        let listening = thread::Builder::new().name("bad origin".into()).spawn({
-            let stopping = stopping.clone();
-            move || listen(&listener, &stopping)
-        })?;
-        Ok(BadOrigin { port, stopping, listening: Some(listening) })
+fn serve(stream: &TcpStream) -> io::Result<()> {
+    let mut connection = Connection::of(stream.try_clone()?);
+    while let Ok((head, _)) = connection.read_request() {
+        let (_, target) = head.method_and_target();
+        misbehave(target.split('?').next().unwrap_or_default(), &mut connection)?;
     }
-
-    /// The address at which it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.port.address()
-    }
-}
-
-impl Drop for BadOrigin {
-    fn drop(&mut self) {
-        self.stopping.store(true, SeqCst);
-        let _ = TcpStream::connect(self.address());
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.join();
-        }
-    }
-}
-
-fn listen(listener: &TcpListener, stopping: &AtomicBool) {
-    let open = Arc::new(AtomicUsize::new(0));
-    for stream in listener.incoming() {
-        if stopping.load(SeqCst) {
-            return;
-        }
-        let Ok(stream) = stream else { continue };
-        if open.fetch_add(1, SeqCst) >= CONNECTIONS {
-            open.fetch_sub(1, SeqCst);
-            continue;
-        }
-        let open = open.clone();
-        let _ = thread::Builder::new().name("bad origin".into()).spawn(move || {
-            // The client may leave at any time.
-            let _ = serve(stream);
-            open.fetch_sub(1, SeqCst);
-        });
-    }
-}
-
-fn serve(mut stream: TcpStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.set_write_timeout(Some(SILENCE))?;
-    let mut reader = BufReader::new(stream.try_clone()?);
-    loop {
-        let (mut first, mut line) = (String::new(), String::new());
-        if reader.read_line(&mut first)? == 0 {
-            return Ok(());
-        }
-        while reader.read_line(&mut line)? > 2 {
-            line.clear();
-        }
-        let path = first.split(' ').nth(1).unwrap_or_default();
-        misbehave(path.split('?').next().unwrap_or_default(), &mut stream)?;
-    }
+    Ok(())
 }
 
 /// An answer as it should be, of one that goes wrong from here on.
 const KEPT: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
 
 /// Answers; an error is its way to hang up.
-fn misbehave(path: &str, to: &mut TcpStream) -> io::Result<()> {
+fn misbehave(path: &str, to: &mut Connection) -> io::Result<()> {
     let hang_up = || Err(io::ErrorKind::ConnectionAborted.into());
-    let mut say = |text: String| to.write_all(text.as_bytes());
+    let mut say = |text: String| to.write(text.as_bytes());
     match path {
         "/good" => return say(format!("{KEPT}Content-Length: 11\r\n\r\na good page")),
         "/websocket" => {

@@ -251,9 +251,7 @@ mod tests {
     use std::net::SocketAddr;
 
     fn answered(text: &str) -> Answer {
-        let content = text.as_bytes().to_vec();
-        let (headers, trailers, interim) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(Response { status: 200, headers, content, trailers, interim })
+        Ok(Response::new(200, &[], text.as_bytes()))
     }
 
     #[test]

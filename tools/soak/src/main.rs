@@ -23,6 +23,7 @@ mod tally;
 use clap::Parser;
 use clients::SentValues;
 use harness::root::{self, Profile};
+use harness::stand::{Players, exit_code};
 use harness::{Chance, Deadline};
 use phases::Fault;
 use site::Site;
@@ -131,13 +132,7 @@ impl Run {
 }
 
 fn main() -> ExitCode {
-    match run(&Amount::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Amount::parse()))
 }
 
 /// Soaks, and prints what honest visitors saw.
@@ -155,27 +150,12 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     let run = Run::new(site.ports.visitors.address(), amount.seed);
     clients::warm(&run)?;
     let rounds = thread::scope(|scope| {
-        let visitors: Vec<_> = (0..amount.visitors)
-            .map(|number| {
-                scope.spawn({
-                    let run = &run;
-                    move || clients::visit(run, number)
-                })
-            })
-            .collect();
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|number| {
-                scope.spawn({
-                    let run = &run;
-                    move || clients::write(run, number)
-                })
-            })
-            .collect();
-        let rounds = rounds(amount, &run, &mut site, &mut stand);
+        let (run, mut players) = (&run, Players::new(scope));
+        players.add_all("an honest visitor", amount.visitors, |number| clients::visit(run, number));
+        players.add_all("a writer", WRITERS, |number| clients::write(run, number));
+        let rounds = rounds(amount, run, &mut site, &mut stand);
         run.over.store(true, SeqCst);
-        for one in visitors.into_iter().chain(writers) {
-            one.join().map_err(|_| "soak: an honest visitor panicked".to_owned())?;
-        }
+        players.join().map_err(|error| format!("soak: {error}"))?;
         rounds
     });
     let text = report::text(&run, amount.seed, &stand);

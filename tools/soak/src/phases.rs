@@ -323,8 +323,7 @@ fn wait(stand: &Stand<'_>, name: &str, than: u64, else_why: &str) -> Result<(), 
 }
 
 fn counter(stand: &Stand<'_>, name: &str) -> Result<u64, String> {
-    let all = stand.pagewell().stats().map_err(error_text)?;
-    all.get(name).copied().ok_or_else(|| format!("there is no counter {name}"))
+    stand.pagewell().counter(name)
 }
 
 fn descriptors(run: &Run, site: &Site, stand: &Stand<'_>, until: Deadline) -> Result<(), String> {

@@ -4,10 +4,8 @@
 //! A page of an item says its number and value, and is long enough to come in several pieces. All of it
 //! is in private directories, on Unix sockets and ports of loopback, and goes when it is dropped.
 
-use super::bad_origin::BadOrigin;
-use super::error_text;
-use harness::Port;
-use harness::{MariaDb, MariaDbOptions, PrivateDir, numbers};
+use super::{bad_origin, error_text};
+use harness::{MariaDb, MariaDbOptions, Port, PrivateDir, TestServer, numbers};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -89,7 +87,7 @@ pub struct Site {
     /// The ports of all its servers.
     pub ports: Ports,
     /// The origin that misbehaves.
-    pub bad: BadOrigin,
+    pub bad: TestServer,
     /// The database of the site.
     pub database: MariaDb,
     /// Where its files are.
@@ -106,7 +104,7 @@ impl Site {
         let ports = Ports { visitors: take()?, proxied: take()?, secure: take()?, admin: take()? };
         let dir = PrivateDir::temporary("soak").map_err(error_text)?;
         let database = database()?;
-        let bad = BadOrigin::start().map_err(error_text)?;
+        let bad = bad_origin::start().map_err(error_text)?;
         let site = Site { ports, bad, database, dir };
         site.write().map_err(error_text)?;
         certify(site.dir.path())?;

@@ -10,6 +10,7 @@ mod column;
 
 use clap::ValueEnum;
 use column::SourceColumn;
+use harness::stand::Players;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -151,12 +152,12 @@ pub fn run(binary: &Path, is_short: bool, only: &[SourceFault]) -> Result<(), St
     let faults = SourceFault::ALL.iter().filter(|fault| only.is_empty() || only.contains(fault));
     let faults: Vec<SourceFault> = faults.copied().collect();
     let columns = thread::scope(|scope| {
-        let begun: Vec<_> = Source::ALL
-            .iter()
-            .map(|source| scope.spawn(|| measured(binary, *source, &faults, lag_max)))
-            .collect();
-        let panicked = |_| "soak: a column panicked".to_owned();
-        begun.into_iter().map(|one| one.join().map_err(panicked)?).collect::<Result<Vec<_>, _>>()
+        let (faults, mut columns) = (&faults, Players::new(scope));
+        for source in Source::ALL {
+            columns.add(source.title(), move || measured(binary, source, faults, lag_max));
+        }
+        let columns = columns.join().map_err(|error| format!("soak: {error}"))?;
+        columns.into_iter().collect::<Result<Vec<_>, String>>()
     })?;
     println!("The longest time that a page was old; the bound is {} s.\n", lag_max.as_secs());
     println!("| Fault | {} |", Source::ALL.map(Source::title).join(" | "));

@@ -6,20 +6,16 @@
 
 use super::error_text;
 use super::site::Site;
-use harness::{Deadline, Pagewell, PrivateDir, StartReason, Wait, cpu};
+use harness::stand::RestartedPagewell;
+use harness::{Pagewell, PrivateDir, StartError, cpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Duration;
 
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
 /// How large the disk is that can be full.
 const DISK: &str = "size=12m";
-/// The counters of current work: all are 0 once there are no requests.
-const LEFT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
+/// How long requests that are under way at the end may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(90);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Where Pagewell's files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +28,7 @@ pub enum Disk {
 
 /// Pagewell, its program and its disk.
 pub struct Stand<'a> {
-    pagewell: Pagewell,
+    pagewell: RestartedPagewell<'a>,
     binary: &'a Path,
     config: PathBuf,
     disk: PathBuf,
@@ -49,12 +45,12 @@ impl<'a> Stand<'a> {
     /// The reason why it did not start.
     pub fn start(binary: &'a Path, site: &Site) -> Result<Stand<'a>, String> {
         let (config, disk) = (site.config(), site.disk());
-        let pagewell = start(binary, &config, &disk, Disk::Shared)?;
+        let pagewell = RestartedPagewell::start(starter(binary, &config, &disk, Disk::Shared)?)?;
         Ok(Stand { pagewell, binary, config, disk, killed: 0, resident_max: 0 })
     }
 
     /// The running process of Pagewell.
-    pub fn pagewell(&self) -> &Pagewell {
+    pub fn pagewell(&self) -> &RestartedPagewell<'a> {
         &self.pagewell
     }
 
@@ -64,10 +60,8 @@ impl<'a> Stand<'a> {
     /// It does not come up again.
     pub fn kill(&mut self) -> Result<(), String> {
         self.look();
-        self.pagewell.kill();
         self.killed += 1;
-        self.pagewell = start(self.binary, &self.config, &self.disk, Disk::Shared)?;
-        Ok(())
+        self.pagewell.kill_and_start()
     }
 
     /// Stops it in good order, and starts it with its files on that disk.
@@ -76,9 +70,7 @@ impl<'a> Stand<'a> {
     /// It does not come up; or there can be no such disk.
     pub fn move_to(&mut self, disk: Disk) -> Result<(), String> {
         self.look();
-        self.pagewell.stop();
-        self.pagewell = start(self.binary, &self.config, &self.disk, disk)?;
-        Ok(())
+        self.pagewell.stop_and_start(starter(self.binary, &self.config, &self.disk, disk)?)
     }
 
     /// Starts it if it has ended, as a service manager would; whether it had.
@@ -86,11 +78,7 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// It does not come up again.
     pub fn start_if_ended(&mut self) -> Result<bool, String> {
-        if self.pagewell.wait(Duration::ZERO) == Wait::Running {
-            return Ok(false);
-        }
-        self.pagewell = start(self.binary, &self.config, &self.disk, Disk::Shared)?;
-        Ok(true)
+        self.pagewell.start_if_ended()
     }
 
     /// Where its disk is to be seen from here.
@@ -115,61 +103,42 @@ impl<'a> Stand<'a> {
     /// Then its log.
     pub fn check_alive(&mut self) -> Result<(), String> {
         self.look();
-        match self.pagewell.wait(Duration::ZERO) {
-            Wait::Running => Ok(()),
-            Wait::Ended(status) => {
-                Err(format!("soak: pagewell has ended, {status}\n{}", self.pagewell.log()))
-            }
-        }
+        self.pagewell.check_running().map_err(|error| format!("soak: {error}"))
     }
 
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
     ///
     /// # Errors
     /// The work that is left, with its counters.
-    pub fn wait_idle(&mut self) -> Result<(), String> {
-        let deadline = Deadline::after(IDLE_WITHIN);
-        loop {
-            let counters = self.pagewell.stats().map_err(error_text)?;
-            let left: Vec<_> = LEFT
-                .iter()
-                .filter_map(|name| Some((name, *counters.get(*name)?)))
-                .filter(|(_, count)| *count > 0)
-                .map(|(name, count)| format!("{count} {name}"))
-                .collect();
-            if left.is_empty() {
-                return Ok(());
-            }
-            if deadline.passed() {
-                return Err(format!("soak: {} when nobody had asked", left.join(", ")));
-            }
-            thread::park_timeout(LOOK_EVERY);
-        }
+    pub fn wait_idle(&self) -> Result<(), String> {
+        self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))
     }
 }
 
-fn start(binary: &Path, config: &Path, disk: &Path, on: Disk) -> Result<Pagewell, String> {
-    let mut tried = 0;
-    loop {
-        tried += 1;
-        let dir = PrivateDir::temporary("soak-log").map_err(error_text)?;
-        let mut command = match on {
-            Disk::Shared => Command::new(binary),
-            Disk::Own => mounted(binary, disk)?,
+/// Starts a process with its files on that disk.
+fn starter(
+    binary: &Path,
+    config: &Path,
+    disk: &Path,
+    on: Disk,
+) -> Result<impl Fn() -> Result<Pagewell, StartError> + Send + Sync + use<>, String> {
+    let unshare = harness::program(&["unshare"]).map_err(error_text);
+    let unshare = if on == Disk::Own { Some(unshare?) } else { None };
+    let [binary, config, disk] = [binary, config, disk].map(Path::to_owned);
+    Ok(move || {
+        let mut command = match &unshare {
+            None => Command::new(&binary),
+            Some(unshare) => mounted(unshare, &binary, &disk),
         };
-        command.arg("serve").arg("--config").arg(config).args(["--log", "error"]);
-        match Pagewell::start_command(dir, &mut command) {
-            Ok(pagewell) => return Ok(pagewell),
-            Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-            Err(error) => return Err(error_text(error)),
-        }
-    }
+        command.arg("serve").arg("--config").arg(&config).args(["--log", "error"]);
+        Pagewell::start_command(PrivateDir::temporary("soak-log")?, &mut command)
+    })
 }
 
 /// The program with a disk of its own; the shell that mounts it is replaced by the program.
-fn mounted(binary: &Path, disk: &Path) -> Result<Command, String> {
-    let mut command = Command::new(harness::program(&["unshare"]).map_err(error_text)?);
+fn mounted(unshare: &Path, binary: &Path, disk: &Path) -> Command {
+    let mut command = Command::new(unshare);
     let script = format!("mount -t tmpfs -o {DISK} soak \"$1\" && shift && exec \"$@\"");
     command.args(["--mount", "/bin/sh", "-c", &script, "sh"]).arg(disk).arg(binary);
-    Ok(command)
+    command
 }

@@ -161,9 +161,7 @@ mod tests {
     const STAMP: Stamp = Stamp { page: 1, variant: '-', versions: [3, 3, 3, 3, 3] };
 
     fn response(status: u16, fields: &[(&str, &str)], content: &[u8]) -> Response {
-        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let headers = fields.iter().map(own).collect();
-        Response { status, headers, content: content.to_vec(), ..Response::default() }
+        Response::new(status, fields, content)
     }
 
     fn judged(acknowledged: Versions, answer: &Response) -> Judgement {

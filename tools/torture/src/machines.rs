@@ -25,6 +25,7 @@ use super::writer::Rate;
 use super::{Amount, root};
 use fault::Plan;
 use harness::root::Profile;
+use harness::stand::Players;
 use report::Figures;
 use stand::Stand;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -55,21 +56,17 @@ fn play(amount: &Amount, stand: &Stand) -> Result<AnswerCounts, String> {
         let watching = scope.spawn(|| end::watch(stand, &watched));
         let rate: Rate = amount.writes_per_second;
         let each = amount.readers.div_ceil(stand.runs.len());
-        let mut all = Vec::new();
+        let mut all = Players::new(scope);
         for (machine, run) in stand.runs.iter().enumerate() {
-            all.extend(
-                (0..each).map(|n| scope.spawn(move || reader::read(run, machine << 10 | n))),
-            );
+            all.add_all("a reader", each, move |n| reader::read(run, machine << 10 | n));
         }
-        for n in 0..amount.writers {
-            all.push(scope.spawn(move || writer::write(stand, n, amount.writers, rate)));
-        }
+        let write = move |n| writer::write(stand, n, amount.writers, rate);
+        all.add_all("a writer", amount.writers, write);
         let humming = scope.spawn(|| writer::hum(stand, amount.seed));
         cause::disturb(stand, Plan::new(amount.seed, stand.machines.len(), &amount.only));
         let mut seen = AnswerCounts::default();
-        for one in all {
-            seen.add(&one.join().map_err(|_| "torture: a reader or writer panicked")?);
-        }
+        let counts = all.join().map_err(|error| format!("torture: {error}"))?;
+        counts.iter().for_each(|one| seen.add(one));
         humming.join().map_err(|_| "torture: who adds entries panicked")?;
         watched.store(true, SeqCst);
         watching.join().map_err(|_| "torture: who watches panicked")?;

@@ -30,10 +30,11 @@ use clap::Parser;
 use followed_database::Kind;
 use harness::Port;
 use harness::root::{self, Profile};
+use harness::stand::{Players, exit_code, seconds};
 use origin::Origin;
 use publication::By;
 use report::Figures;
-use restarted::RestartedPagewell;
+use restarted::CountedPagewell;
 use run::Run;
 use script::Faults;
 use serde_json::Value;
@@ -198,13 +199,7 @@ impl LeaseCheck {
 }
 
 fn main() -> ExitCode {
-    match run(&Amount::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(run(&Amount::parse()))
 }
 
 /// Tortures, and prints what was found.
@@ -328,18 +323,18 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
     let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, faults).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
-    let mut pagewell = RestartedPagewell::start(&binary, &origin, &ports, amount.by)?;
+    let mut pagewell = CountedPagewell::start(&binary, &origin, &ports, amount.by)?;
     let servers = (ports.0.address(), ports.1.address());
     let time = Duration::from_secs(amount.seconds);
     let run = Run::new(site, faults, amount.seed, servers, time, Some(enough));
     let played = play(amount, &run, || disturb(&run, &origin, &mut pagewell))?;
     pagewell.wait_idle()?;
     pagewell.take_counters()?;
-    let (counters, restarts) = (pagewell.counters.clone(), pagewell.restarts);
+    let (counters, restarts) = (pagewell.counters.clone(), pagewell.restarts());
     Ok(Figures::of("pagewell", amount, lease_check, &run, played, &origin, counters, restarts))
 }
 
-fn system(error: std::io::Error) -> String {
+fn system(error: impl std::fmt::Display) -> String {
     format!("torture: {error}")
 }
 
@@ -357,36 +352,25 @@ fn play(
     run: &Run,
     meanwhile: impl FnOnce() -> Result<u64, String>,
 ) -> Result<Played, String> {
+    let rate = amount.writes_per_second;
     let (seen, done, refusals) = thread::scope(|scope| {
-        let readers: Vec<_> = (0..amount.readers)
-            .map(|number| scope.spawn(move || reader::read(run, number)))
-            .collect();
-        let rate = amount.writes_per_second;
-        let writers: Vec<_> = (0..amount.writers)
-            .map(|number| scope.spawn(move || writer::write(run, number, amount.writers, rate)))
-            .collect();
+        let (mut readers, mut writers) = (Players::new(scope), Players::new(scope));
+        readers.add_all("a reader", amount.readers, |number| reader::read(run, number));
+        let write = |number| writer::write(run, number, amount.writers, rate);
+        writers.add_all("a writer", amount.writers, write);
         let refusals = meanwhile();
         let (mut seen, mut done) = (reader::AnswerCounts::default(), writer::Done::default());
-        for reader in readers {
-            seen.add(&reader.join().map_err(|_| "torture: a reader panicked")?);
-        }
-        for writer in writers {
-            done.add(&writer.join().map_err(|_| "torture: a writer panicked")?);
-        }
+        readers.join().map_err(system)?.iter().for_each(|one| seen.add(one));
+        writers.join().map_err(system)?.iter().for_each(|one| done.add(one));
         Ok::<_, String>((seen, done, refusals?))
     })?;
-    #[allow(clippy::cast_precision_loss, reason = "microseconds of a run stay below 2^52")]
-    let seconds = run.micros() as f64 / 1e6;
+    let seconds = seconds(run.micros());
     Ok(Played { seen, done, refusals, seconds })
 }
 
 /// Waits for the end of the run; with faults, refuses and kills meanwhile. Returns how often the
 /// origin refused.
-fn disturb(
-    run: &Run,
-    origin: &Origin,
-    pagewell: &mut RestartedPagewell<'_>,
-) -> Result<u64, String> {
+fn disturb(run: &Run, origin: &Origin, pagewell: &mut CountedPagewell<'_>) -> Result<u64, String> {
     if run.faults == Faults::Off {
         run.wait_until(u64::MAX);
         return Ok(0);

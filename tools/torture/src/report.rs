@@ -14,6 +14,7 @@ use super::script::Faults;
 use super::site::Kind;
 use super::writer::{Done, Rate};
 use super::{Amount, LeaseCheck, Played};
+use harness::stand::{float, share};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -339,15 +340,6 @@ pub fn side_by_side(all: &[Figures]) -> String {
         );
     }
     text
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { float(part) / float(whole) }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "counts of a run stay below 2^52")]
-fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

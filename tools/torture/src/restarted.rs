@@ -7,16 +7,13 @@ use super::origin::Origin;
 use super::publication::By;
 use super::run::Run;
 use super::site::SOFT_FOR;
-use harness::Port;
-use harness::{Deadline, Pagewell, PrivateDir, StartError, StartReason, Wait};
+use harness::stand::RestartedPagewell;
+use harness::{Pagewell, Port, PrivateDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
 /// Pagewell's counters that only grow, so that those of all its lives can be added up.
 const GROWING: [&str; 13] = [
     "hits",
@@ -33,27 +30,18 @@ const GROWING: [&str; 13] = [
     "origin_failures",
     "dropped",
 ];
-/// Those that say what is going on now: nothing, once nobody asks.
-const LEFT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
 /// How long what is under way at the end of a run may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(15);
-/// How often somebody who waits looks again.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Pagewell, through all of its lives.
-#[derive(Debug)]
-pub struct RestartedPagewell<'a> {
-    pagewell: Pagewell,
-    binary: &'a Path,
-    arguments: Vec<String>,
+/// Pagewell, and what all of its lives have counted.
+pub struct CountedPagewell<'a> {
+    pagewell: RestartedPagewell<'a>,
     /// Its own counters, over all of its lives.
     pub counters: BTreeMap<&'static str, u64>,
-    /// How often it was started again.
-    pub restarts: u64,
     _dir: PrivateDir,
 }
 
-impl RestartedPagewell<'_> {
+impl CountedPagewell<'_> {
     /// Starts it on these ports: for visitors, and for its control interface.
     ///
     /// # Errors
@@ -63,7 +51,7 @@ impl RestartedPagewell<'_> {
         origin: &Origin,
         ports: &(Port, Port),
         by: By,
-    ) -> Result<RestartedPagewell<'a>, String> {
+    ) -> Result<CountedPagewell<'a>, String> {
         let dir = PrivateDir::temporary("torture").map_err(error_text)?;
         let config = dir.path().join("pagewell.toml");
         let text = match by {
@@ -83,9 +71,14 @@ impl RestartedPagewell<'_> {
             ["--log", "warn"],
         ];
         let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
-        let pagewell = Pagewell::start(binary, &arguments).map_err(error_text)?;
-        let counters = BTreeMap::new();
-        Ok(RestartedPagewell { pagewell, binary, arguments, counters, restarts: 0, _dir: dir })
+        let pagewell = RestartedPagewell::start(move || Pagewell::start(binary, &arguments));
+        let pagewell = pagewell.map_err(error_text)?;
+        Ok(CountedPagewell { pagewell, counters: BTreeMap::new(), _dir: dir })
+    }
+
+    /// How often it was started again.
+    pub fn restarts(&self) -> u64 {
+        self.pagewell.restarts
     }
 
     /// Kills it as a crash would, and starts it again at the same addresses.
@@ -96,17 +89,7 @@ impl RestartedPagewell<'_> {
         self.take_counters()?;
         // Clients with a request in flight are cut off; the others wait.
         run.set_down(true);
-        self.pagewell.kill();
-        let mut tried = 0;
-        self.pagewell = loop {
-            tried += 1;
-            match Pagewell::start(self.binary, &self.arguments) {
-                Ok(pagewell) => break pagewell,
-                Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-                Err(error) => return Err(error_text(error)),
-            }
-        };
-        self.restarts += 1;
+        self.pagewell.kill_and_start().map_err(error_text)?;
         run.set_down(false);
         Ok(())
     }
@@ -116,19 +99,14 @@ impl RestartedPagewell<'_> {
     /// # Errors
     /// Then its log; or it has no such counters.
     pub fn take_counters(&mut self) -> Result<(), String> {
-        if let Wait::Ended(status) = self.pagewell.wait(Duration::ZERO) {
-            let log = self.pagewell.log();
-            return Err(format!("torture: pagewell has ended by itself, {status}\n{log}"));
-        }
-        let counters = self.counters_now()?;
+        self.pagewell.check_running().map_err(error_text)?;
+        let counters = self.pagewell.counters().map_err(error_text)?;
         for name in GROWING {
-            *self.counters.entry(name).or_default() += named(&counters, name)?;
+            let count =
+                counters.get(name).ok_or_else(|| error_text(format!("no counter {name}")))?;
+            *self.counters.entry(name).or_default() += count;
         }
         Ok(())
-    }
-
-    fn counters_now(&self) -> Result<BTreeMap<String, u64>, String> {
-        self.pagewell.stats().map_err(|error| format!("torture: {error}"))
     }
 
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.
@@ -136,32 +114,10 @@ impl RestartedPagewell<'_> {
     /// # Errors
     /// The work that is left, with its counters.
     pub fn wait_idle(&self) -> Result<(), String> {
-        let deadline = Deadline::after(IDLE_WITHIN);
-        loop {
-            let counters = self.counters_now()?;
-            let mut left = Vec::new();
-            for name in LEFT {
-                match named(&counters, name)? {
-                    0 => {}
-                    count => left.push(format!("{count} {name}")),
-                }
-            }
-            if left.is_empty() {
-                return Ok(());
-            }
-            if deadline.passed() {
-                let left = left.join(", ");
-                return Err(format!("torture: {left} when nobody had asked for {IDLE_WITHIN:?}"));
-            }
-            thread::sleep(LOOK_EVERY);
-        }
+        self.pagewell.wait_idle(IDLE_WITHIN).map_err(error_text)
     }
 }
 
-fn named(counters: &BTreeMap<String, u64>, name: &str) -> Result<u64, String> {
-    counters.get(name).copied().ok_or_else(|| format!("torture: pagewell has no counter {name}"))
-}
-
-fn error_text(error: StartError) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     format!("torture: {error}")
 }

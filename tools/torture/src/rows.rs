@@ -13,6 +13,7 @@ use super::hit_times::HitTimes;
 use super::writer::Rate;
 use super::{Amount, LeaseCheck, binary};
 use followed_database::{DependencySource, Kind, Rows, RowsSetup, items_of};
+use harness::stand::Players;
 use harness::{Chance, Stopwatch};
 use harness::{Client, Deadline, Request, Response};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -119,30 +120,19 @@ pub fn torture(
         refused: zero(),
     };
     thread::scope(|scope| {
-        let mut all = Vec::new();
-        for number in 0..amount.readers {
-            let run = &run;
-            all.push(scope.spawn(move || run.read(number)));
-        }
-        for number in 0..amount.writers {
-            let run = &run;
-            all.push(scope.spawn(move || run.write(number)));
-        }
-        for number in 0..THROUGH {
-            let run = &run;
-            all.push(scope.spawn(move || run.write_through(number)));
-        }
-        all.push(scope.spawn(|| run.sync()));
+        let (run, mut all) = (&run, Players::new(scope));
+        all.add_all("a reader", amount.readers, |number| run.read(number));
+        all.add_all("a writer", amount.writers, |number| run.write(number));
+        all.add_all("a writer through Pagewell", THROUGH, |number| run.write_through(number));
+        all.add("the comparison with the database", || run.sync());
         if amount.footprints && kind == Kind::Mariadb {
-            all.push(scope.spawn(|| run.attack()));
+            all.add("the attack", || run.attack());
         }
         if amount.faults {
-            all.push(scope.spawn(|| run.disturb()));
+            all.add("the faults", || run.disturb());
         }
-        for one in all {
-            one.join().map_err(|_| "torture: somebody panicked".to_owned())??;
-        }
-        Ok::<_, String>(())
+        let ended = all.join().map_err(|error| format!("torture: {error}"))?;
+        ended.into_iter().collect::<Result<(), String>>()
     })?;
     run.verdict(lease_check)
 }

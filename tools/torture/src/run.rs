@@ -6,6 +6,7 @@
 use super::judge::Fault;
 use super::script::Faults;
 use super::site::Site;
+use harness::stand::seconds;
 use harness::{Deadline, Stopwatch};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -177,10 +178,9 @@ impl Run {
     }
 
     /// When the first came, in seconds since the start.
-    #[allow(clippy::cast_precision_loss, reason = "microseconds of a run stay below 2^52")]
     pub fn first_wrong_seconds(&self) -> Option<f64> {
         let micros = self.first_wrong_micros.load(SeqCst);
-        (micros < u64::MAX).then_some(micros as f64 / 1e6)
+        (micros < u64::MAX).then(|| seconds(micros))
     }
 }
 

@@ -7,12 +7,11 @@
 use command_line::options::{Command, CommandLine};
 use config::raw::{File, OneOrMany};
 use config::{Address, resolve};
+use harness::{Client, PrivateDir, Request, Wait};
 use pagewell::server::Server;
 use scenario::{Config, Subject, run_dir, run_dir_where};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::clock::Clock;
@@ -98,21 +97,16 @@ impl Subject for InProcess {
 }
 
 /// The real binary.
-struct Binary {
-    child: Child,
-    address: SocketAddr,
-    admin: SocketAddr,
-    config: PathBuf,
-}
+struct Binary(harness::Pagewell);
 
 impl Binary {
     fn start(config: &Config) -> Result<Box<dyn Subject>, String> {
-        let name = config.story.replace(['/', '.'], "-");
-        let file = format!("pagewell-{}-{name}.toml", std::process::id());
-        let path = std::env::temp_dir().join(file);
+        let dir = PrivateDir::temporary("scenario").map_err(|error| error.to_string())?;
+        let path = dir.path().join("pagewell.toml");
         std::fs::write(&path, &config.toml).map_err(|error| error.to_string())?;
         let says_memory = config.flags.iter().any(|flag| flag == "--memory");
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_pagewell"))
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pagewell"));
+        command
             .args(["serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
             .args(["--log", "error"])
             .args(if says_memory { &[][..] } else { &["--memory", "64M"] })
@@ -123,55 +117,29 @@ impl Binary {
             } else {
                 vec!["--origin".to_owned(), format!("http://{}", config.origin)]
             })
-            .args(&config.flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let said = BufReader::new(child.stdout.take().ok_or("no standard output")?);
-        let mut found = [None, None];
-        for line in said.lines().map_while(Result::ok).take(2) {
-            for (at, start) in ["listening on http://", "control on http://"].iter().enumerate() {
-                if let Some(address) = line.strip_prefix(start) {
-                    found[at] = address.parse().ok();
-                }
-            }
-        }
-        match found {
-            [Some(address), Some(admin)] => {
-                Ok(Box::new(Binary { child, address, admin, config: path }))
-            }
-            _ => Err(format!("pagewell did not start: {:?}", child.wait())),
-        }
-    }
-
-    fn control(&self, path: &str, body: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(self.admin)?;
-        let length = body.len();
-        write!(
-            stream,
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}",
-        )?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+            .args(&config.flags);
+        let started = harness::Pagewell::start_command(dir, &mut command);
+        Ok(Box::new(Binary(started.map_err(|error| error.to_string())?)))
     }
 }
 
 impl Subject for Binary {
     fn address(&self) -> SocketAddr {
-        self.address
+        listens_on(self.0.address())
     }
 
     fn admin_address(&self) -> SocketAddr {
-        self.admin
+        listens_on(self.0.admin())
     }
 
     fn advance(&self, by: Duration) {
         let call = format!("{{\"advance_ms\":{}}}", by.as_millis());
-        let answer = self.control("/v1/clock", &call).expect("the control interface answers");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let call = Request::new("POST", "/v1/clock")
+            .header("Content-Type", "application/json")
+            .content(call.as_bytes());
+        let answer = Client::new(self.0.admin().clone()).send(&call);
+        let answer = answer.expect("the control interface answers");
+        assert_eq!(answer.status, 200, "{}", answer.text());
     }
 
     fn clock_slack(&self) -> Duration {
@@ -179,19 +147,24 @@ impl Subject for Binary {
     }
 
     fn finish(mut self: Box<Self>) -> Result<(), String> {
-        let ended = self.child.try_wait().map_err(|error| error.to_string())?;
-        match ended {
-            None => Ok(()),
-            Some(status) => Err(format!("pagewell ended by itself: {status}")),
+        match self.0.wait(Duration::ZERO) {
+            Wait::Running => Ok(()),
+            Wait::Ended(status) => Err(format!("pagewell ended by itself: {status}")),
         }
     }
 }
 
 impl Drop for Binary {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.config);
+        // What it would do in good order is no part of a scenario.
+        self.0.kill();
+    }
+}
+
+fn listens_on(address: &harness::Address) -> SocketAddr {
+    match address {
+        harness::Address::Tcp(address) => *address,
+        harness::Address::Unix(path) => panic!("{} is no TCP address", path.display()),
     }
 }
 

@@ -13,20 +13,18 @@ pub mod sql;
 pub use origin::DependencySource;
 pub use server::{Kind, Server};
 
-use harness::Port;
-use harness::{Address, Pagewell, PrivateDir, StartReason};
+use harness::stand::RestartedPagewell;
+use harness::{Address, Pagewell, Port, PrivateDir};
 use origin::Origin;
 use sql::Sql;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many items a page is made from.
 pub const OF_A_PAGE: usize = 4;
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
 
 /// The programs that are to run, and their settings.
 #[derive(Clone, Copy)]
@@ -70,9 +68,7 @@ fn automatic(dir: &Path, origin: SocketAddr) -> Result<String, String> {
 
 /// What runs. Fields are dropped in this order: each before what it asks.
 pub struct Rows {
-    pagewell: Mutex<Pagewell>,
-    binary: PathBuf,
-    arguments: Vec<String>,
+    pagewell: Mutex<RestartedPagewell<'static>>,
     address: Address,
     /// The origin, which renders the pages.
     pub origin: Origin,
@@ -115,19 +111,11 @@ impl Rows {
             arguments.push(["--origin", &url]);
         }
         let arguments: Vec<String> = arguments.concat().into_iter().map(str::to_owned).collect();
-        let pagewell = Pagewell::start(wanted.binary, &arguments).map_err(told)?;
-        let (address, binary) = (pagewell.address().clone(), wanted.binary.to_owned());
+        let binary = wanted.binary.to_owned();
+        let pagewell = RestartedPagewell::start(move || Pagewell::start(&binary, &arguments))?;
+        let address = pagewell.address().clone();
         let pagewell = Mutex::new(pagewell);
-        Ok(Rows {
-            pagewell,
-            binary,
-            arguments,
-            address,
-            origin,
-            database,
-            _ports: ports,
-            _dir: dir,
-        })
+        Ok(Rows { pagewell, address, origin, database, _ports: ports, _dir: dir })
     }
 
     /// The address at which Pagewell serves pages.
@@ -145,19 +133,7 @@ impl Rows {
     /// # Errors
     /// It does not come up again.
     pub fn kill(&self) -> Result<(), String> {
-        let mut pagewell = self.pagewell();
-        pagewell.kill();
-        for _ in 0..STARTS_MAX {
-            match Pagewell::start(&self.binary, &self.arguments) {
-                Ok(started) => {
-                    *pagewell = started;
-                    return Ok(());
-                }
-                Err(error) if error.reason == StartReason::PortTaken => {}
-                Err(error) => return Err(told(error)),
-            }
-        }
-        Err("its port is taken".into())
+        self.pagewell().kill_and_start()
     }
 
     /// A connection to the database, for one who writes.
@@ -173,11 +149,10 @@ impl Rows {
     /// # Errors
     /// When it does not say.
     pub fn counter(&self, name: &str) -> Result<u64, String> {
-        let stats = self.pagewell().stats().map_err(|error| error.to_string())?;
-        stats.get(name).copied().ok_or_else(|| format!("pagewell has no counter {name}"))
+        self.pagewell().counter(name)
     }
 
-    fn pagewell(&self) -> MutexGuard<'_, Pagewell> {
+    fn pagewell(&self) -> MutexGuard<'_, RestartedPagewell<'static>> {
         self.pagewell.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

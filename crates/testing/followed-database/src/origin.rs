@@ -15,17 +15,16 @@
 use super::fastcgi::ScriptRequest;
 use super::sql::Sql;
 use super::{Kind, OF_A_PAGE, items_of};
+use harness::TestServer;
+use harness::wire::Connection;
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::Duration;
 
-const LINE_BYTES: u64 = 16 << 10;
-const LINES: usize = 100;
 /// The letters of a note.
 const NOTE_LETTERS: usize = 60_000;
 
@@ -41,15 +40,13 @@ pub enum DependencySource {
 /// A running origin; it ends when it is dropped.
 pub struct Origin {
     shared: Arc<OriginState>,
-    address: SocketAddr,
-    listening: Option<JoinHandle<()>>,
+    server: TestServer,
 }
 
 struct OriginState {
     kind: Kind,
     socket: PathBuf,
     items: usize,
-    stopping: AtomicBool,
     renders: AtomicU64,
 }
 
@@ -64,41 +61,27 @@ impl Origin {
         items: usize,
         dependencies: DependencySource,
     ) -> Result<Origin, String> {
-        let fault = |error: std::io::Error| format!("origin: {error}");
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(fault)?;
-        let address = listener.local_addr().map_err(fault)?;
-        let shared = Arc::new(OriginState {
-            kind,
-            socket: socket.to_owned(),
-            items,
-            stopping: AtomicBool::new(false),
-            renders: AtomicU64::new(0),
-        });
+        let socket = socket.to_owned();
+        let shared = Arc::new(OriginState { kind, socket, items, renders: AtomicU64::new(0) });
         let own = shared.clone();
-        let listening = thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
-                if own.stopping.load(Ordering::SeqCst) {
-                    return;
-                }
-                let shared = own.clone();
-                // It ends with its connection.
-                thread::spawn(move || match dependencies {
-                    DependencySource::Tags => serve(&shared, stream),
-                    DependencySource::Statements => serve_scripts(&shared, stream),
-                });
+        let server = TestServer::start(move |accepted| {
+            let Ok(stream) = accepted.stream.try_clone() else { return };
+            match dependencies {
+                DependencySource::Tags => serve(&own, stream),
+                DependencySource::Statements => serve_scripts(&own, stream),
             }
         });
-        Ok(Origin { shared, address, listening: Some(listening) })
+        Ok(Origin { shared, server: server.map_err(|error| format!("origin: {error}"))? })
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// The URL of the origin, without a path.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address())
     }
 
     /// How many pages it has made.
@@ -107,26 +90,14 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
-    fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.join();
-        }
-    }
-}
-
 fn serve(shared: &OriginState, stream: TcpStream) {
-    let _ = stream.set_nodelay(true);
-    let Ok(mut writer) = stream.try_clone() else { return };
-    let mut reader = BufReader::new(stream);
-    let mut sql = None;
-    while let Some((method, path)) = request(&mut reader) {
-        let answer = answer(shared, &mut sql, &method, &path).unwrap_or_else(|error| {
+    let (mut connection, mut sql) = (Connection::of(stream), None);
+    while let Ok((head, _)) = connection.read_request() {
+        let (method, path) = head.method_and_target();
+        let answer = answer(shared, &mut sql, method, path).unwrap_or_else(|error| {
             format!("HTTP/1.1 500 x\r\ncontent-length: {}\r\n\r\n{error}", error.len())
         });
-        if writer.write_all(answer.as_bytes()).is_err() {
+        if connection.write(answer.as_bytes()).is_err() {
             return;
         }
     }
@@ -134,7 +105,6 @@ fn serve(shared: &OriginState, stream: TcpStream) {
 
 /// Serves FastCGI requests, and reports the statements of each.
 fn serve_scripts(shared: &OriginState, mut stream: TcpStream) {
-    let _ = stream.set_nodelay(true);
     let mut sql = None;
     while let Ok(Some(request)) = ScriptRequest::read(&mut stream) {
         let (method, path) = (request.param("REQUEST_METHOD"), request.param("REQUEST_URI"));
@@ -172,29 +142,6 @@ fn search(number: usize) -> String {
     let letters = if number == 0 { String::new() } else { "a".repeat(1_400) };
     let end = if number == 0 { String::new() } else { number.to_string() };
     format!("SELECT 0, COUNT(*) FROM note WHERE body LIKE '%{letters}ab{end}%'")
-}
-
-/// The method and the path of the next request; its content is passed over.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
-    let mut line = String::new();
-    reader.by_ref().take(LINE_BYTES).read_line(&mut line).ok().filter(|len| *len > 0)?;
-    let mut words = line.split_whitespace().map(str::to_owned);
-    let first = words.next().zip(words.next())?;
-    let mut content = 0;
-    for _ in 0..LINES {
-        let mut line = String::new();
-        reader.by_ref().take(LINE_BYTES).read_line(&mut line).ok()?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            content = value.trim().parse().ok()?;
-        }
-    }
-    std::io::copy(&mut reader.by_ref().take(content), &mut std::io::sink()).ok()?;
-    Some(first)
 }
 
 fn answer(

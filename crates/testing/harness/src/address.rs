@@ -97,6 +97,30 @@ pub enum Stream {
     Unix(UnixStream),
 }
 
+impl Stream {
+    /// Sets the timeout of each read.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn set_read_timeout(&self, within: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(within),
+            Stream::Unix(stream) => stream.set_read_timeout(within),
+        }
+    }
+
+    /// Sets the timeout of each write.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn set_write_timeout(&self, within: Option<Duration>) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(within),
+            Stream::Unix(stream) => stream.set_write_timeout(within),
+        }
+    }
+}
+
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

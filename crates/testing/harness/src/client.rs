@@ -4,68 +4,15 @@
 //! stores nothing and decodes nothing, so that tests see the bytes of the connection. If the server closed the
 //! connection while it was idle, the client opens another one, but only for safe methods (RFC 9112, 9.3.1).
 
-use crate::address::{Address, Stream};
-use crate::reply::{Incoming, Response};
-use std::error::Error;
-use std::fmt;
-use std::io::{self, ErrorKind, Write};
+use crate::address::Address;
+use crate::clock::Deadline;
+use crate::reply::Response;
+use crate::wire::{ClientError, Connection};
+use std::net::TcpStream;
 use std::time::Duration;
 
 /// The default timeout of each connect, read and write.
 const WITHIN: Duration = Duration::from_secs(20);
-
-/// The reason why there is no response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientError {
-    /// The connection could not be opened.
-    Connect(String),
-    /// A read or write timed out.
-    TimedOut,
-    /// The connection was closed before the response was complete.
-    Closed {
-        /// The number of bytes received of the incomplete part.
-        after_bytes: usize,
-    },
-    /// The connection was reset.
-    Reset,
-    /// The response exceeds the client's limit.
-    TooLarge {
-        /// The limit in bytes.
-        limit: usize,
-    },
-    /// The response is not valid HTTP/1.1.
-    Malformed(String),
-    /// Another error of the system.
-    Io(String),
-}
-
-impl ClientError {
-    pub(crate) fn from_io(error: &io::Error) -> ClientError {
-        match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => ClientError::TimedOut,
-            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => ClientError::Reset,
-            _ => ClientError::Io(error.to_string()),
-        }
-    }
-}
-
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::Connect(why) => write!(f, "no connection: {why}"),
-            ClientError::TimedOut => write!(f, "no answer within {} s", WITHIN.as_secs()),
-            ClientError::Closed { after_bytes } => {
-                write!(f, "closed in the middle, {after_bytes} bytes into an unfinished part")
-            }
-            ClientError::Reset => write!(f, "connection reset"),
-            ClientError::TooLarge { limit } => write!(f, "more than {limit} bytes"),
-            ClientError::Malformed(what) => write!(f, "malformed response: {what}"),
-            ClientError::Io(why) => write!(f, "{why}"),
-        }
-    }
-}
-
-impl Error for ClientError {}
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,13 +94,8 @@ pub struct Client {
     host: String,
     within: Duration,
     connection: Option<Connection>,
-}
-
-#[derive(Debug)]
-struct Connection {
-    stream: Stream,
-    incoming: Incoming,
-    requests: u64,
+    /// Whether the last request was HEAD, so that its response has no content.
+    last_was_head: bool,
 }
 
 impl Client {
@@ -165,7 +107,7 @@ impl Client {
             Address::Tcp(address) => address.to_string(),
             Address::Unix(_) => "localhost".to_owned(),
         };
-        Client { address, host, within: WITHIN, connection: None }
+        Client { address, host, within: WITHIN, connection: None, last_was_head: false }
     }
 
     /// Sets the value of `Host`.
@@ -211,11 +153,9 @@ impl Client {
     /// # Errors
     /// No complete response was received. The connection is then closed.
     pub fn send(&mut self, request: &Request) -> Result<Response, ClientError> {
-        let used_before = self.connection.as_ref().is_some_and(|held| held.requests > 0);
+        let used_before = self.connection.is_some();
         match self.exchange(request) {
-            Err(ClientError::Closed { after_bytes: 0 } | ClientError::Reset)
-                if used_before && request.is_safe() =>
-            {
+            Err(error) if error.is_end() && used_before && request.is_safe() => {
                 self.exchange(request)
             }
             outcome => outcome,
@@ -227,38 +167,100 @@ impl Client {
     /// # Errors
     /// `TimedOut` if the server keeps the connection open; `Reset` if it resets the connection.
     pub fn raw(&self, bytes: &[u8]) -> Result<Vec<u8>, ClientError> {
-        let mut stream = self.open()?;
-        stream.write_all(bytes).map_err(|error| ClientError::from_io(&error))?;
-        Incoming::default().until_end(&mut stream)
+        let mut connection = Connection::open(&self.address, self.within)?;
+        connection.write(bytes).map_err(|error| ClientError::from_io(&error))?;
+        connection.read_raw()
+    }
+
+    /// Sends an encoded request without waiting for its response. A connection that the server closed while it
+    /// was idle is opened again; a request that has been written is never repeated.
+    ///
+    /// # Errors
+    /// There is no connection.
+    pub fn write(
+        &mut self,
+        bytes: &[u8],
+        is_head: bool,
+        until: Deadline,
+    ) -> Result<(), ClientError> {
+        if self.connection.as_ref().is_some_and(Connection::was_closed) {
+            self.connection = None;
+        }
+        let within = until.left().unwrap_or(Duration::from_millis(1));
+        let connection = self.connected(within)?;
+        connection.set_deadline(Some(until));
+        // A server may refuse and close before it has read everything. Its answer can still be read.
+        let _ = connection.write(bytes);
+        self.last_was_head = is_head;
+        Ok(())
+    }
+
+    /// Reads the next response, which may be truncated.
+    ///
+    /// # Errors
+    /// No response was received. The connection is then closed.
+    pub fn receive(&mut self, until: Deadline) -> Result<Response, ClientError> {
+        let is_head = self.last_was_head;
+        let connection = self.connection.as_mut();
+        let connection = connection.ok_or(ClientError::Closed { after_bytes: 0 })?;
+        connection.set_deadline(Some(until));
+        let read = Response::read(connection, is_head);
+        if read.is_err() {
+            self.connection = None;
+        }
+        read
+    }
+
+    /// Waits until the server has closed the connection.
+    ///
+    /// # Errors
+    /// It sent other bytes, or did not close the connection in time.
+    pub fn await_close(&mut self, until: Deadline) -> Result<(), String> {
+        let Some(mut connection) = self.connection.take() else { return Ok(()) };
+        connection.set_deadline(Some(until));
+        connection.read_end()
+    }
+
+    /// A handle with which another thread can end the connection.
+    #[must_use]
+    pub fn handle(&self) -> Option<TcpStream> {
+        self.connection.as_ref().and_then(Connection::handle)
     }
 
     /// Closes the connection; the next request opens another one.
     pub fn close(&mut self) {
-        self.connection = None;
+        if let Some(connection) = self.connection.take() {
+            connection.close();
+        }
     }
 
     fn exchange(&mut self, request: &Request) -> Result<Response, ClientError> {
+        let bytes = request.to_bytes(&self.host);
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection { stream: self.open()?, incoming: Incoming::default(), requests: 0 },
+            None => Connection::open(&self.address, self.within)?,
         };
-        let sent = connection.stream.write_all(&request.to_bytes(&self.host));
-        let is_head = request.method == "HEAD";
-        let read = connection.incoming.response(&mut connection.stream, is_head);
-        let (response, framing) = match (sent, read) {
+        let sent = connection.write(&bytes);
+        let read = Response::read(&mut connection, request.method == "HEAD");
+        let response = match (sent, read) {
             // A server may respond (413, 400) before it has read the whole request. The response counts.
-            (_, Ok(whole)) => whole,
+            (_, Ok(response)) => response,
             (Err(error), Err(_)) => return Err(ClientError::from_io(&error)),
             (Ok(()), Err(error)) => return Err(error),
         };
-        connection.requests += 1;
-        if response.keeps_open(framing) && connection.incoming.is_empty() {
+        if !response.complete {
+            return Err(ClientError::Closed { after_bytes: response.content.len().max(1) });
+        }
+        if !response.ends_connection && connection.is_idle() {
             self.connection = Some(connection);
         }
         Ok(response)
     }
 
-    fn open(&self) -> Result<Stream, ClientError> {
-        self.address.connect(self.within).map_err(|error| ClientError::Connect(error.to_string()))
+    fn connected(&mut self, within: Duration) -> Result<&mut Connection, ClientError> {
+        match self.connection.take() {
+            Some(connection) => Ok(self.connection.insert(connection)),
+            None => Ok(self.connection.insert(Connection::open(&self.address, within)?)),
+        }
     }
 }

@@ -24,6 +24,24 @@ impl Deadline {
         self.at.saturating_duration_since(now())
     }
 
+    /// The remaining time, or `None` after the deadline. It is never zero, so that it can be used as a socket
+    /// timeout.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        Some(self.remaining()).filter(|left| !left.is_zero())
+    }
+
+    /// Calls `ready` until it returns a value, with a pause between two calls; `None` after the deadline.
+    pub fn poll<T>(&self, pause: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
+        loop {
+            if let Some(found) = ready() {
+                return Some(found);
+            }
+            self.left()?;
+            std::thread::sleep(pause);
+        }
+    }
+
     /// Whether the deadline has passed.
     #[must_use]
     pub fn passed(&self) -> bool {

@@ -6,7 +6,7 @@
 //! ([`keeper`](mod@self)) if the calling program dies first. Works as root (the servers then run as their own
 //! users) and as an ordinary user.
 //!
-//! Also here: a small blocking HTTP client, a closed-loop load generator, random numbers, and the CPU time of a
+//! Also here: a small blocking HTTP client and server, a closed-loop load generator, random numbers, and the CPU time of a
 //! process tree. Not here: the content that the servers serve, and the judgement of their responses. This crate
 //! may block, sleep and read the clock; it is not linked into the product.
 
@@ -45,19 +45,22 @@ mod reply;
 mod reserved_port;
 pub mod root;
 mod sentinel;
+mod server;
 mod sql_product;
+pub mod stand;
 mod template;
 pub mod traffic_server;
 mod users;
 mod valkey;
 pub mod varnish;
+pub mod wire;
 mod wordpress;
 
 pub use address::{Address, Stream, free_port};
 pub use apache::ApacheConf;
 pub use browser::{Browser, BrowserError, key};
 pub use chance::Chance;
-pub use client::{Client, ClientError, Request};
+pub use client::{Client, Request};
 pub use clock::{Deadline, Stopwatch};
 pub use directory::{PrivateDir, suits_servers};
 pub use error::{StartError, StartReason};
@@ -82,7 +85,9 @@ pub use reply::Response;
 pub use reserved_port::Port;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
+pub use server::{Accepted, TestServer};
 pub use sql_product::{SqlProduct, numbers};
 pub use users::{Account, am_root};
 pub use valkey::Valkey;
+pub use wire::ClientError;
 pub use wordpress::{WordPress, install_plugin};

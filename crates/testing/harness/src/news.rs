@@ -84,11 +84,7 @@ impl NewsSite {
     /// The arguments for `pagewell serve`: the directory, and the environment for its php-fpm.
     #[must_use]
     pub fn serve_args(&self) -> Vec<String> {
-        let mut args = vec![self.dir.display().to_string()];
-        for (name, value) in &self.env {
-            args.extend(["--php-env".to_owned(), format!("{name}={value}")]);
-        }
-        args
+        crate::pagewell::serve_args(&self.dir, &self.env)
     }
 
     /// The database of the site.

@@ -5,10 +5,11 @@
 //! log that is shown if the start fails.
 
 use crate::address::Address;
-use crate::client::{Client, ClientError, Request};
+use crate::client::{Client, Request};
 use crate::clock::Deadline;
 use crate::process::{Output, Process, StopResult, Wait};
 use crate::reply::Response;
+use crate::wire::ClientError;
 use crate::{PrivateDir, StartError, StartReason, cpu};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -177,6 +178,15 @@ impl Pagewell {
     pub fn kill(&mut self) {
         self.process.kill();
     }
+}
+
+/// The arguments for `pagewell serve`: the directory of a site, and the environment of its scripts.
+pub(crate) fn serve_args(directory: &Path, env: &[(String, String)]) -> Vec<String> {
+    let mut args = vec![directory.display().to_string()];
+    for (name, value) in env {
+        args.extend(["--php-env".to_owned(), format!("{name}={value}")]);
+    }
+    args
 }
 
 /// Reads all lines of its output, so that it never blocks on a full pipe.

@@ -108,11 +108,7 @@ impl WordPress {
     /// The arguments for `pagewell serve`: the directory, and the environment for its php-fpm.
     #[must_use]
     pub fn serve_args(&self) -> Vec<String> {
-        let mut args = vec![self.root().display().to_string()];
-        for (name, value) in &self.env {
-            args.extend(["--php-env".to_owned(), format!("{name}={value}")]);
-        }
-        args
+        crate::pagewell::serve_args(&self.root(), &self.env)
     }
 
     /// The database of the blog.

@@ -5,9 +5,9 @@
 //! strings, and true for a parameter without a value.
 
 use crate::check::{compares, sign};
-use crate::client::Response;
 use crate::failure::Mismatch;
 use crate::story::CacheTest;
+use harness::Response;
 use std::collections::HashMap;
 
 /// The last member of `Cache-Status` (RFC 9211 section 2: each cache appends itself), with its parameters.
@@ -88,14 +88,9 @@ fn unquoted(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::story::Comparison;
-    use crate::wire::Body;
 
     fn status(value: &str) -> CacheStatus {
-        let fields = vec![("cache-status".to_owned(), value.as_bytes().to_vec())];
-        let body = Body::default();
-        let interim = Vec::new();
-        let response = Response { status: 200, fields, body, interim, ends_connection: false };
-        CacheStatus::read(&response)
+        CacheStatus::read(&Response::new(200, &[("cache-status", value)], b""))
     }
 
     #[test]

@@ -5,12 +5,12 @@
 
 use crate::blanks::{self, Blanks};
 use crate::cache_status::CacheStatus;
-use crate::client::Response;
 use crate::codings;
 use crate::failure::Mismatch;
 use crate::story::{BodyTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
-use crate::wire::{Fields, joined};
+use harness::Response;
+use harness::wire::{Fields, joined};
 
 /// The maximum number of characters shown of a value.
 const SHOWN: usize = 200;
@@ -28,7 +28,7 @@ pub(crate) fn response(
 ) -> Result<Vec<SavedValue>, Vec<Mismatch>> {
     let mut wrong = Vec::new();
     let mut kept = Vec::new();
-    if expect.end == ContentEnd::CutOrStatus && !response.body.complete {
+    if expect.end == ContentEnd::CutOrStatus && !response.complete {
         return Ok(kept);
     }
     wrong.extend(status(&expect.status, Some(response.status)).err());
@@ -36,14 +36,14 @@ pub(crate) fn response(
         wrong.push(Mismatch::new("an interim response", "none"));
     }
     let cut_wanted = expect.end == ContentEnd::Cut;
-    if response.body.complete == cut_wanted {
+    if response.complete == cut_wanted {
         let words = ["content to its announced end", "content that is cut off"];
         let [expected, got] = if cut_wanted { [words[1], words[0]] } else { words };
-        wrong.push(Mismatch::new(expected, format!("{got} ({} bytes)", response.body.bytes.len())));
+        wrong.push(Mismatch::new(expected, format!("{got} ({} bytes)", response.content.len())));
     }
     for test in &expect.fields {
-        match field(test, &response.fields, blanks) {
-            Err(_) if age_within(test, &response.fields, blanks, slack_seconds) => {}
+        match field(test, &response.headers, blanks) {
+            Err(_) if age_within(test, &response.headers, blanks, slack_seconds) => {}
             Ok(keep) => kept.extend(keep),
             Err(error) => wrong.push(error),
         }
@@ -51,7 +51,7 @@ pub(crate) fn response(
     let decoded = if expect.decoded {
         decoded(response).map_err(|why| wrong.push(why)).unwrap_or_default()
     } else {
-        response.body.bytes.clone()
+        response.content.clone()
     };
     wrong.extend(expect.body.as_ref().and_then(|t| body(t, &decoded, blanks).err()));
     let status = CacheStatus::read(response);
@@ -62,7 +62,7 @@ pub(crate) fn response(
 /// The content, decoded according to its `Content-Encoding`.
 fn decoded(response: &Response) -> Result<Vec<u8>, Mismatch> {
     let named = response.field("content-encoding").unwrap_or_default();
-    codings::decode(&named, &response.body.bytes)
+    codings::decode(&named, &response.content)
         .map_err(|why| Mismatch::new(format!("content in {}", shorten(&named, SHOWN)), why))
 }
 

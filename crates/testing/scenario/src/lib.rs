@@ -12,7 +12,6 @@
 mod blanks;
 mod cache_status;
 mod check;
-mod client;
 mod codings;
 mod deadline;
 mod engine;
@@ -20,11 +19,11 @@ mod failure;
 mod origin;
 mod parse;
 pub mod passthrough;
+mod request;
 mod runner;
 pub mod story;
 mod subject;
 mod transcript;
-mod wire;
 
 pub use deadline::WAIT;
 pub use engine::{run_story, run_story_within};

@@ -5,20 +5,20 @@
 //! number of forwarded requests as `requests` in `GET /v1/stats`. It has one thread per connection, and one
 //! origin connection per request.
 
-use crate::client::{Request, Response};
-use crate::deadline::{Deadline, WAIT};
-use crate::wire::{Connection, Head, head_bytes};
-use crate::{Config, Subject, client};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use crate::deadline::WAIT;
+use crate::request::Request;
+use crate::{Config, Subject};
+use harness::wire::{Connection, Head, head_bytes};
+use harness::{Client, Deadline, Response, TestServer};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A forwarding proxy with a control API.
 pub struct PassThrough {
-    front: Listener,
-    admin: Listener,
+    front: TestServer,
+    admin: TestServer,
     clock_ms: AtomicU64,
 }
 
@@ -31,24 +31,23 @@ impl PassThrough {
         let origin = config.origin;
         let requests = Arc::new(AtomicU64::new(0));
         let passed = Arc::clone(&requests);
-        let front = Listener::open(move |head, body| {
+        let front = listen(move |head, body| {
             passed.fetch_add(1, Ordering::SeqCst);
             pass_on(origin, head, body)
         });
-        let admin = Listener::open(move |head, _| control(head, requests.load(Ordering::SeqCst)));
+        let admin = listen(move |head, _| control(head, requests.load(Ordering::SeqCst)));
         let clock_ms = AtomicU64::new(1_000_000_000_000);
-        let admin = admin.map_err(|e| e.to_string())?;
-        Ok(Box::new(PassThrough { front: front.map_err(|e| e.to_string())?, admin, clock_ms }))
+        Ok(Box::new(PassThrough { front: front?, admin: admin?, clock_ms }))
     }
 }
 
 impl Subject for PassThrough {
     fn address(&self) -> SocketAddr {
-        self.front.address
+        self.front.address()
     }
 
     fn admin_address(&self) -> SocketAddr {
-        self.admin.address
+        self.admin.address()
     }
 
     fn advance(&self, by: Duration) {
@@ -57,8 +56,6 @@ impl Subject for PassThrough {
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {
-        self.front.close();
-        self.admin.close();
         Ok(())
     }
 
@@ -68,46 +65,15 @@ impl Subject for PassThrough {
 }
 
 /// A listening port. A function from the request to the bytes of the answer handles each request.
-struct Listener {
-    address: SocketAddr,
-    closing: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
-    accepting: JoinHandle<()>,
-}
-
-impl Listener {
-    fn open(
-        answer: impl Fn(&Head, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
-    ) -> std::io::Result<Listener> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        let closing = Arc::new(AtomicBool::new(false));
-        let streams = Arc::new(Mutex::new(Vec::new()));
-        let (is_closing, open_streams) = (Arc::clone(&closing), Arc::clone(&streams));
-        let answer = Arc::new(answer);
-        let accept = move || {
-            for stream in listener.incoming() {
-                let (Ok(stream), false) = (stream, is_closing.load(Ordering::SeqCst)) else {
-                    break;
-                };
-                let handle = stream.try_clone();
-                open_streams.lock().unwrap_or_else(PoisonError::into_inner).extend(handle.ok());
-                let answer = Arc::clone(&answer);
-                std::thread::spawn(move || serve(Connection::of(stream), &*answer));
-            }
-        };
-        let accepting = std::thread::spawn(accept);
-        Ok(Listener { address, closing, streams, accepting })
-    }
-
-    fn close(self) {
-        self.closing.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        let _ = self.accepting.join();
-        for stream in self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = stream.shutdown(Shutdown::Both);
+fn listen(
+    answer: impl Fn(&Head, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+) -> Result<TestServer, String> {
+    let served = TestServer::start(move |accepted| {
+        if let Ok(stream) = accepted.stream.try_clone() {
+            serve(Connection::of(stream), &answer);
         }
-    }
+    });
+    served.map_err(|error| error.to_string())
 }
 
 fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>) {
@@ -121,40 +87,38 @@ fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>)
             break;
         }
     }
-    connection.close();
 }
 
 /// Forwards a request to the origin, and returns its answer with a `Cache-Status`.
 fn pass_on(origin: SocketAddr, head: &Head, body: Vec<u8>) -> Vec<u8> {
-    let mut words = head.first.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (method, target) = head.method_and_target();
     let body = (!body.is_empty()).then_some(body);
     let mut fields = head.fields.clone();
     fields.retain(|(name, _)| name != "content-length");
     let request = Request::http(method, target.as_bytes(), fields, body);
     let deadline = Deadline::after(WAIT * 12);
-    let mut client = client::Client::new(origin);
-    let sent = client.send(&request, deadline);
+    let mut client = Client::new(origin);
+    let sent = client.write(&request.bytes, request.is_head, deadline);
     match sent.map(|()| client.receive(deadline)) {
-        Ok(Ok(response)) if response.body.complete => answered(response),
+        Ok(Ok(response)) if response.complete => answered(response),
         _ => reply("502 Bad Gateway", "passthrough; fwd=bypass; detail=origin", b"no origin"),
     }
 }
 
 fn answered(response: Response) -> Vec<u8> {
-    let mut fields = response.fields;
+    let mut fields = response.headers;
     fields.retain(|(name, _)| !matches!(&**name, "connection" | "transfer-encoding"));
     fields.push(("cache-status".into(), b"passthrough; fwd=bypass".to_vec()));
     let has_length = fields.iter().any(|(name, _)| name == "content-length");
     if !has_length && !matches!(response.status, 204 | 304) {
-        fields.push(("content-length".into(), response.body.bytes.len().to_string().into_bytes()));
+        fields.push(("content-length".into(), response.content.len().to_string().into_bytes()));
     }
     let mut bytes = Vec::new();
     for status in response.interim {
         bytes.extend_from_slice(format!("HTTP/1.1 {status} Interim\r\n\r\n").as_bytes());
     }
     bytes.extend(head_bytes(&format!("HTTP/1.1 {} Passed", response.status), &fields));
-    bytes.extend(response.body.bytes);
+    bytes.extend(response.content);
     bytes
 }
 

@@ -71,10 +71,10 @@ fn response(output: &[u8]) -> Result<Response, String> {
     let end = end.ok_or("php-fpm: a response without the end of its head")?;
     let head = String::from_utf8_lossy(&output[..end]);
     let fields = head.lines().filter_map(|line| line.split_once(':'));
-    let headers: Vec<(String, String)> =
-        fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect();
-    let mut response =
-        Response { headers, content: output[end + 4..].to_vec(), ..Response::default() };
+    let fields: Vec<_> =
+        fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim())).collect();
+    let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let mut response = Response::new(200, &fields, &output[end + 4..]);
     let status = response.header("status").and_then(|value| value.get(..3)?.parse().ok());
     response.status = status.unwrap_or(200);
     Ok(response)

@@ -3,14 +3,13 @@
 //! of its own.
 
 use super::{Source, SourceFault};
+use harness::wire::Connection;
 use harness::{
     Address, Client, ConnectionEnd, Deadline, FaultyNetwork, MariaDb, MariaDbOptions, NetworkFault,
     Pagewell, Port, Postgres, PostgresOptions, PrivateDir, Request, Response, Signal, Stopwatch,
-    Valkey,
+    TestServer, Valkey,
 };
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -40,6 +39,7 @@ pub struct SourceColumn {
     server: Server,
     truth: Arc<AtomicU64>,
     lag_max: Duration,
+    _origin: TestServer,
     _port: Port,
     _dir: PrivateDir,
 }
@@ -59,7 +59,8 @@ impl SourceColumn {
         let node = |name: &str, source: String| {
             let file = dir.path().join(name);
             fs::write(&file, source).map_err(error_text)?;
-            let (file, origin) = (file.display().to_string(), format!("http://{origin}"));
+            let (file, origin) =
+                (file.display().to_string(), format!("http://{}", origin.address()));
             let args = ["--config", &file, "--origin", &origin, "--memory", "64M", "--log", "warn"];
             Pagewell::start(binary, &args).map_err(error_text)
         };
@@ -76,6 +77,7 @@ impl SourceColumn {
             server,
             truth,
             lag_max,
+            _origin: origin,
             _port: port,
             _dir: dir,
         };
@@ -351,30 +353,22 @@ fn server(source: Source, port: u16) -> Result<(Server, u16), String> {
 }
 
 /// An origin whose page shows the truth of the moment.
-fn origin(truth: Arc<AtomicU64>) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let address = listener.local_addr()?;
-    thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let truth = truth.clone();
-            thread::spawn(move || {
-                let Ok(copy) = stream.try_clone() else { return };
-                let mut lines = BufReader::new(copy).lines();
-                while lines.by_ref().map_while(Result::ok).any(|line| line.is_empty()) {
-                    let body = truth.load(SeqCst).to_string();
-                    let page = format!(
-                        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=36000\r\n\
-                         Cache-Groups: \"item:1\", \"items\"\r\nContent-Length: {}\r\n\r\n{body}",
-                        body.len()
-                    );
-                    if stream.write_all(page.as_bytes()).is_err() {
-                        return;
-                    }
-                }
-            });
+fn origin(truth: Arc<AtomicU64>) -> std::io::Result<TestServer> {
+    TestServer::start(move |accepted| {
+        let Ok(stream) = accepted.stream.try_clone() else { return };
+        let mut connection = Connection::of(stream);
+        while connection.read_request().is_ok() {
+            let body = truth.load(SeqCst).to_string();
+            let page = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: max-age=36000\r\n\
+                 Cache-Groups: \"item:1\", \"items\"\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            if connection.write(page.as_bytes()).is_err() {
+                return;
+            }
         }
-    });
-    Ok(address)
+    })
 }
 
 fn number(response: &Response) -> Result<u64, String> {

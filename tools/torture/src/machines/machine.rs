@@ -6,8 +6,8 @@
 
 use super::late::Late;
 use super::locked;
-use harness::Port;
-use harness::{Pagewell, PrivateDir, Signal, StartReason, StopResult, Wait};
+use harness::stand::start_at_kept_port;
+use harness::{Pagewell, Port, PrivateDir, Signal, StopResult, Wait};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,6 @@ use std::time::Duration;
 pub const LAG_MAX: Duration = Duration::from_secs(3);
 /// How long others wait for a machine that is silent: the time in which it notices that by its own account.
 pub const WAITED_FOR: Duration = Duration::from_secs(13);
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
 /// How long a process may take to end, at least: requests in flight, pending changes, the last snapshot.
 const END_WITHIN: Duration = Duration::from_secs(30);
 
@@ -110,18 +108,11 @@ impl Machine {
     }
 
     fn run(&self, more: &[&str]) -> Result<Pagewell, String> {
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            let dir = PrivateDir::kept(&self.directory).map_err(|error| error.to_string())?;
+        start_at_kept_port(|| {
             let mut command = Command::new(&self.binary);
             command.arg("serve").arg("--config").arg(self.config()).args(more);
-            match Pagewell::start_command(dir, &mut command) {
-                Ok(pagewell) => return Ok(pagewell),
-                Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
+            Pagewell::start_command(PrivateDir::kept(&self.directory)?, &mut command)
+        })
     }
 
     /// Its process, which nobody else touches as long as this is held.

@@ -12,6 +12,7 @@ use super::tally::Counts;
 use crate::Amount;
 use crate::reader::{AnswerCounts, wrong_by_name};
 use harness::root;
+use harness::stand::{seconds, share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -235,19 +236,6 @@ fn keep_logs(stand: &Stand, figures: &Figures) -> Option<PathBuf> {
     }
     fs::write(directory.join("found.txt"), figures.table()).ok()?;
     Some(directory)
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { float(part) / float(whole) }
-}
-
-fn seconds(micros: u64) -> f64 {
-    float(micros) / 1e6
-}
-
-#[allow(clippy::cast_precision_loss, reason = "counts of a run stay below 2^52")]
-fn float(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -322,9 +322,7 @@ mod tests {
     #[test]
     fn an_answer_says_that_it_is_late_in_two_ways() {
         let answer = |status: &str, content: &str| {
-            let headers = vec![("Cache-Status".to_owned(), status.to_owned())];
-            let content = content.as_bytes().to_vec();
-            is_late(&Response { status: 200, headers, content, ..Response::default() })
+            is_late(&Response::new(200, &[("cache-status", status)], content.as_bytes()))
         };
         assert!(answer("pagewell; fwd=method; detail=changes-late", "written"));
         assert!(answer("pagewell", "{\"dropped\":1,\"late\":true}"));

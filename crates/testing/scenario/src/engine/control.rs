@@ -9,10 +9,12 @@
 use super::play::ask;
 use super::{Scene, describe};
 use crate::check::{compares, sign};
-use crate::client::{Client, Request};
+use crate::deadline::LOOK_EVERY;
 use crate::failure::Mismatch;
+use crate::request::Request;
 use crate::story::{Comparison, Expectation, Invalidation, Message, Text};
 use crate::transcript::shorten;
+use harness::Client;
 use serde_json::{Value, json};
 
 impl Scene {
@@ -27,7 +29,7 @@ impl Scene {
         let answer = ask(&mut client, &request, self.deadline());
         self.transcript.add(describe(&answer));
         let judged = self.judge(&mut client, answer, expect);
-        client.leave();
+        client.close();
         judged
     }
 
@@ -56,7 +58,7 @@ impl Scene {
                 }
             },
         };
-        let found = if wait { deadline.poll(judge) } else { judge() };
+        let found = if wait { deadline.poll(LOOK_EVERY, judge) } else { judge() };
         found.unwrap_or_else(|| Err(Mismatch::new(expected, got)))
     }
 
@@ -103,13 +105,13 @@ impl Scene {
         let request = Request::http(method, path.as_bytes(), fields, body);
         let mut client = Client::new(self.subject.admin_address());
         let answer = ask(&mut client, &request, self.deadline());
-        client.leave();
+        client.close();
         let answer = answer.map_err(|trouble| Mismatch::new(what.clone(), trouble.to_string()))?;
-        let got = || format!("{} | {}", answer.status, shorten(&answer.body.bytes, 300));
+        let got = || format!("{} | {}", answer.status, shorten(&answer.content, 300));
         if answer.status != 200 {
             return Err(Mismatch::new(what, got()));
         }
-        serde_json::from_slice(&answer.body.bytes).map_err(|_| Mismatch::new(what, got()))
+        serde_json::from_slice(&answer.content).map_err(|_| Mismatch::new(what, got()))
     }
 }
 

@@ -9,14 +9,13 @@ mod control;
 mod play;
 
 use crate::check;
-use crate::client::{Client, Response};
-use crate::deadline::{Deadline, WAIT, machine_now_ms};
+use crate::deadline::{WAIT, machine_now_ms};
 use crate::failure::{Failure, Mismatch};
 use crate::origin::Origin;
 use crate::story::{ContentEnd, Expectation, Step, Story};
 use crate::transcript::{Transcript, shorten};
-use crate::wire::Trouble;
 use crate::{Config, StartSubject, Subject};
+use harness::{Client, ClientError, Deadline, Response};
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::Receiver;
@@ -82,7 +81,7 @@ pub fn run_story_within(
 /// A request whose answer has not been collected.
 struct PendingAnswer {
     thread: JoinHandle<()>,
-    answer: Receiver<(Client, Result<Response, Trouble>)>,
+    answer: Receiver<(Client, Result<Response, ClientError>)>,
     handle: Option<TcpStream>,
 }
 
@@ -150,7 +149,7 @@ impl Scene {
     /// Stops everything. An error of the subject, and a late request without a rule, count as failures.
     fn end(mut self) -> Result<(), Mismatch> {
         for client in self.clients.values_mut() {
-            client.leave();
+            client.close();
         }
         for (_, under_way) in self.under_way.drain() {
             if let Some(handle) = &under_way.handle {
@@ -170,11 +169,11 @@ impl Scene {
 }
 
 /// An answer as a line for the transcript.
-fn describe(response: &Result<Response, Trouble>) -> String {
+fn describe(response: &Result<Response, ClientError>) -> String {
     match response {
         Ok(response) => {
             let status = response.field("cache-status").unwrap_or_default();
-            let shown = shorten(&response.body.bytes, 60);
+            let shown = shorten(&response.content, 60);
             format!("  came: {} | {shown} ; {}", response.status, shorten(&status, 200))
         }
         Err(trouble) => format!("  came: {trouble}"),
@@ -182,11 +181,13 @@ fn describe(response: &Result<Response, Trouble>) -> String {
 }
 
 /// Compares a missing answer with the expectation: an answer, or none.
-fn judge_trouble(expect: &Expectation, trouble: &Trouble) -> Result<(), Vec<Mismatch>> {
-    match trouble {
-        // If the content breaks off at once, the header section may be lost too.
-        Trouble::Ended if expect.end == ContentEnd::CutOrStatus => Ok(()),
-        Trouble::Ended => check::status(&expect.status, None).map_err(|wrong| vec![wrong]),
-        trouble => Err(vec![Mismatch::new("an answer", trouble.to_string())]),
+fn judge_trouble(expect: &Expectation, trouble: &ClientError) -> Result<(), Vec<Mismatch>> {
+    if !trouble.is_end() {
+        return Err(vec![Mismatch::new("an answer", trouble.to_string())]);
     }
+    // If the content breaks off at once, the header section may be lost too.
+    if expect.end == ContentEnd::CutOrStatus {
+        return Ok(());
+    }
+    check::status(&expect.status, None).map_err(|wrong| vec![wrong])
 }

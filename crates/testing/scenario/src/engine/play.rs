@@ -7,12 +7,13 @@
 use super::{PendingAnswer, Scene, describe, judge_trouble};
 use crate::blanks;
 use crate::check;
-use crate::client::{Client, Request, Response};
-use crate::deadline::Deadline;
+use crate::deadline::LOOK_EVERY;
 use crate::failure::Mismatch;
+use crate::request::Request;
 use crate::story::{Action, Expectation, Message, Text};
 use crate::transcript::shorten;
-use crate::wire::{Fields, Trouble};
+use harness::wire::Fields;
+use harness::{Client, ClientError, Deadline, Response};
 use std::net::Shutdown;
 use std::sync::mpsc;
 
@@ -115,7 +116,7 @@ impl Scene {
     pub(super) fn judge(
         &mut self,
         client: &mut Client,
-        answer: Result<Response, Trouble>,
+        answer: Result<Response, ClientError>,
         expect: &Expectation,
     ) -> CheckResult {
         let response = match answer {
@@ -129,7 +130,7 @@ impl Scene {
             Err(found) => wrong = found,
         });
         if !wrong.is_empty() {
-            for (name, value) in &response.fields {
+            for (name, value) in &response.headers {
                 self.transcript.add(format!("    {name}: {}", shorten(value, 200)));
             }
         }
@@ -137,7 +138,7 @@ impl Scene {
             let closed = client.await_close(self.deadline());
             wrong.extend(closed.err().map(|why| Mismatch::new("the connection closed", why)));
         } else if response.ends_connection {
-            client.forget();
+            client.close();
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }
@@ -146,8 +147,8 @@ impl Scene {
     fn send(&mut self, name: &str, message: &Message) -> CheckResult {
         let request = self.request(message)?;
         let mut client = self.client(name);
-        let sent = client.send(&request, self.deadline());
-        sent.map_err(|why| vec![Mismatch::new("a request that can be sent", why)])?;
+        let sent = client.write(&request.bytes, request.is_head, self.deadline());
+        sent.map_err(|why| vec![Mismatch::new("a request that can be sent", why.to_string())])?;
         let handle = client.handle();
         let (report, answer) = mpsc::channel();
         let until = Deadline::after(self.wait * UNDER_WAY_WAITS);
@@ -180,7 +181,7 @@ impl Scene {
     fn repeat(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let mut last = Vec::new();
         let until = self.deadline();
-        let found = until.poll(|| match self.ask(name, message, expect) {
+        let found = until.poll(LOOK_EVERY, || match self.ask(name, message, expect) {
             Ok(()) => Some(()),
             Err(wrong) => {
                 last = wrong;
@@ -205,7 +206,7 @@ impl Scene {
             let _ = under_way.thread.join();
         }
         if let Some(mut client) = self.clients.remove(name) {
-            client.leave();
+            client.close();
         }
     }
 }
@@ -215,8 +216,8 @@ pub(super) fn ask(
     client: &mut Client,
     request: &Request,
     deadline: Deadline,
-) -> Result<Response, Trouble> {
-    client.send(request, deadline).map_err(Trouble::NotHttp)?;
+) -> Result<Response, ClientError> {
+    client.write(&request.bytes, request.is_head, deadline)?;
     client.receive(deadline)
 }
 

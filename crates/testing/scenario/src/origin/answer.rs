@@ -9,7 +9,7 @@ use crate::blanks;
 use crate::codings;
 use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
-use crate::wire::{Connection, Fields, Head, chunk, head_bytes};
+use harness::wire::{Connection, Fields, Head, chunk, head_bytes};
 
 /// Finds the answer to a request and sends it. Returns whether the connection may be used for another request.
 pub(super) fn answer(

@@ -10,11 +10,11 @@ mod answer;
 mod script;
 
 use crate::blanks::Blanks;
-use crate::deadline::Deadline;
 use crate::failure::Mismatch;
 use crate::story::{BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::Transcript;
-use crate::wire::{Connection, Trouble};
+use harness::wire::Connection;
+use harness::{ClientError, Deadline};
 use script::{Script, ScriptState};
 use socket2::{Domain, Socket, Type};
 use std::io;
@@ -200,19 +200,16 @@ fn accept(listener: &TcpListener, shared: &Arc<ScriptState>, epoch: u64) {
 /// Serves one connection until its end.
 fn serve(mut connection: Connection, shared: &ScriptState, epoch: u64) {
     loop {
-        let request = connection.read_head().and_then(|head| {
-            let body = connection.read_body(&head, false)?;
-            if body.complete { Ok((head, body.bytes)) } else { Err(Trouble::EndedInHead) }
-        });
-        let (head, body) = match request {
+        let (head, body) = match connection.read_request() {
             Ok(request) => request,
-            Err(Trouble::Ended | Trouble::TimedOut) => break,
-            Err(Trouble::EndedInHead) => {
+            Err(error) if error.is_end() => break,
+            Err(ClientError::TimedOut | ClientError::Io(_)) => break,
+            Err(ClientError::Closed { .. }) => {
                 shared.transcript.add("  origin: a request that was given up half-way".into());
                 break;
             }
-            Err(trouble) => {
-                shared.lock().unexpected.push(trouble.to_string());
+            Err(error) => {
+                shared.lock().unexpected.push(error.to_string());
                 break;
             }
         };

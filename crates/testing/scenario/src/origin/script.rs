@@ -6,11 +6,11 @@
 
 use crate::blanks::Blanks;
 use crate::check;
-use crate::deadline::Deadline;
 use crate::failure::Mismatch;
 use crate::story::{Answer, BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::{Transcript, shorten};
-use crate::wire::Head;
+use harness::Deadline;
+use harness::wire::Head;
 use std::collections::{HashMap, HashSet};
 use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
