@@ -61,6 +61,31 @@ fn edit(title: &str, text: &str) -> String {
     )
 }
 
+/// A script that prints the interface texts that MediaWiki has cached, in APCu and in its database.
+const CACHED: &str = r#"<?php
+foreach (new APCUIterator('/messages:en/') as $key => $entry) {
+    echo $key, ' ', json_encode($entry['value']), "\n";
+}
+$db = new PDO('sqlite:/var/lib/wikidb/wikicache.sqlite');
+foreach ($db->query("SELECT keyname, value, exptime FROM objectcache WHERE keyname LIKE '%messages:en%'") as $row) {
+    $text = @gzinflate($row['value']);
+    echo $row['keyname'], ' until ', $row['exptime'], ' ', json_encode(unserialize($text === false ? $row['value'] : $text)), "\n";
+}
+"#;
+
+/// Changes an interface text, which is on every page. A command does not reach php-fpm's APCu, so MediaWiki must
+/// keep these texts elsewhere. With APCu, pages show the change only in the first 11 seconds after php-fpm's start,
+/// in which MediaWiki does not trust its cache.
+fn change_interface_text(machine: &mut Machine) {
+    machine.run(&edit("MediaWiki:Sitenotice", "The wiki moves."));
+    let text = machine.run(&page("Main_Page"));
+    if !text.contains("The wiki moves.") {
+        machine.write("/var/www/wiki/cached.php", CACHED);
+        let cached = machine.run("curl -s http://wiki.example/cached.php");
+        panic!("the page lacks the notice; cached are\n{cached}");
+    }
+}
+
 /// The command that requests a page.
 fn page(title: &str) -> String {
     format!("curl -s http://wiki.example/wiki/{title}")
@@ -100,8 +125,7 @@ fn mediawiki() {
     // Interface text is on every page.
     machine.run(get);
     assert!(machine.run(get).contains("pagewell; hit"));
-    machine.run(&edit("MediaWiki:Sitenotice", "The wiki moves."));
-    assert!(machine.run(&page("Main_Page")).contains("The wiki moves."));
+    change_interface_text(&mut machine);
 }
 
 #[test]
@@ -135,8 +159,7 @@ fn mediawiki_without_the_extension() {
     // Interface text is on every page.
     machine.run(get);
     assert!(machine.run(get).contains("pagewell; hit"));
-    machine.run(&edit("MediaWiki:Sitenotice", "The wiki moves."));
-    assert!(machine.run(&page("Main_Page")).contains("The wiki moves."));
+    change_interface_text(&mut machine);
     // A category is not cached.
     let category = "curl -si http://wiki.example/wiki/Category:Ships | grep -i ^cache-status";
     assert!(machine.run(category).contains(&guide.inline("detail=private")));
