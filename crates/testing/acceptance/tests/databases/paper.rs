@@ -1,7 +1,7 @@
 //! A small newspaper in either kind of database: its rules, its pages, and requests for them. The tables and
 //! the connection are in the modules of each database.
 
-use acceptance::{Site, binary, client, counter, is_hit, until};
+use acceptance::{Site, binary, cache_status, client, counter, is_hit, until};
 use harness::{Pagewell, Request, Response};
 use std::process::Command;
 
@@ -119,6 +119,26 @@ pub fn rows_purge_their_pages(pagewell: &Pagewell, sql: &dyn Fn(&str)) {
     sql("TRUNCATE comments");
     shows(pagewell, "/thread.php?id=1", "comments=0");
     assert!(is_hit(&get(pagewell, "/plain.php")), "what depends on nothing of it stays");
+}
+
+/// Clients read what they have written, also after a write of `rows` rows. `how` is added to the URL of a write.
+pub fn writes_are_read(pagewell: &Pagewell, rows: u64, how: impl Fn(u64) -> &'static str) {
+    for count in 1..=60 {
+        let status = post(pagewell, &format!("/write.php?id=1{}", how(count)));
+        assert!(!cache_status(&status).contains("changes-late"), "{}", cache_status(&status));
+        let page = get(pagewell, "/thread.php?id=1");
+        assert_eq!(page.text(), format!("comments={count}"), "{}", cache_status(&page));
+        if count % 3 == 0 {
+            stored(pagewell, "/thread.php?id=1");
+        }
+    }
+    // So much data that the stream takes longer than the response: without the barrier the page would be old.
+    for count in 1..=3 {
+        stored(pagewell, "/thread.php?id=2");
+        post(pagewell, &format!("/write.php?id=2&rows={rows}"));
+        let page = get(pagewell, "/thread.php?id=2");
+        assert_eq!(page.text(), format!("comments={}", count * rows), "{}", cache_status(&page));
+    }
 }
 
 /// Runs the program. Returns its output, and whether it succeeded.
