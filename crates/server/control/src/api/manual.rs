@@ -8,7 +8,8 @@ use super::{ControlError, with_content};
 use bytes::Bytes;
 use delivery::body::{Content, ResponseBody};
 use delivery::static_files::media_type;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 /// The beginning of the paths of the manual.
@@ -22,7 +23,10 @@ const POLICY: &str = "sandbox allow-scripts allow-popups; default-src 'self' 'un
 ///
 /// # Errors
 /// There is no such file, or the manual is not installed.
-pub(super) async fn answer(path: &str) -> Result<Response<ResponseBody>, ControlError> {
+pub(super) async fn answer(
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Response<ResponseBody>, ControlError> {
     let file = path.strip_prefix(PATH).and_then(relative).ok_or(ControlError::NotFound)?;
     let media_type =
         HeaderValue::from_str(&media_type(&file)).map_err(|_| ControlError::NotFound)?;
@@ -31,18 +35,37 @@ pub(super) async fn answer(path: &str) -> Result<Response<ResponseBody>, Control
         trusted_files::read(&root.join(file), FILE_BYTES).ok()
     });
     let content = read.await.ok().flatten().ok_or(ControlError::ManualMissing)?;
-    let mut response =
-        with_content(StatusCode::OK, media_type, Content::Whole(Bytes::from(content)).into());
-    let lines = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::REFERRER_POLICY, "no-referrer"),
-        // Fonts are requested for the origin that the policy has taken away.
-        (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
-    ];
-    for (name, value) in lines {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    Ok(response(content.into(), media_type, headers))
+}
+
+/// Returns the response with a file. A browser may store it, and asks each time whether it has changed.
+fn response(
+    content: Bytes,
+    media_type: HeaderValue,
+    headers: &HeaderMap,
+) -> Response<ResponseBody> {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    let tag = format!("\"{:016x}\"", hasher.finish());
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| {
+        known.as_bytes().split(|b| *b == b',').any(|one| one.trim_ascii() == tag.as_bytes())
+    });
+    let (status, content) =
+        if is_known { (StatusCode::NOT_MODIFIED, Bytes::new()) } else { (StatusCode::OK, content) };
+    let is_font = media_type.as_bytes().starts_with(b"font/");
+    let mut response = with_content(status, media_type, Content::Whole(content).into());
+    let fields = response.headers_mut();
+    fields.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    fields.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        fields.insert(header::ETAG, tag);
     }
-    Ok(response)
+    if is_font {
+        // Fonts are requested for the origin that the policy has taken away.
+        fields.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    }
+    response
 }
 
 /// Returns the directory of the manual that is installed with this program.
@@ -87,6 +110,25 @@ mod tests {
             assert_eq!(relative(path), None, "{path}");
         }
         assert_eq!(relative(&"x".repeat(256)), None);
+    }
+
+    #[test]
+    fn a_file_is_sent_once_and_only_fonts_are_for_other_origins() {
+        let page = || HeaderValue::from_static("text/html; charset=utf-8");
+        let text = || Bytes::from_static(b"text");
+        let first = response(text(), page(), &HeaderMap::new());
+        assert_eq!(first.status(), StatusCode::OK);
+        assert_eq!(first.headers()[header::CACHE_CONTROL], "no-cache");
+        assert!(!first.headers().contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
+        let again = response(text(), page(), &headers);
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(again.headers()[header::ETAG], first.headers()[header::ETAG]);
+        assert_eq!(response("other".into(), page(), &headers).status(), StatusCode::OK);
+        let font = response(text(), HeaderValue::from_static("font/woff2"), &headers);
+        assert_eq!(font.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert!(font.headers().contains_key(header::CONTENT_SECURITY_POLICY));
     }
 
     #[test]

@@ -41,7 +41,7 @@ use crate::reload::{ChangedKey, NotReloaded, Reload, ReloadResult};
 use bytes::Bytes;
 use delivery::body::{BodyError, Content, ResponseBody};
 use delivery::site::Site;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -400,13 +400,17 @@ enum Answer {
 }
 
 /// Returns a file of the dashboard or of the manual. They contain no data, so any site may link to them.
-async fn public_file(path: &str, method: &Method) -> Result<Option<Answer>, ControlError> {
+async fn public_file(
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<Option<Answer>, ControlError> {
     let file = dashboard::file(path);
     match file {
         None if !path.starts_with(manual::PATH) => Ok(None),
         _ if *method != Method::GET => Err(ControlError::Method("GET")),
         Some(file) => Ok(Some(Answer::Dashboard(file))),
-        None => manual::answer(path).await.map(|response| Some(Answer::Manual(response))),
+        None => manual::answer(path, headers).await.map(|file| Some(Answer::Manual(file))),
     }
 }
 
@@ -417,7 +421,9 @@ async fn call(
 ) -> Result<Answer, ControlError> {
     let token = control.site.config.admin_token.as_deref();
     caller::check_host(request.headers(), token)?;
-    if let Some(file) = public_file(request.uri().path(), request.method()).await? {
+    if let Some(file) =
+        public_file(request.uri().path(), request.method(), request.headers()).await?
+    {
         return Ok(file);
     }
     let site = &control.site;
