@@ -359,17 +359,13 @@ impl<H> MissQueue<H> {
         self.overload.note(self.deferrable > 0, now)
     }
 
-    /// Changes the order. Requests that wait keep their longest waits.
-    pub fn set_order(&mut self, order: MissOrder) {
-        if self.order != order {
+    /// Changes the order. Requests that wait keep their longest waits. An overload is forgotten if the order is
+    /// another one, or if it is not watched any more.
+    pub fn set_order(&mut self, order: MissOrder, is_watched: bool) {
+        if self.order != order || !is_watched {
             self.order = order;
             self.overload.reset();
         }
-    }
-
-    /// Forgets an overload, because it is not watched any more.
-    pub fn forget_overload(&mut self) {
-        self.overload.reset();
     }
 
     /// How requests are ordered.

@@ -177,10 +177,7 @@ impl Places {
     pub fn set_mode(&self, mode: MissesMode) {
         self.line.is_off.store(mode == MissesMode::Off, Ordering::Relaxed);
         let mut queue = self.line.lock();
-        queue.set_order(order_of(mode));
-        if mode == MissesMode::Off {
-            queue.forget_overload();
-        }
+        queue.set_order(order_of(mode), mode != MissesMode::Off);
         self.line.hand_over(queue);
     }
 
