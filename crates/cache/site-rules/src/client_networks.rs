@@ -19,8 +19,8 @@ impl ClientNetworks {
         let mut all = ClientNetworks::default();
         for word in words {
             match word.strip_prefix('!') {
-                Some(word) => all.none.push(network(word)?),
-                None => all.any.push(network(word)?),
+                Some(word) => all.none.push(named(word)?),
+                None => all.any.push(named(word)?),
             }
         }
         Ok(all)
@@ -40,18 +40,22 @@ impl ClientNetworks {
     }
 }
 
-/// Reads a network. An IPv4 address in IPv6 form is an IPv4 address.
-fn network(word: &str) -> Result<IpNet, String> {
-    let wrong = || format!("{word:?}: write for instance 10.0.0.0/8 or 2001:db8::/32");
+fn named(word: &str) -> Result<IpNet, String> {
+    network(word).ok_or(format!("{word:?}: write for instance 10.0.0.0/8 or 2001:db8::/32"))
+}
+
+/// Reads a network or an address. An IPv4 address in IPv6 form is an IPv4 address.
+pub fn network(word: &str) -> Option<IpNet> {
     // Not with IpNet's own parser, which accepts addresses that the standard library rejects.
     let (address, bits) = match word.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
         None => (word, None),
     };
-    let address = address.parse::<IpAddr>().map_err(|_| wrong())?.to_canonical();
-    let Some(bits) = bits else { return Ok(IpNet::from(address)) };
-    let bits = bits.parse().map_err(|_| wrong())?;
-    IpNet::new(address, bits).map_err(|_| wrong())
+    let address = address.parse::<IpAddr>().ok()?.to_canonical();
+    match bits {
+        None => Some(IpNet::from(address)),
+        Some(bits) => IpNet::new(address, bits.parse().ok()?).ok(),
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ mod rules;
 mod view;
 
 pub use agent::{Agent, is_of_desktops};
+pub use client_networks::network;
 pub use compile::{RuleError, Surroundings};
 pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 pub use declared::is_marked_as_shared;

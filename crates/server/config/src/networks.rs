@@ -30,21 +30,7 @@ impl Networks {
                 continue;
             }
             let wrong = || format!("{word:?}: write for instance 10.0.0.0/8, ::1 or unix");
-            // Not with IpNet's own parser, which accepts addresses that the standard library
-            // rejects.
-            let (address, bits) = match word.split_once('/') {
-                Some((address, bits)) => (address, Some(bits)),
-                None => (word.as_str(), None),
-            };
-            let address: IpAddr = address.parse().map_err(|_| wrong())?;
-            let network = match bits.map(str::parse) {
-                None => IpNet::from(address),
-                Some(bits) => {
-                    let bits = bits.map_err(|_| wrong())?;
-                    IpNet::new(address, bits).map_err(|_| wrong())?
-                }
-            };
-            all.networks.push(network);
+            all.networks.push(site_rules::network(word).ok_or_else(wrong)?);
         }
         Ok(all)
     }
@@ -136,6 +122,7 @@ mod tests {
         assert!(networks(&["0.0.0.0/0"]).have("1.2.3.4".parse().unwrap()));
         // An address in a network selects the whole network, and IPv4 is not a part of IPv6.
         assert!(networks(&["10.1.2.3/8"]).have("10.255.0.1".parse().unwrap()));
+        assert!(networks(&["::ffff:10.1.2.3"]).have("10.1.2.3".parse().unwrap()));
         assert!(!networks(&["::/0"]).have("::ffff:10.0.0.1".parse().unwrap()));
         for wrong in
             ["10.0.0.0/33", "x", "10.0.0.0/", "::/129", "10.0.0/8", "010.0.0.0/8", "10.0.0.0/256"]
