@@ -9,7 +9,7 @@
 
 use page_store::{
     AgeStep, AppliedChange, Change, ChangeTarget, IdleScan, Limits, Page, PagePredicate, Payload,
-    Site, Store, Strength, TidyOutcome,
+    Site, Store, Strength,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -154,7 +154,7 @@ fn measure_rounds(store: &Store<Nothing>) {
     let (dropped, took, worst) = make_round(store, AgeStep::By(1));
     let what = format!("a round that drops {dropped} pages");
     row(&what, &format!("{took:?}, worst hold {worst:?}"));
-    while store.tidy() == TidyOutcome::MoreToDo {}
+    while store.tidy() {}
 }
 
 /// Runs one scan; returns the number of pages removed, the total duration and that of the longest step.
@@ -196,8 +196,8 @@ fn measure_pauses(store: &Store<Nothing>, pages: usize, tags: usize) {
         row(&format!("change of a tag of {} pages", applied.dropped), &format!("{took:?}"));
     });
     let (begin, mut worst) = (Instant::now(), Duration::ZERO);
-    let mut tidied = TidyOutcome::MoreToDo;
-    while tidied == TidyOutcome::MoreToDo {
+    let mut tidied = true;
+    while tidied {
         let start = Instant::now();
         tidied = store.tidy();
         worst = worst.max(start.elapsed());

@@ -12,7 +12,7 @@
 use crate::index::Index;
 use crate::names::Dependencies;
 use crate::page::{NOWHERE, Page};
-use crate::places::{Place, Queue, RemovedPages, TidyOutcome, UrlIs};
+use crate::places::{Place, Queue, RemovedPages, UrlIs};
 use crate::runs::Run;
 use crate::shards::Shards;
 use crate::slab::NONE;
@@ -94,44 +94,44 @@ impl<P> Index<P> {
         self.bury(BURY_STEP);
     }
 
-    /// Buries up to `count` dead pages.
-    pub(crate) fn bury(&mut self, count: usize) -> TidyOutcome {
+    /// Buries up to `count` dead pages. Returns whether there are more.
+    pub(crate) fn bury(&mut self, count: usize) -> bool {
         for _ in 0..count {
             let Some(at) = self.dead.pop() else { break };
             self.unlink(at);
         }
         if !self.dead.is_empty() {
-            return TidyOutcome::MoreToDo;
+            return true;
         }
         self.dead = Vec::new();
-        TidyOutcome::Done
+        false
     }
 
     /// Makes room by burying and then by evicting, `keep` last, until everything fits the budget. It stops
-    /// after a batch, so that the lock can be released.
+    /// after a batch, so that the lock can be released, and returns whether there is more to do.
     pub(crate) fn evict(
         &mut self,
         shards: &Shards<P>,
         keep: u32,
         leaving: &mut RemovedPages<P>,
-    ) -> TidyOutcome {
+    ) -> bool {
         for _ in 0..self.limits.sweep_pages {
             if self.heap_bytes() + shards.heap_bytes() <= self.limits.budget_bytes {
-                return TidyOutcome::Done;
+                return false;
             }
             if !self.dead.is_empty() {
                 self.bury(1);
                 continue;
             }
             let Some(at) = self.queues.victim(&mut self.pages, keep) else {
-                return TidyOutcome::Done;
+                return false;
             };
             let page = self.take_out(at);
             shards.take(&page);
             leaving.push(page);
             self.counters.evicted += 1;
         }
-        TidyOutcome::MoreToDo
+        true
     }
 
     /// Evicts up to `count` pages, `wanted` ones if there are any among the least used. Returns their number.

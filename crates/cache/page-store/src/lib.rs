@@ -67,10 +67,9 @@ pub use names::{Change, ChangeTarget, Dependencies, Strength};
 pub use page::{
     AgeStep, Audience, Candidates, Key, KeyBuf, Page, PageInput, Payload, SERVED_MAX, SoftMark,
 };
-pub use places::TidyOutcome;
 pub use predicates::PagePredicate;
 pub use refused::{NotStored, StoreRefusal};
-pub use restore::{NotRestored, RestoreSession, Stay, Walk, WalkedPage, Worth};
+pub use restore::{NotRestored, RestoreSession, Walk, WalkedPage, Worth};
 pub use stats::{Bytes, Counters, Stats};
 pub use store::{NotReplaced, Store};
 pub use supersede::SupersedeOutcome;

@@ -164,8 +164,8 @@ impl Dependencies {
         let path_and_query = &*normal_spelling(path_and_query);
         let url = seeds.id(site, Kind::Url, path_and_query);
         let mut ids = vec![everything(site, seeds), url];
-        let (path, query) = split(path_and_query);
-        if query == Query::Present {
+        let (path, has_query) = split(path_and_query);
+        if has_query {
             ids.push(seeds.id(site, Kind::Path, path));
         }
         let above = directories(path).take(DIRECTORIES_MAX);
@@ -299,15 +299,10 @@ pub(crate) fn everything(site: Site, seeds: &Seeds) -> Id {
     seeds.id(site, Kind::Everything, b"")
 }
 
-#[derive(PartialEq, Eq)]
-enum Query {
-    Present,
-    Absent,
-}
-
-fn split(path_and_query: &[u8]) -> (&[u8], Query) {
+/// Returns the path, and whether a query follows it.
+fn split(path_and_query: &[u8]) -> (&[u8], bool) {
     match path_and_query.iter().position(|byte| *byte == b'?') {
-        Some(at) => (&path_and_query[..at], Query::Present),
-        None => (path_and_query, Query::Absent),
+        Some(at) => (&path_and_query[..at], true),
+        None => (path_and_query, false),
     }
 }

@@ -68,12 +68,3 @@ pub(crate) enum UrlIs {
     /// Among the tags; the page has an edge to it.
     Tag,
 }
-
-/// Whether work that is done in batches is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TidyOutcome {
-    /// Nothing is left.
-    Done,
-    /// The batch ended before the work did.
-    MoreToDo,
-}

@@ -33,16 +33,7 @@ pub struct Worth {
     /// The number of uses, counted up to three.
     pub uses: u8,
     /// Whether the page has survived an eviction scan.
-    pub stay: Stay,
-}
-
-/// Whether a page has survived an eviction scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stay {
-    /// It has: it is in the main queue.
-    Proven,
-    /// It has not been tested yet: it is in the small queue.
-    Untried,
+    pub is_proven: bool,
 }
 
 /// A page that a walk returned.
@@ -152,8 +143,8 @@ impl<P: Payload> Store<P> {
 
 fn found<P>(place: &Place<P>) -> WalkedPage<P> {
     let page = place.live().clone();
-    let stay = if place.queue == Queue::Main { Stay::Proven } else { Stay::Untried };
-    WalkedPage { worth: Worth { uses: page.uses(), stay }, page }
+    let is_proven = place.queue == Queue::Main;
+    WalkedPage { worth: Worth { uses: page.uses(), is_proven }, page }
 }
 
 impl<P: Payload> RestoreSession<P> {
@@ -188,7 +179,7 @@ impl<P: Payload> RestoreSession<P> {
         let (mut index, asked) = shared.evaluate_predicates(&page, dependencies.site());
         let outcome = asked.map_err(NotRestored::Refused);
         let outcome =
-            outcome.and_then(|()| shared.readmit(&mut index, &page, dependencies, worth.stay));
+            outcome.and_then(|()| shared.readmit(&mut index, &page, dependencies, worth.is_proven));
         let newcomer = outcome.is_ok().then_some(&page);
         shared.finish(index, newcomer, Vec::new());
         outcome
@@ -220,7 +211,7 @@ impl<P: Payload> StoreInner<P> {
         index: &mut Index<P>,
         page: &Page<P>,
         dependencies: &Dependencies,
-        stay: Stay,
+        is_proven: bool,
     ) -> Result<(), NotRestored> {
         if let Some(reason) = dependencies.refused() {
             return Err(NotRestored::Refused(reason));
@@ -244,10 +235,7 @@ impl<P: Payload> StoreInner<P> {
         if held > index.limits.budget_bytes - index.limits.budget_bytes / ROOM_LEFT {
             return Err(NotRestored::NoRoom);
         }
-        let queue = match stay {
-            Stay::Proven => Queue::Main,
-            Stay::Untried => Queue::Small,
-        };
+        let queue = if is_proven { Queue::Main } else { Queue::Small };
         index.add(page, dependencies, queue);
         self.shards.put(page, &[]);
         index.counters.restored += 1;

@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::lease::{self, Lease, Number, Registry};
 use crate::names::Dependencies;
 use crate::page::{Candidates, Key, KeyBuf, NOWHERE, Page, PageInput, Payload};
-use crate::places::{Queue, RemovedPages, TidyOutcome};
+use crate::places::{Queue, RemovedPages};
 use crate::refused::{NotStored, StoreRefusal};
 use crate::rewarm::{self, Rewarm};
 use crate::shards::Shards;
@@ -208,8 +208,8 @@ impl<P: Payload> Store<P> {
 
     /// Removes the edges of a batch of dead pages, which a large change has left behind and which still
     /// take memory. Every other step also removes a few. Call it in the background after a large change
-    /// until it returns [`TidyOutcome::Done`].
-    pub fn tidy(&self) -> TidyOutcome {
+    /// until it returns false: there is nothing more to do.
+    pub fn tidy(&self) -> bool {
         let mut index = self.shared.lock_as_sweeper();
         index.prune();
         index.bury(self.shared.limits.bury_pages())
@@ -381,10 +381,10 @@ impl<P: Payload> StoreInner<P> {
         index.bury_some();
         loop {
             let keep = newcomer.map_or(NOWHERE, |page| page.slot());
-            let evicted = index.evict(&self.shards, keep, &mut leaving);
+            let has_more = index.evict(&self.shards, keep, &mut leaving);
             drop(index);
             leaving.clear();
-            if evicted == TidyOutcome::Done {
+            if !has_more {
                 return;
             }
             yield_now();

@@ -55,7 +55,7 @@ fn a_page_stays_for_eight_scans_and_the_one_of_its_request() {
     }
     assert_eq!(go_round(&store), 1, "asked for a round earlier");
     assert_eq!(go_round(&store), 1);
-    while store.tidy() == page_store::TidyOutcome::MoreToDo {}
+    while store.tidy() {}
     store.validate();
     assert_eq!((store.stats().pages, store.stats().dead, store.stats().names), (0, 0, 0));
 }
@@ -154,7 +154,7 @@ fn eviction_leaves_the_age_as_it_is() {
 fn a_restored_page_has_age_zero() {
     let store = roomy();
     let restoring = store.restoring(SITE);
-    let worth = Worth { uses: 3, stay: page_store::Stay::Proven };
+    let worth = Worth { uses: 3, is_proven: true };
     let made = TestPayload { from: 0, bytes: 10 };
     restoring.restore(store.key(b"/a"), 0, &depends(&store, "/a", &[]), made, worth, None).unwrap();
     drop(restoring);

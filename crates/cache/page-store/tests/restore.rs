@@ -11,13 +11,13 @@ mod common;
 
 use common::{SITE, TestPayload, depends, drop_all, has, put, put_made, roomy, tag};
 use page_store::{
-    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, RestoreSession, Stay, Store,
+    Change, ChangeTarget, Lease, Limits, NotRestored, OpenChange, RestoreSession, Store,
     StoreRefusal, Strength, Walk, Worth,
 };
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
-const NEW: Worth = Worth { uses: 0, stay: Stay::Untried };
+const NEW: Worth = Worth { uses: 0, is_proven: false };
 
 fn made(from: u64) -> TestPayload {
     TestPayload { from, bytes: 100 }
@@ -112,15 +112,15 @@ fn a_restored_page_keeps_its_worth_and_its_mark() {
     let mut walk = Walk::default();
     let found = store.walk(&mut walk, 100);
     assert_eq!(found.len(), 1, "what was used comes first");
-    assert_eq!(found[0].worth, Worth { uses: 1, stay: Stay::Untried });
+    assert_eq!(found[0].worth, Worth { uses: 1, is_proven: false });
 
     let other = roomy();
     let restoring = other.restoring(SITE);
-    let worth = Worth { uses: 200, stay: Stay::Proven };
+    let worth = Worth { uses: 200, is_proven: true };
     let made_from = depends(&other, "/a", &[]);
     restoring.restore(other.key(b"/a"), 0, &made_from, made(0), worth, Some(77)).unwrap();
     let found = other.walk(&mut Walk::default(), 100);
-    assert_eq!(found[0].worth, Worth { uses: 3, stay: Stay::Proven });
+    assert_eq!(found[0].worth, Worth { uses: 3, is_proven: true });
     assert_eq!(found[0].page.marked().unwrap().at_ms, 77);
     other.validate();
 }

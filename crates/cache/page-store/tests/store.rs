@@ -9,7 +9,7 @@ mod common;
 mod store {
     use super::common::*;
     use page_store::{
-        Candidates, Change, ChangeTarget, Limits, Site, Store, StoreRefusal, Strength, TidyOutcome,
+        Candidates, Change, ChangeTarget, Limits, Site, Store, StoreRefusal, Strength,
     };
 
     /// Renders, change streams and followers move between threads.
@@ -413,7 +413,7 @@ mod store {
         assert!(store.stats().dead > 0, "a large drop leaves the tidying up to later");
         assert!(store.pages(SITE, &tag("all"), 0, 100).pages.is_empty());
         store.validate();
-        while store.tidy() == TidyOutcome::MoreToDo {}
+        while store.tidy() {}
         let stats = store.stats();
         assert_eq!((stats.pages, stats.dead, stats.names, stats.edges), (0, 0, 0, 0));
         store.validate();

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{SITE, TestPayload, count, depends, has, put, put_made, roomy};
-use page_store::{Stay, StoreRefusal, Worth};
+use page_store::{StoreRefusal, Worth};
 
 const MADE: TestPayload = TestPayload { from: 0, bytes: 100 };
 
@@ -91,7 +91,7 @@ fn nothing_is_restored_under_a_key_that_was_answered_for() {
     let lease = store.lease();
     store.supersede(store.key(b"/a"), &[7], &lease, &[]);
     let restore = |url: &str| {
-        let worth = Worth { uses: 0, stay: Stay::Untried };
+        let worth = Worth { uses: 0, is_proven: false };
         let made_from = depends(&store, url, &[]);
         restoring.restore(store.key(url.as_bytes()), 1, &made_from, MADE, worth, None)
     };

@@ -11,7 +11,6 @@ use control::history::{self, MetricsHistory};
 use delivery::codings::{self, Compressor};
 use delivery::site::Site;
 use origin::Origin;
-use page_store::TidyOutcome;
 use render::rewarm;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +56,7 @@ async fn tidy(site: Arc<Site>, mut stop: PhaseWatch) {
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = site.untidy.notified() => {}
         }
-        while site.store.tidy() == TidyOutcome::MoreToDo {
+        while site.store.tidy() {
             tokio::time::sleep(BETWEEN_BATCHES).await;
         }
     }

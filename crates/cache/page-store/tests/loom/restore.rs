@@ -5,14 +5,14 @@ use super::{
     Arc, AtomicU64, Change, ChangeTarget, Ordering, SITE, Strength, TestStore, Version, change,
     change_where, dependencies, explore, explore_at_least, insert, render, store, stored, thread,
 };
-use page_store::{NotRestored, OpenChange, RestoreSession, Stay, Worth};
+use page_store::{NotRestored, OpenChange, RestoreSession, Worth};
 
 const EVERYTHING: &[ChangeTarget<'static>] = &[ChangeTarget::Everything];
 const KEY: &[u8] = b"/";
 
 /// Restores the page of the earlier process: version 0.
 fn restore(store: &TestStore, restoring: &RestoreSession<Version>) -> Result<(), NotRestored> {
-    let worth = Worth { uses: 0, stay: Stay::Untried };
+    let worth = Worth { uses: 0, is_proven: false };
     restoring.restore(store.key(KEY), 0, &dependencies(store), Version(0), worth, None)
 }
 

@@ -8,7 +8,7 @@
 use bytes::Bytes;
 use delivery::site::Site;
 use page_snapshot::{Content, PageStatements, Record, SavedPage};
-use page_store::{NotRestored, RestoreSession, Stay, WalkedPage, Worth};
+use page_store::{NotRestored, RestoreSession, WalkedPage, Worth};
 use statements::footprints::StatementWalk;
 use std::sync::Arc;
 use stored_pages::page::{IdentityContent, NewPage, ReadPage, StoredPage, variant};
@@ -50,7 +50,7 @@ pub fn form<'p>(
         Some(content) => Content::Kept(content),
         None => Content::InCodings(found.page.length() as u64),
     };
-    let stay = if found.worth.stay == Stay::Proven { PROVEN } else { 0 };
+    let stay = if found.worth.is_proven { PROVEN } else { 0 };
     let forms = page.forms().codings().iter();
     let in_coding = |coding| page.forms().get(coding)?.form().content();
     let forms = forms.filter_map(|coding| Some((*coding, in_coding(*coding)?)));
@@ -92,8 +92,8 @@ pub fn restore(
             Some(Arc::new(reads.ok_or(LeftOut::Statements)?))
         }
     };
-    let stay = if saved.worth & PROVEN == 0 { Stay::Untried } else { Stay::Proven };
-    let worth = Worth { uses: saved.worth & USES, stay };
+    let is_proven = saved.worth & PROVEN != 0;
+    let worth = Worth { uses: saved.worth & USES, is_proven };
     let made_from = site.dependencies(&saved.stored, reads.as_deref(), path, None);
     let variant = variant(&saved.stored);
     let key = site.store.key(saved.key);

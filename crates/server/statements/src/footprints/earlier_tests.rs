@@ -1,7 +1,7 @@
 //! Pages of an earlier process: they are restored unless a row changed since that one of their statements reads.
 
 use super::*;
-use page_store::{NotRestored, RestoreSession, Stay, StoreRefusal, Worth};
+use page_store::{NotRestored, RestoreSession, StoreRefusal, Worth};
 
 const SIXTH: &str = "SELECT title FROM news WHERE id = 6";
 const JOINED: &str = "SELECT news.title FROM news JOIN author ON author.id = news.author \
@@ -61,7 +61,7 @@ impl Saved {
         for tag in reads.tags() {
             dependencies.tag(&tag);
         }
-        let worth = Worth { uses: 0, stay: Stay::Untried };
+        let worth = Worth { uses: 0, is_proven: false };
         let key = stage.store.key(text.as_bytes());
         Some(restoring.restore(key, 0, &dependencies, Payload(Some(reads)), worth, None))
     }
@@ -118,7 +118,7 @@ fn pages_are_not_restored_for_other_tables() {
     for tag in reads.tags() {
         dependencies.tag(&tag);
     }
-    let worth = Worth { uses: 0, stay: Stay::Untried };
+    let worth = Worth { uses: 0, is_proven: false };
     let key = stage.store.key(b"/late");
     let late = restoring.restore(key, 0, &dependencies, Payload(Some(reads)), worth, None);
     assert_eq!(late, Err(NotRestored::Refused(StoreRefusal::ChangedSince)));
