@@ -3,7 +3,7 @@
 //! Invariants: both are computed once, when the response is stored, in milliseconds, at most 2^31 seconds.
 //! A heuristic never replaces a declared lifetime.
 
-use crate::policy::{HeuristicStatuses, Policy};
+use crate::policy::Policy;
 use crate::targeted::{DateField, Declaration, DeclaredBy, date_field};
 use http::{HeaderMap, StatusCode};
 use http_fields::fields;
@@ -156,8 +156,7 @@ fn guess(
     policy: &Policy,
 ) -> Option<u64> {
     let heuristic = policy.heuristic?;
-    let public =
-        declared.directives.public && heuristic.statuses == HeuristicStatuses::ListedOrPublic;
+    let public = declared.directives.public && heuristic.applies_to_public;
     if !is_heuristically_cacheable(status) && !public {
         return None;
     }

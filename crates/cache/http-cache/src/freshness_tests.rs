@@ -100,7 +100,7 @@ fn heuristics_for_listed_statuses_with_a_date_only() {
 
 #[test]
 fn heuristics_for_public_responses_unless_disabled() {
-    let heuristic = Heuristic { statuses: HeuristicStatuses::Listed, ..Default::default() };
+    let heuristic = Heuristic { applies_to_public: false, ..Default::default() };
     let listed = Policy { heuristic: Some(heuristic), ..Policy::default() };
     let lines = [("last-modified", "Sun, 06 Nov 1994 08:32:57 GMT"), ("cache-control", "public")];
     let guessed = Some((100_000, LifetimeSource::Heuristic));

@@ -48,8 +48,7 @@ pub use not_stored::NotStored;
 pub use owned::{OwnedTerms, PrivateWord, storable_for_owner};
 pub use packed::Directives;
 pub use policy::{
-    Failure, FailureSet, FieldUse, Heuristic, HeuristicStatuses, Policy, RequestControl,
-    SENDFILE_FIELDS,
+    Failure, FailureSet, FieldUse, Heuristic, Policy, RequestControl, SENDFILE_FIELDS,
 };
 pub use reference::Reference;
 pub use refusal::{CODE_BYTES_MAX, REFUSAL_FIELD, refusal_code};

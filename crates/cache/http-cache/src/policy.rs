@@ -157,24 +157,15 @@ pub struct Heuristic {
     /// the cache, and the percentage often amounts to a day, which is too long for a correction. Ten
     /// minutes is a usual micro-cache lifetime.
     pub max_seconds: u32,
-    /// The statuses to which it applies. Default: those listed in RFC 9110, and responses with `public`.
-    pub statuses: HeuristicStatuses,
+    /// Whether it applies to responses with `public`, and not only to the statuses listed in RFC 9110. Default:
+    /// true.
+    pub applies_to_public: bool,
 }
 
 impl Default for Heuristic {
     fn default() -> Heuristic {
-        Heuristic { percent: 10, max_seconds: 600, statuses: HeuristicStatuses::ListedOrPublic }
+        Heuristic { percent: 10, max_seconds: 600, applies_to_public: true }
     }
-}
-
-/// The statuses that may get a heuristic lifetime (RFC 9111 §4.2.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeuristicStatuses {
-    /// Those that are heuristically cacheable by RFC 9110 §15.1.
-    Listed,
-    /// These, and any other status with `public`, which explicitly permits to store the response (RFC 9111
-    /// §4.2.2, §5.2.2.9).
-    ListedOrPublic,
 }
 
 /// The failure due to which the origin gave no usable response.
