@@ -115,15 +115,6 @@ pub(crate) struct Position {
     pub table: usize,
 }
 
-/// Whether reads have been narrowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Narrowing {
-    /// They are limited to the values.
-    Done,
-    /// They are as before: the statement does more than to load all rows.
-    Nothing,
-}
-
 /// The way in which a changed row touches a footprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FootprintTouch {
@@ -209,15 +200,15 @@ impl Reads {
         table: TableId,
         column: u16,
         values: &[&str],
-    ) -> Narrowing {
+    ) -> bool {
         if !self.can_be_narrowed(schema, table, column) {
-            return Narrowing::Nothing;
+            return false;
         }
         let kind = schema.table(table).columns[usize::from(column)].kind;
         let constant = |value: &&str| Constant::of(kind, &Literal::Text((*value).into()));
         let constants = values.iter().map(constant).collect::<Option<Vec<Constant>>>();
         let slot = u16::try_from(self.operands.len()).map(Slot);
-        let (Some(constants), Ok(slot)) = (constants, slot) else { return Narrowing::Nothing };
+        let (Some(constants), Ok(slot)) = (constants, slot) else { return false };
         let mut operands = self.operands.to_vec();
         operands.push(Operand::of(constants));
         self.operands = operands.into();
@@ -230,7 +221,7 @@ impl Reads {
             // Rows of other names are in the result, too.
             reads.first = None;
         }
-        Narrowing::Done
+        true
     }
 
     /// The memory that the statement needs in an index, in bytes: its constants, and about 16 bytes for each value

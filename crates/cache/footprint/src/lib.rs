@@ -34,7 +34,7 @@ mod value_text;
 
 pub use budget::MatchBudget;
 pub use describe::RowText;
-pub use footprint::{Footprint, FootprintTouch, Narrowing, Reads};
+pub use footprint::{Footprint, FootprintTouch, Reads};
 pub use index::{CandidateGroup, FoundStatements, Index, RowKeys, StatementCandidate, StatementId};
 pub use join::{Affects, Lookup, PartnerRows, RecentRows};
 pub use lexer::{SqlCharset, SqlMode};

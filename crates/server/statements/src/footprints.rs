@@ -43,8 +43,7 @@ use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
-    Index, Narrowing, OwnTransaction, Reads, RecentRows, SqlMode, StatementId, StatementReader,
-    UnknownReads,
+    Index, OwnTransaction, Reads, RecentRows, SqlMode, StatementId, StatementReader, UnknownReads,
 };
 use http_cache::Timestamp;
 use own_writes::{OwnReads, RecentTransactions};
@@ -429,9 +428,8 @@ impl Footprints {
             let asked = statement.options.unwrap_or_default().iter();
             let asked: Vec<&str> = asked.map(String::as_str).collect();
             for (table, column) in of_options {
-                match reader.narrow(&mut reads, table, column, &asked) {
-                    Narrowing::Done => key = by_options,
-                    Narrowing::Nothing => {}
+                if reader.narrow(&mut reads, table, column, &asked) {
+                    key = by_options;
                 }
             }
         }

@@ -24,7 +24,7 @@ pub use lists::is_logged_engine;
 
 use self::lists::StatementKind;
 use self::shared_texts::SharedTexts;
-use crate::footprint::{Block, Narrowing, Reads, ReadsForm, TableReads};
+use crate::footprint::{Block, Reads, ReadsForm, TableReads};
 use crate::functions;
 use crate::lexer::{Part, SqlMode, Statement};
 use crate::schema::{SqlSchema, TableId};
@@ -156,17 +156,18 @@ impl StatementReader {
 
     /// Narrows the reads of a table to the rows with one of these texts in a column: the application has
     /// loaded all rows, and has shown which it used. A column that is not text is left alone, and a statement that
-    /// does more than to load: two columns of one table, with no condition but one on `autoload`.
+    /// does more than to load: two columns of one table, with no condition but one on `autoload`. Returns whether
+    /// they were narrowed.
     pub fn narrow(
         &mut self,
         reads: &mut Reads,
         table: TableId,
         column: u16,
         values: &[&str],
-    ) -> Narrowing {
-        let narrowing = reads.narrow(&self.schema, table, column, values);
+    ) -> bool {
+        let is_narrowed = reads.narrow(&self.schema, table, column, values);
         self.share(reads);
-        narrowing
+        is_narrowed
     }
 
     /// Lets reads of equal form share it, and equal texts.
