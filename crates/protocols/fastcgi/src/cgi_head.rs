@@ -188,8 +188,8 @@ impl CgiHeadReader {
                 self.take_line(&whole)
             };
             match outcome {
-                Ok(Line::Taken) => self.lines += 1,
-                Ok(Line::Blank) => {
+                Ok(false) => self.lines += 1,
+                Ok(true) => {
                     chunk.advance(from);
                     return Ok(HeadStep::Done(Box::new(self.fields.head(chunk))));
                 }
@@ -206,21 +206,21 @@ impl CgiHeadReader {
         })
     }
 
-    /// Processes `line`, which has no LF.
-    fn take_line(&mut self, line: &[u8]) -> Result<Line, HeadRefusal> {
+    /// Processes `line`, which has no LF. Returns whether it is the blank line after the last field.
+    fn take_line(&mut self, line: &[u8]) -> Result<bool, HeadRefusal> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.is_empty() {
-            return Ok(Line::Blank);
+            return Ok(true);
         }
         if self.lines == 0 && line.starts_with(b"HTTP/") {
             self.fields.status_line(line)?;
-            return Ok(Line::Taken);
+            return Ok(false);
         }
         if self.fields.taken() == self.limits.fields {
             return Err(HeadRefusal::TooManyFields);
         }
         self.fields.line(line)?;
-        Ok(Line::Taken)
+        Ok(false)
     }
 
     fn refused(&self, reason: HeadRefusal) -> HeadRefused {
@@ -233,10 +233,4 @@ impl Default for CgiHeadReader {
     fn default() -> CgiHeadReader {
         CgiHeadReader::new(HeadLimits::default())
     }
-}
-
-/// The kind of a line.
-enum Line {
-    Taken,
-    Blank,
 }

@@ -105,7 +105,7 @@ impl std::error::Error for ProtocolError {}
 #[derive(Clone, Debug)]
 pub struct ResponseReader {
     state: State,
-    stdout: Stdout,
+    stdout_ended: bool,
     /// The bytes of management records so far, headers included.
     ignored_bytes: usize,
     end: Option<EndRequest>,
@@ -114,7 +114,7 @@ pub struct ResponseReader {
 impl ResponseReader {
     /// A reader for the response to the request that was just sent.
     pub fn new() -> ResponseReader {
-        ResponseReader { state: State::Header, stdout: Stdout::Open, ignored_bytes: 0, end: None }
+        ResponseReader { state: State::Header, stdout_ended: false, ignored_bytes: 0, end: None }
     }
 
     /// Decodes bytes from the front of `input`, up to the next event. `Ok(None)` means that more bytes are
@@ -207,13 +207,13 @@ impl ResponseReader {
             // FastCGI §3.3: a stream ends with an empty record. A responder may also omit it and send
             // END_REQUEST, as php-fpm does.
             Some(RecordType::Stdout) if left == 0 => {
-                self.stdout = Stdout::Closed;
+                self.stdout_ended = true;
                 Ok(State::Skip { left: padding })
             }
-            Some(RecordType::Stdout) => match self.stdout {
-                Stdout::Open => Ok(State::Content { stream: Stream::Stdout, left, padding }),
-                Stdout::Closed => Err(ProtocolError::StdoutAfterItsEnd),
-            },
+            Some(RecordType::Stdout) if self.stdout_ended => Err(ProtocolError::StdoutAfterItsEnd),
+            Some(RecordType::Stdout) => {
+                Ok(State::Content { stream: Stream::Stdout, left, padding })
+            }
             // STDERR is a separate stream and may end after STDOUT. STDERR that continues after its own end is
             // not an error, because none of it becomes part of a page.
             Some(RecordType::Stderr) => {
@@ -260,12 +260,6 @@ enum State {
 enum Stream {
     Stdout,
     Stderr,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Stdout {
-    Open,
-    Closed,
 }
 
 /// Removes up to `most` bytes from the front; `None` if there are none.
