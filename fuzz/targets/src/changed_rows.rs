@@ -5,9 +5,7 @@
 //! and length of a transaction's tags stay within their limits. A row has at most the columns of its table.
 
 use super::change_stream::{LIMITS, column, packets};
-use change_feed::schema::{
-    Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
-};
+use change_feed::schema::{Action, Column, ForeignKey, Schema, TableDefinition};
 use change_feed::{ChangeRule, Feed, Rules};
 use databases::{MariaDbChanges, MariaDbFollowedTables, MariaDbListedTable, MariaDbTables};
 use footprint::{SqlValue, TableChange};
@@ -29,8 +27,8 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
     let rules = [rule("types", "types:{id}:{a}"), rule("t", "t:{id}"), rule("m", "m:{a}")];
     let column = |name: &str| Column {
         name: name.to_owned(),
-        key: if name == "id" { KeyPart::Primary } else { KeyPart::None },
-        equality: Equality::AsWritten,
+        is_primary_key: name == "id",
+        is_loosely_equal: false,
         is_generated: false,
         is_text: true,
         collation: None,
@@ -39,7 +37,7 @@ static FEED: LazyLock<Feed> = LazyLock::new(|| {
     for name in ["types", "t", "m"] {
         schema.add(TableDefinition {
             name: name.to_owned(),
-            kind: TableKind::Table,
+            is_view: false,
             columns: ["id", "a"].map(column).to_vec(),
         });
     }

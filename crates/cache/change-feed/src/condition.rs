@@ -58,13 +58,8 @@ pub(crate) struct Conditions {
 struct Condition {
     column: String,
     patterns: Vec<String>,
-    wants: Wants,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    OneOf,
-    NoneOf,
+    /// Whether the row meets it if no pattern matches.
+    is_negated: bool,
 }
 
 impl Conditions {
@@ -79,13 +74,13 @@ impl Conditions {
         if only.len() + unless.len() > COLUMNS_MAX {
             return Err(("where and unless".into(), "16 columns at most"));
         }
-        let of = |written: &WrittenConditions, wants| {
+        let of = |written: &WrittenConditions, is_negated| {
             let all = written.iter();
-            let read = all.map(|(column, values)| Condition::read(column, values, wants));
+            let read = all.map(|(column, values)| Condition::read(column, values, is_negated));
             read.collect::<Result<Vec<_>, _>>()
         };
-        let mut all = of(only, Wants::OneOf)?;
-        all.extend(of(unless, Wants::NoneOf)?);
+        let mut all = of(only, false)?;
+        all.extend(of(unless, true)?);
         Ok(Conditions { all })
     }
 
@@ -108,7 +103,7 @@ impl Condition {
     fn read(
         column: &str,
         written: &OneOrMany,
-        wants: Wants,
+        is_negated: bool,
     ) -> Result<Condition, (String, &'static str)> {
         let values = match written {
             OneOrMany::One(value) => std::slice::from_ref(value),
@@ -130,21 +125,18 @@ impl Condition {
             if pattern.len() > PATTERN_BYTES_MAX {
                 return wrong("a value has 1,024 bytes at most");
             }
-            patterns.push(match wants {
-                Wants::OneOf => folded(&pattern),
-                Wants::NoneOf => pattern,
-            });
+            patterns.push(if is_negated { pattern } else { folded(&pattern) });
         }
-        Ok(Condition { column: column.to_owned(), patterns, wants })
+        Ok(Condition { column: column.to_owned(), patterns, is_negated })
     }
 
     fn may_hold(&self, value: Filling<'_>) -> bool {
         let is_one = |text: &str| self.patterns.iter().any(|pattern| matches(pattern, text));
-        match (value, self.wants) {
-            (Filling::Unknown, _) => true,
-            (Filling::Null, wants) => wants == Wants::NoneOf,
-            (Filling::Text(text), Wants::OneOf) => is_one(&folded(&text)),
-            (Filling::Text(text), Wants::NoneOf) => !is_one(&text),
+        match value {
+            Filling::Unknown => true,
+            Filling::Null => self.is_negated,
+            Filling::Text(text) if self.is_negated => !is_one(&text),
+            Filling::Text(text) => is_one(&folded(&text)),
         }
     }
 }

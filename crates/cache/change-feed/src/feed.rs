@@ -12,7 +12,7 @@ use crate::graph::{Fate, Graph, KnownValues};
 use crate::rule::{Rule, Rules, Searches};
 use crate::schema::{Action, Schema};
 use crate::template::{Filling, NoTag};
-use crate::touched::{Room, TouchedTags};
+use crate::touched::TouchedTags;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -221,16 +221,16 @@ impl Rule {
         }
         touched.by_table(&self.table);
         for template in &self.tags {
-            let room = match template.fill(&mut value) {
+            let is_full = match template.fill(&mut value) {
                 Ok(spelled) if template.is_constant() => {
                     touched.add_spelled(&spelled);
-                    Room::Taken
+                    false
                 }
                 Ok(spelled) => touched.add_of_row(spelled),
-                Err(NoTag::Null) => Room::Taken,
-                Err(NoTag::Unknown) => Room::Full,
+                Err(NoTag::Null) => false,
+                Err(NoTag::Unknown) => true,
             };
-            if room == Room::Full {
+            if is_full {
                 self.touch_any(touched);
             }
         }

@@ -11,7 +11,7 @@
 //! never exceeds InnoDB's limit. Unknown values of a child's row count as any value.
 
 use crate::rule::Rule;
-use crate::schema::{Action, Equality, ForeignKey, Schema};
+use crate::schema::{Action, ForeignKey, Schema};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The maximum depth of a cascade in InnoDB ("FK_MAX_CASCADE_DEL").
@@ -37,7 +37,7 @@ pub(crate) struct Edge {
     child: String,
     /// For each column of the key: the parent's column, the child's column, and whether the parent's value
     /// determines the child's.
-    pairs: Vec<(String, String, Equality)>,
+    pairs: Vec<(String, String, bool)>,
     on_delete: Action,
     on_update: Action,
 }
@@ -128,13 +128,13 @@ impl Walk<'_> {
 
 impl Edge {
     fn new(schema: &Schema, key: &ForeignKey) -> Edge {
-        let equality = |column: &str| {
+        let is_copied = |column: &str| {
             let found = schema.table(&key.child).and_then(|table| table.column(column));
-            found.map_or(Equality::Loose, |column| column.equality)
+            found.is_some_and(|column| !column.is_loosely_equal)
         };
         let pairs = key.parent_columns.iter().zip(&key.columns);
         let pairs = pairs
-            .map(|(parent, child)| (parent.to_lowercase(), child.to_lowercase(), equality(child)));
+            .map(|(parent, child)| (parent.to_lowercase(), child.to_lowercase(), is_copied(child)));
         Edge {
             child: key.child.clone(),
             pairs: pairs.collect(),
@@ -166,7 +166,7 @@ impl Edge {
     }
 
     fn known(&self, value: &dyn Fn(&str) -> Option<Option<String>>) -> KnownValues {
-        let pairs = self.pairs.iter().filter(|(_, _, equality)| *equality == Equality::AsWritten);
+        let pairs = self.pairs.iter().filter(|(_, _, is_copied)| *is_copied);
         pairs.filter_map(|(parent, child, _)| Some((child.clone(), value(parent)?))).collect()
     }
 }

@@ -4,7 +4,7 @@
 //! with the valid alternatives. The numbers of rules and tags are limited.
 
 use crate::condition::{Conditions, WrittenConditions};
-use crate::schema::{Column, Schema, TableKind};
+use crate::schema::{Column, Schema};
 use crate::template::Template;
 use crate::text;
 use serde::Deserialize;
@@ -370,7 +370,7 @@ impl Rule {
             let there = schema.tables.values().map(|table| table.name.clone()).collect();
             return Err(CheckError::TableMissing(self.table.clone(), there));
         };
-        if table.kind == TableKind::View {
+        if table.is_view {
             return Err(CheckError::IsView(self.table.clone()));
         }
         for column in self.columns() {

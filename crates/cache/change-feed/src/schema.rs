@@ -19,19 +19,10 @@ pub struct Schema {
 pub struct TableDefinition {
     /// The name as the database writes it.
     pub name: String,
-    /// Whether it is a table or a view.
-    pub kind: TableKind,
+    /// Whether it is a view.
+    pub is_view: bool,
     /// The columns, in order.
     pub columns: Vec<Column>,
-}
-
-/// Where the rows are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableKind {
-    /// In the table itself.
-    Table,
-    /// In other tables: it is a view, which no stream reports.
-    View,
 }
 
 /// The definition of a column.
@@ -40,34 +31,15 @@ pub struct Column {
     /// The name of the column.
     pub name: String,
     /// Whether the column is part of the primary key.
-    pub key: KeyPart,
-    /// When two values of the column are equal.
-    pub equality: Equality,
+    pub is_primary_key: bool,
+    /// Whether two values can be equal although they are written differently.
+    pub is_loosely_equal: bool,
     /// Whether its value is computed from other columns.
     pub is_generated: bool,
     /// Whether it holds text in the form that the database compares; numbers, times and bytes do not.
     pub is_text: bool,
     /// The collation by which it is compared, if known.
     pub collation: Option<String>,
-}
-
-/// Whether a column is a part of the primary key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyPart {
-    /// It is part of it.
-    Primary,
-    /// It is not part of it.
-    None,
-}
-
-/// When the database treats two values as equal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Equality {
-    /// If they are written identically: whole numbers.
-    AsWritten,
-    /// Also otherwise, such as text in different case. A child's value is then unknown even if its parent's
-    /// is known.
-    Loose,
 }
 
 /// A foreign key of a table.

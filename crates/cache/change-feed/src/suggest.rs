@@ -9,14 +9,14 @@ mod wordpress;
 
 pub use wordpress::{NoWordPress, suggest_for_wordpress};
 
-use crate::schema::{ForeignKey, KeyPart, Schema, TableDefinition, TableKind};
+use crate::schema::{ForeignKey, Schema, TableDefinition};
 use std::fmt::Write as _;
 
 /// Proposes rules for every table. `database` is the name of the database, if the site has several.
 #[must_use]
 pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
     let mut text = String::new();
-    for table in schema.tables.values().filter(|table| table.kind == TableKind::Table) {
+    for table in schema.tables.values().filter(|table| !table.is_view) {
         let name = escaped(&table.name);
         let (mut tags, mut any_row) = (vec![name.clone()], vec![name.clone()]);
         tags.extend(key_of(table).map(|key| format!("{name}:{{{}}}", escaped(key))));
@@ -46,7 +46,7 @@ pub fn suggest(schema: &Schema, database: Option<&str>) -> String {
 
 /// The primary key, if it has one column.
 fn key_of(table: &TableDefinition) -> Option<&str> {
-    let mut keys = table.columns.iter().filter(|column| column.key == KeyPart::Primary);
+    let mut keys = table.columns.iter().filter(|column| column.is_primary_key);
     match (keys.next(), keys.next()) {
         (Some(key), None) => Some(&key.name),
         _ => None,

@@ -36,15 +36,6 @@ pub enum TouchedSearches {
     Any,
 }
 
-/// Whether there was room for another tag of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
-    /// The tag was added.
-    Taken,
-    /// There was no room.
-    Full,
-}
-
 impl TouchedTags {
     /// The tags, sorted, without duplicates.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
@@ -124,18 +115,19 @@ impl TouchedTags {
         spelled.all().for_each(|tag| self.add(tag));
     }
 
-    /// Adds a tag made from a row, which counts once in all its spellings.
-    pub(crate) fn add_of_row(&mut self, spelled: TagSpellings) -> Room {
+    /// Adds a tag made from a row, which counts once in all its spellings. Returns whether there was no room for
+    /// it.
+    pub(crate) fn add_of_row(&mut self, spelled: TagSpellings) -> bool {
         let TagSpellings { tag, others } = spelled;
         if self.tags.contains(&tag) && others.iter().all(|other| self.tags.contains(other)) {
-            return Room::Taken;
+            return false;
         }
         if self.rows >= TAGS_MAX {
-            return Room::Full;
+            return true;
         }
         self.rows += 1;
         self.tags.insert(tag);
         self.tags.extend(others);
-        Room::Taken
+        false
     }
 }

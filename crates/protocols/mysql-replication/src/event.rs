@@ -20,7 +20,7 @@ pub use gtid::{GtidEvent, MariaDbGtidFlags};
 pub use payload::Payload;
 pub(crate) use payload::{Inner, next_event};
 pub use query::QueryEvent;
-pub use rows::{ColumnChange, Row, RowChange, RowChanges, RowKind, Rows};
+pub use rows::{Row, RowChange, RowChanges, RowKind, Rows};
 pub use table_map::TableMap;
 
 use crate::position::{FilePosition, GtidList, GtidSet, MariaDbGtid};

@@ -7,7 +7,6 @@ mod common;
 use common::told::told;
 use common::{Connection, Follower, account, server};
 use harness::{Address, MariaDb, PrivateDir};
-use mysql_replication::event::ColumnChange;
 use mysql_replication::position::{FilePosition, Start};
 use mysql_replication::{
     Change, ChangeScope, FallbackReason, Interest, Limits, StreamRefused, Transaction,
@@ -85,8 +84,8 @@ fn written_columns_differ_from_unwritten_ones() {
     };
     let change = rows.changes().next().expect("a row").expect("it can be read");
     let place = |name| rows.table.column(name).expect("a column");
-    assert_eq!(change.changed(place("a")), ColumnChange::No);
-    assert_eq!(change.changed(place("B")), ColumnChange::Yes);
+    assert!(!change.changed(place("a")));
+    assert!(change.changed(place("B")));
     assert_eq!(rows.table.primary_key.as_deref(), Some(&[0][..]));
 }
 

@@ -18,7 +18,7 @@ mod transactions;
 pub mod wire;
 
 pub use refusal::Refusal;
-pub use row::{Cell, ColumnChange, Row, RowChange};
+pub use row::{Cell, Row, RowChange};
 pub use transactions::{
     ChangeScope, DEFINED_PREFIX, FallbackReason, Interest, Limits, Step, TableRows, Transaction,
     Transactions, Watch,

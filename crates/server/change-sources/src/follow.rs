@@ -52,15 +52,6 @@ const STREAM_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// a millisecond.
 const TEXT_BYTES: usize = 16 << 10;
 
-/// Whether a stream continues the log that was followed before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Log {
-    /// It continues the same log.
-    Same,
-    /// It is another server's log, or the log is unknown.
-    Another,
-}
-
 /// The task that follows one database of a site and passes its open changes on to be settled.
 pub struct Follower {
     /// The site whose database is followed.
@@ -164,7 +155,7 @@ impl Follower {
             self.gap("position-ahead");
             resumed = feed.progress().resume(&server);
         }
-        let log = if is_another || resumed.is_none() { Log::Another } else { Log::Same };
+        let is_another_log = is_another || resumed.is_none();
         let (from, left) = match resumed {
             None => (committed.clone(), Resume::Never),
             Some(from) if is_another => (from.position, Resume::Elsewhere),
@@ -205,7 +196,7 @@ impl Follower {
                     feed.progress().advance(reached);
                 }
                 feed.applied.send_replace(Some(applied.clone()));
-                self.followed(&applied, log, (mark.clone(), asked)).await;
+                self.followed(&applied, is_another_log, (mark.clone(), asked)).await;
             } else if !is_behind && has_moved {
                 feed.applied.send_replace(Some(applied.clone()));
             }
@@ -223,12 +214,12 @@ impl Follower {
     async fn followed(
         &mut self,
         applied: &Position,
-        log: Log,
+        is_another_log: bool,
         (mark, asked): (Option<VisibilityMarker>, Instant),
     ) {
         let database = &self.feed.config.name;
         tracing::info!(event = "database-followed", database, position = %applied);
-        if log == Log::Another {
+        if is_another_log {
             self.last_mark = None;
             // The send fails only if the server stops.
             let _ = self.entries.send(Entry::Elsewhere).await;

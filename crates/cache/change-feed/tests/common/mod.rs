@@ -2,9 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use change_feed::schema::{
-    Action, Column, Equality, ForeignKey, KeyPart, TableDefinition, TableKind,
-};
+use change_feed::schema::{Action, Column, ForeignKey, TableDefinition};
 use change_feed::{Cell, ChangeRule, RowImages, RowKind};
 use std::collections::HashMap;
 
@@ -17,13 +15,13 @@ pub fn rule(table: &str, tags: &[&str]) -> ChangeRule {
 pub fn table(name: &str, columns: &[&str]) -> TableDefinition {
     let columns = columns.iter().enumerate().map(|(at, name)| Column {
         name: (*name).into(),
-        key: if at == 0 { KeyPart::Primary } else { KeyPart::None },
-        equality: Equality::AsWritten,
+        is_primary_key: at == 0,
+        is_loosely_equal: false,
         is_generated: false,
         is_text: true,
         collation: None,
     });
-    TableDefinition { name: name.into(), kind: TableKind::Table, columns: columns.collect() }
+    TableDefinition { name: name.into(), is_view: false, columns: columns.collect() }
 }
 
 /// A foreign key to the parent's `id`; updates cascade.

@@ -26,18 +26,6 @@ pub enum RowKind {
     Delete,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Json {
-    Whole,
-    InPart,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Packing {
-    Plain,
-    Compressed,
-}
-
 /// An event with the changed rows of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
@@ -45,8 +33,9 @@ pub struct Rows {
     pub table_id: u64,
     /// The kind of change.
     pub kind: RowKind,
-    json: Json,
-    packing: Packing,
+    /// Whether the after images of JSON columns can be differences.
+    has_partial_json: bool,
+    is_compressed: bool,
     columns: usize,
     /// Bits of the columns in the only image, or in the before image of an update.
     present: Bytes,
@@ -57,21 +46,13 @@ pub struct Rows {
 
 impl Rows {
     pub(super) fn read(code: u8, body: &Bytes, table_id_bytes: usize) -> Result<Rows, Refusal> {
-        let (kind, has_extra, packing, json) = match code {
-            23 => (RowKind::Insert, false, Packing::Plain, Json::Whole),
-            24 => (RowKind::Update, false, Packing::Plain, Json::Whole),
-            25 => (RowKind::Delete, false, Packing::Plain, Json::Whole),
-            30 => (RowKind::Insert, true, Packing::Plain, Json::Whole),
-            31 => (RowKind::Update, true, Packing::Plain, Json::Whole),
-            32 => (RowKind::Delete, true, Packing::Plain, Json::Whole),
-            39 => (RowKind::Update, true, Packing::Plain, Json::InPart),
-            166 => (RowKind::Insert, false, Packing::Compressed, Json::Whole),
-            167 => (RowKind::Update, false, Packing::Compressed, Json::Whole),
-            168 => (RowKind::Delete, false, Packing::Compressed, Json::Whole),
-            169 => (RowKind::Insert, true, Packing::Compressed, Json::Whole),
-            170 => (RowKind::Update, true, Packing::Compressed, Json::Whole),
-            _ => (RowKind::Delete, true, Packing::Compressed, Json::Whole),
+        let kind = match code {
+            23 | 30 | 166 | 169 => RowKind::Insert,
+            24 | 31 | 39 | 167 | 170 => RowKind::Update,
+            _ => RowKind::Delete,
         };
+        let has_extra = matches!(code, 30..=39 | 169..);
+        let (is_compressed, has_partial_json) = (code >= 166, code == 39);
         let mut reader = Reader::new(body);
         let table_id = reader.uint(table_id_bytes)?;
         // The flags.
@@ -89,7 +70,16 @@ impl Rows {
         let present = bitmap()?;
         let present_after = if kind == RowKind::Update { bitmap()? } else { Bytes::new() };
         let body = body.slice_ref(reader.rest());
-        Ok(Rows { table_id, kind, json, packing, columns, present, present_after, body })
+        Ok(Rows {
+            table_id,
+            kind,
+            has_partial_json,
+            is_compressed,
+            columns,
+            present,
+            present_after,
+            body,
+        })
     }
 
     /// The memory that the event occupies, in bytes.
@@ -120,28 +110,26 @@ impl Rows {
     /// # Errors
     /// `TooLong` if the result exceeds `max_bytes`; `BadCompression`, `UnknownCompression`, `Truncated`.
     pub fn unpacked(self, max_bytes: usize) -> Result<Rows, Refusal> {
-        match self.packing {
-            Packing::Plain => Ok(self),
-            // An event without rows, which ends a statement.
-            Packing::Compressed if self.body.is_empty() => {
-                Ok(Rows { packing: Packing::Plain, ..self })
-            }
-            Packing::Compressed => {
-                let body = compressed::event(&self.body, max_bytes)?.into();
-                Ok(Rows { packing: Packing::Plain, body, ..self })
-            }
+        if !self.is_compressed {
+            return Ok(self);
         }
+        // An event without rows ends a statement.
+        let body = if self.body.is_empty() {
+            Bytes::new()
+        } else {
+            compressed::event(&self.body, max_bytes)?.into()
+        };
+        Ok(Rows { is_compressed: false, body, ..self })
     }
 
     /// Iterates over the changed rows. `table` must be the table of this table id. The iteration ends after an
     /// error.
     #[must_use]
     pub fn changes<'a>(&'a self, table: &'a Table) -> RowChanges<'a> {
-        let refused = match (&table.columns, self.packing) {
-            (Err(refusal), _) => Some(*refusal),
-            (Ok(columns), _) if columns.len() != self.columns => Some(Refusal::SchemaMismatch),
-            (Ok(_), Packing::Compressed) => Some(Refusal::UnknownCompression),
-            (Ok(_), Packing::Plain) => None,
+        let refused = match &table.columns {
+            Err(refusal) => Some(*refusal),
+            Ok(columns) if columns.len() != self.columns => Some(Refusal::SchemaMismatch),
+            Ok(_) => self.is_compressed.then_some(Refusal::UnknownCompression),
         };
         let columns = table.columns.as_deref().unwrap_or_default();
         RowChanges { rows: self, columns, rest: Reader::new(&self.body), refused }
@@ -168,15 +156,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Whether a column's value changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ColumnChange {
-    /// The value changed, or it was written and the old value is unknown.
-    Yes,
-    /// The value is unchanged.
-    No,
-}
-
 /// The images of a changed row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowChange<'a> {
@@ -191,15 +170,15 @@ impl RowChange<'_> {
     /// Whether the column with this index changed. An insert or a delete changes all columns. A column that is
     /// missing in the after image of an update was not written.
     #[must_use]
-    pub fn changed(&self, column: usize) -> ColumnChange {
+    pub fn changed(&self, column: usize) -> bool {
         let (Some(before), Some(after)) = (&self.before, &self.after) else {
-            return ColumnChange::Yes;
+            return true;
         };
         match (before.get(column), after.get(column)) {
-            (_, None) => ColumnChange::No,
-            (_, Some(Value::JsonInPart)) => ColumnChange::Yes,
-            (Some(before), Some(after)) if before == after => ColumnChange::No,
-            (_, Some(_)) => ColumnChange::Yes,
+            (_, None) => false,
+            (_, Some(Value::JsonInPart)) => true,
+            (Some(before), Some(after)) if before == after => false,
+            (_, Some(_)) => true,
         }
     }
 }
@@ -234,12 +213,12 @@ impl<'a> Iterator for RowChanges<'a> {
 impl<'a> RowChanges<'a> {
     fn change(&mut self) -> Result<RowChange<'a>, Refusal> {
         let was_left = self.rest.rest().len();
-        let first = self.image(&self.rows.present, Json::Whole)?;
+        let first = self.image(&self.rows.present, false)?;
         let change = match self.rows.kind {
             RowKind::Insert => RowChange { before: None, after: Some(first) },
             RowKind::Delete => RowChange { before: Some(first), after: None },
             RowKind::Update => {
-                let after = self.image(&self.rows.present_after, self.rows.json)?;
+                let after = self.image(&self.rows.present_after, self.rows.has_partial_json)?;
                 RowChange { before: Some(first), after: Some(after) }
             }
         };
@@ -247,11 +226,9 @@ impl<'a> RowChanges<'a> {
         if self.rest.rest().len() == was_left { Err(Refusal::BadLength) } else { Ok(change) }
     }
 
-    fn image(&mut self, present: &[u8], json: Json) -> Result<Row<'a>, Refusal> {
-        let mut partial = match json {
-            Json::Whole => Bits { bytes: &[], at: 0 },
-            Json::InPart => self.partial()?,
-        };
+    fn image(&mut self, present: &[u8], has_partial_json: bool) -> Result<Row<'a>, Refusal> {
+        let mut partial =
+            if has_partial_json { self.partial()? } else { Bits { bytes: &[], at: 0 } };
         let count = (0..self.columns.len()).filter(|at| bit(present, *at)).count();
         let mut nulls = Bits { bytes: self.rest.take(count.div_ceil(8))?, at: 0 };
         let mut values = Vec::with_capacity(self.columns.len());

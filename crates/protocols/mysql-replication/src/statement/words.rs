@@ -34,26 +34,20 @@ impl Word {
 /// The maximum length of a name in bytes: 64 characters of up to four bytes.
 const NAME_MAX: usize = 256;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Damage {
-    None,
-    Unended,
-}
-
 pub(super) struct Words<'a> {
     sql: &'a [u8],
     peeked: Option<Word>,
-    damage: Damage,
+    is_unended: bool,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(sql: &'a [u8]) -> Words<'a> {
-        Words { sql, peeked: None, damage: Damage::None }
+        Words { sql, peeked: None, is_unended: false }
     }
 
     /// Whether a literal, a name or a comment is unterminated.
     pub(super) fn is_damaged(&self) -> bool {
-        self.damage == Damage::Unended
+        self.is_unended
     }
 
     pub(super) fn next(&mut self) -> Option<Word> {
@@ -201,7 +195,7 @@ impl<'a> Words<'a> {
             Some(end) => self.sql = &inside[end + 2..],
             None => {
                 self.sql = &[];
-                self.damage = Damage::Unended;
+                self.is_unended = true;
             }
         }
     }
@@ -220,7 +214,7 @@ impl<'a> Words<'a> {
         loop {
             let Some(end) = rest.iter().position(|byte| *byte == quote) else {
                 self.sql = &[];
-                self.damage = Damage::Unended;
+                self.is_unended = true;
                 return Word::Mark(quote);
             };
             name.extend_from_slice(&rest[..end]);
@@ -266,7 +260,7 @@ impl<'a> Words<'a> {
             }
         }
         self.sql = &[];
-        self.damage = Damage::Unended;
+        self.is_unended = true;
         Word::Literal(text)
     }
 }

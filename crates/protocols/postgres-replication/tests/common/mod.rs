@@ -16,8 +16,7 @@ use postgres_replication::wire::login::{
 use postgres_replication::wire::query::{Query, QueryLimits, QueryRefused, Rows, query};
 use postgres_replication::wire::stream::{self, Reply, Subscription};
 use postgres_replication::{
-    Cell, ChangeScope, ColumnChange, Interest, Limits, RowChange, Step, Transaction, Transactions,
-    Watch,
+    Cell, ChangeScope, Interest, Limits, RowChange, Step, Transaction, Transactions, Watch,
 };
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -299,9 +298,9 @@ fn row_told(row: &RowChange<'_>, rows: &postgres_replication::TableRows) -> Stri
         let values = match (row_kind(row), row.changed(place)) {
             ("insert", _) => after,
             ("delete", _) => before,
-            (_, ColumnChange::No) if before == after => before,
-            (_, ColumnChange::No) => format!("{before}={after}"),
-            (_, ColumnChange::Yes) => format!("{before}>{after}"),
+            (_, false) if before == after => before,
+            (_, false) => format!("{before}={after}"),
+            (_, true) => format!("{before}>{after}"),
         };
         text += &format!(" {}={values}", column.name);
     }

@@ -18,7 +18,7 @@ use footprint::schema::{
     ChildAction, Columns, ForeignKeyAction, SqlColumn, SqlColumnKind, SqlSchema, TableId,
 };
 use footprint::{RowEvent, SqlRow, SqlValue, TableChange};
-use mysql_replication::event::{ColumnChange, Row, RowChange};
+use mysql_replication::event::{Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{NoText, Table, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -229,7 +229,7 @@ impl CollectedChanges {
 /// A changed row of a table whose columns fit.
 fn event(schema: &SqlSchema, table: TableId, change: &RowChange<'_>) -> RowEvent<'static> {
     let columns = &schema.table(table).columns;
-    let is_changed = |at| change.changed(at) == ColumnChange::Yes;
+    let is_changed = |at| change.changed(at);
     let (before, after) = (change.before.as_ref(), change.after.as_ref());
     let written = |row: &Row<'_>| {
         let value = |(at, column)| value(column, row.get(at));

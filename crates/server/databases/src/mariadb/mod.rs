@@ -43,20 +43,12 @@ pub struct Session {
     naming: Naming,
     /// The transactions that are visible at the log position of the last query.
     seen: Option<(FilePosition, Option<GtidList>)>,
-    use_for: SessionUse,
+    /// Whether it is prepared for look-ups of rows.
+    can_look_up: bool,
     /// The maximum time for the look-ups of a transaction.
     lookup_time_max: Duration,
     /// Whether rows are in the log before they are visible; `None`: not asked yet.
     is_logged_first: Option<bool>,
-}
-
-/// The kinds of queries that a session is prepared for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SessionUse {
-    /// Queries of positions.
-    Positions,
-    /// Also look-ups of rows.
-    Lookups,
 }
 
 impl Session {
@@ -74,7 +66,7 @@ impl Session {
             connection,
             naming,
             seen: None,
-            use_for: SessionUse::Positions,
+            can_look_up: false,
             lookup_time_max,
             is_logged_first: None,
         })
@@ -96,9 +88,9 @@ impl Session {
         &mut self,
         query: &PartnerQuery,
     ) -> Result<Option<Vec<SqlRow<'static>>>, ConnectionError> {
-        if self.use_for == SessionUse::Positions {
+        if !self.can_look_up {
             partners::prepare(&mut self.connection, self.lookup_time_max).await?;
-            self.use_for = SessionUse::Lookups;
+            self.can_look_up = true;
         }
         query.run(&mut self.connection).await
     }

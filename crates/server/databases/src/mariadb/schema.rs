@@ -8,9 +8,7 @@ use super::connection::Connection;
 use super::followed::{FollowedTables, ListedTable};
 use super::untracked::{OutsideKey, UntrackedReason, untracked};
 use crate::stream_types::RowDetail;
-use change_feed::schema::{
-    Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
-};
+use change_feed::schema::{Action, Column, ForeignKey, Schema, TableDefinition};
 use database_links::fault::ConnectionError;
 use footprint::sql_text::put_name;
 use mysql_replication::schema::{ColumnShape, TableShape, columns_query};
@@ -68,8 +66,8 @@ pub async fn read(
     for (table, kind, _) in &listed {
         let columns = shapes.get(table).map(|shape| shape.columns()).unwrap_or_default();
         let columns = columns.iter().map(column).collect();
-        let kind = if kind.contains("VIEW") { TableKind::View } else { TableKind::Table };
-        schema.add(TableDefinition { name: table.clone(), kind, columns });
+        let is_view = kind.contains("VIEW");
+        schema.add(TableDefinition { name: table.clone(), is_view, columns });
     }
     let outside;
     (schema.foreign_keys, outside) = foreign_keys(connection).await?;
@@ -100,8 +98,8 @@ fn column(shape: &ColumnShape) -> Column {
     let is_filled = shape.declared.contains("zerofill");
     Column {
         name: shape.name.to_string(),
-        key: if shape.is_in_primary_key() { KeyPart::Primary } else { KeyPart::None },
-        equality: if is_whole && !is_filled { Equality::AsWritten } else { Equality::Loose },
+        is_primary_key: shape.is_in_primary_key(),
+        is_loosely_equal: is_filled || !is_whole,
         is_generated: shape.is_generated,
         is_text: is_text(&shape.declared),
         collation: shape.collation.clone(),

@@ -7,7 +7,7 @@
 use super::connection::Connection;
 use super::naming::{self, Naming};
 use super::schema::{self, TableDefinitions};
-use super::touch::{self, Definitions, Tables, TransactionChanges};
+use super::touch::{self, Tables, TransactionChanges};
 use super::untracked::UntrackedReason;
 use crate::stream_types::{
     ChangedRows, Position, Resume, RowDetail, SourceConnection, StreamRead, Transaction,
@@ -74,9 +74,9 @@ pub async fn connect(
         naming,
         committed: committed.clone(),
         transactions,
-        definitions: Definitions::Same,
+        are_definitions_changed: false,
         detail,
-        report: Report::Due,
+        is_report_due: true,
     };
     let mark = naming::mark_of_all(&committed);
     let server = server.into();
@@ -204,18 +204,10 @@ pub struct Stream {
     committed: Position,
     transactions: Transactions<Tables>,
     /// Whether the last transaction has changed a table definition.
-    definitions: Definitions,
+    are_definitions_changed: bool,
     detail: RowDetail,
-    report: Report,
-}
-
-/// Whether the definitions have been reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Report {
-    /// They are not reported yet.
-    Due,
-    /// They are reported.
-    Done,
+    /// Whether the definitions have not been reported yet.
+    is_report_due: bool,
 }
 
 impl Stream {
@@ -232,7 +224,7 @@ impl Stream {
         self.transactions = Transactions::new(&start, Limits::default(), tables);
         if self.naming == Naming::MySql && !self.committed.has_all(from) {
             // A transaction that an earlier connection has received may be a definition that was not visible yet.
-            self.definitions = Definitions::Changed;
+            self.are_definitions_changed = true;
         }
         self.connection.start_stream(own_id(), &start).await?;
         while !self.transactions.has_begun() {
@@ -282,7 +274,7 @@ impl Stream {
     /// # Errors
     /// The stream has ended.
     pub async fn next(&mut self) -> Result<StreamRead, StreamFault> {
-        if self.definitions == Definitions::Changed {
+        if self.are_definitions_changed {
             self.read_definitions().await?;
             return Ok(StreamRead::Nothing);
         }
@@ -296,7 +288,7 @@ impl Stream {
     /// # Errors
     /// The stream has ended.
     pub async fn next_until(&mut self, until: Instant) -> Result<Option<StreamRead>, StreamFault> {
-        if self.definitions == Definitions::Changed {
+        if self.are_definitions_changed {
             return Ok(None);
         }
         match timeout_at(until, self.connection.next_event()).await {
@@ -343,9 +335,8 @@ impl Stream {
             }
         }
         self.say_if_large(transaction);
-        let changed = |change| touch::definitions(change) == Definitions::Changed;
-        if transaction.changes.iter().any(changed) {
-            self.definitions = Definitions::Changed;
+        if transaction.changes.iter().any(touch::changes_definitions) {
+            self.are_definitions_changed = true;
         }
         let mark = self.naming.mark(transaction.gtid.as_ref(), self.transactions.position());
         let rows = match self.detail {
@@ -360,10 +351,10 @@ impl Stream {
 
     /// Returns the tables as the reader of statements needs them, once after they were read.
     pub fn take_definitions(&mut self) -> Option<SqlSchema> {
-        match std::mem::replace(&mut self.report, Report::Done) {
-            Report::Due => self.transactions.watch().schema().map(|schema| (**schema).clone()),
-            Report::Done => None,
+        if !std::mem::take(&mut self.is_report_due) {
+            return None;
         }
+        self.transactions.watch().schema().map(|schema| (**schema).clone())
     }
 
     /// Logs a warning if a transaction was too large to buffer: its rows count as any row of their
@@ -410,7 +401,7 @@ impl Stream {
         say_if_wrong(&config, &config.rules.check(&read.schema));
         *self.transactions.watch() = watched(&config, read);
         self.transactions.forget_tables();
-        (self.definitions, self.report) = (Definitions::Same, Report::Due);
+        (self.are_definitions_changed, self.is_report_due) = (false, true);
         Ok(())
     }
 }

@@ -10,7 +10,7 @@ use super::followed::{CollectedChanges, FollowedTables, RowTable};
 use super::schema::Shapes;
 use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
 use footprint::schema::{SqlSchema, TableId};
-use mysql_replication::event::{ColumnChange, Row, RowChange};
+use mysql_replication::event::{Row, RowChange};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{
     Change, ChangeScope, FallbackReason, Interest, NoText, Table, TableRows, Watch,
@@ -35,15 +35,6 @@ pub struct TransactionChanges {
     pub touched: TouchedTags,
     /// The rows, if they are reported with their values.
     pub rows: CollectedChanges,
-}
-
-/// Whether the schema has to be read again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Definitions {
-    /// The schema may have changed.
-    Changed,
-    /// The schema is unchanged.
-    Same,
 }
 
 impl Tables {
@@ -162,13 +153,13 @@ impl TransactionChanges {
 }
 
 /// Returns whether a change concerns the definition of tables.
-pub fn definitions(change: &Change) -> Definitions {
-    match &change.what {
+pub fn changes_definitions(change: &Change) -> bool {
+    matches!(
+        &change.what,
         ChangeScope::Table { why: FallbackReason::Defined, .. }
-        | ChangeScope::Schema { .. }
-        | ChangeScope::Everything(_) => Definitions::Changed,
-        ChangeScope::Table { .. } | ChangeScope::Rows(_) => Definitions::Same,
-    }
+            | ChangeScope::Schema { .. }
+            | ChangeScope::Everything(_)
+    )
 }
 
 impl Watch for Tables {
@@ -248,6 +239,6 @@ impl RowImages for Images<'_> {
     }
 
     fn may_have_changed(&self, column: &str) -> bool {
-        self.places.of(column).is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
+        self.places.of(column).is_none_or(|place| self.change.changed(place))
     }
 }

@@ -10,9 +10,7 @@
 
 use super::connection::Connection;
 use change_feed::Rules;
-use change_feed::schema::{
-    Action, Column, Equality, ForeignKey, KeyPart, Schema, TableDefinition, TableKind,
-};
+use change_feed::schema::{Action, Column, ForeignKey, Schema, TableDefinition};
 use database_links::fault::ConnectionError;
 use postgres_replication::message::Identity;
 use postgres_replication::wire::query::{Rows, identifier, literal};
@@ -284,16 +282,21 @@ fn columns_of(rows: &Rows) -> HashMap<String, Vec<ColumnRow>> {
 pub fn definition(table: &Table) -> TableDefinition {
     TableDefinition {
         name: table.names.first().cloned().unwrap_or_default(),
-        kind: if table.kind == Kind::View { TableKind::View } else { TableKind::Table },
+        is_view: table.kind == Kind::View,
         columns: table.columns.iter().map(column_of).collect(),
     }
 }
 
 fn column_of(column: &ColumnOf) -> Column {
-    let key = if column.is_primary { KeyPart::Primary } else { KeyPart::None };
-    // The stream contains rows that a foreign key changes, so nothing is derived from parent rows.
-    let (equality, is_generated, is_text) = (Equality::Loose, false, true);
-    Column { name: column.name.clone(), key, equality, is_generated, is_text, collation: None }
+    Column {
+        name: column.name.clone(),
+        is_primary_key: column.is_primary,
+        // The stream contains rows that a foreign key changes, so nothing is derived from parent rows.
+        is_loosely_equal: true,
+        is_generated: false,
+        is_text: true,
+        collation: None,
+    }
 }
 
 fn pairs(rows: &Rows) -> HashMap<String, Vec<String>> {

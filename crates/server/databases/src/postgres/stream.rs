@@ -14,7 +14,7 @@
 use super::catalogue::{self, Catalogue};
 use super::connection::{Connection, unanswered};
 use super::setup;
-use super::touch::{Definitions, Tables};
+use super::touch::Tables;
 use crate::stream_types::{
     Aim, Forget, Position, RowDetail, SourceConnection, StreamRead, Transaction, TransactionBody,
     Visibility, VisibilityMarker, say_if_wrong,
@@ -258,12 +258,12 @@ impl Stream {
         applied: Lsn,
         reply: Reply,
         forget: Forget<'_>,
-    ) -> Result<ConfirmedLog, StreamFault> {
+    ) -> Result<bool, StreamFault> {
         let forgotten = forget(&Position::Postgres(applied), self.keep_bytes);
         let forgotten = forgotten.as_ref().map_or(self.confirmed, place).min(applied);
         self.confirmed = self.confirmed.max(forgotten);
         self.connection.say(applied, self.confirmed, reply).await?;
-        Ok(if self.confirmed >= applied { ConfirmedLog::Everything } else { ConfirmedLog::Less })
+        Ok(self.confirmed >= applied)
     }
 
     async fn frame(
@@ -288,8 +288,8 @@ impl Stream {
                     // A server that shuts down waits for this confirmation. Everything up to here
                     // is applied, because the caller applies a transaction before it requests the
                     // next.
-                    let confirmed = self.say(before, Reply::NotNeeded, forget).await?;
-                    if confirmed == ConfirmedLog::Less {
+                    let is_confirmed = self.say(before, Reply::NotNeeded, forget).await?;
+                    if !is_confirmed {
                         let text =
                             "the server wants to hear that nothing is kept, as when it stops";
                         let (name, text) = (ServerErrorKind::Away.as_str(), text.into());
@@ -311,7 +311,7 @@ impl Stream {
     ) -> Result<Transaction, StreamFault> {
         let (mut touched, mut server) = (TouchedTags::default(), None);
         let changes = &transaction.changes;
-        if self.transactions.watch().definitions(changes) == Definitions::Changed {
+        if !self.transactions.watch().covers(changes) {
             self.until_visible(transaction.xid).await?;
             let seen = prints_of(&mut self.spare, &self.prints).await?;
             (touched, server) = self.read_definitions(seen).await?;
@@ -385,15 +385,6 @@ fn publication_changed() -> StreamFault {
     let text =
         "the publication was altered: changes since then may be missing from the stream".into();
     StreamFault { name: "publication-changed", text, then: Recovery::Gap }
-}
-
-/// How much of the log was confirmed to the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ConfirmedLog {
-    /// Everything that is applied.
-    Everything,
-    /// Less, because a snapshot needs the log.
-    Less,
 }
 
 /// Converts an error of the server. An error other than those listed would recur at the same

@@ -6,7 +6,7 @@
 
 use super::catalogue::{Catalogue, Kind};
 use change_feed::{Cell, Feed, RequiredChanges, RowImages, RowKind, TouchedTags};
-use postgres_replication::{ChangeScope, ColumnChange, Interest, RowChange, TableRows, Watch};
+use postgres_replication::{ChangeScope, Interest, RowChange, TableRows, Watch};
 use std::borrow::Cow;
 
 /// The followed part of a database: its rules with the catalogue applied.
@@ -14,15 +14,6 @@ use std::borrow::Cow;
 pub struct Tables {
     feed: Feed,
     catalogue: Catalogue,
-}
-
-/// Whether the catalogue must be read again before the changes of a transaction can be evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Definitions {
-    /// The catalogue may have changed.
-    Changed,
-    /// The catalogue is unchanged.
-    Same,
 }
 
 impl Tables {
@@ -37,7 +28,7 @@ impl Tables {
     }
 
     /// Returns whether the catalogue covers all changes of a transaction.
-    pub fn definitions(&self, changes: &[ChangeScope]) -> Definitions {
+    pub fn covers(&self, changes: &[ChangeScope]) -> bool {
         let is_known = |what: &ChangeScope| match what {
             ChangeScope::Rows(rows) => {
                 self.catalogue.at(&rows.table.schema, &rows.table.name).is_some()
@@ -49,7 +40,7 @@ impl Tables {
             ChangeScope::Definitions => false,
             ChangeScope::Everything(_) => true,
         };
-        if changes.iter().all(is_known) { Definitions::Same } else { Definitions::Changed }
+        changes.iter().all(is_known)
     }
 
     /// Adds what a change touches to `touched`.
@@ -162,6 +153,6 @@ impl RowImages for Images<'_> {
 
     fn may_have_changed(&self, column: &str) -> bool {
         let place = self.rows.table.column(column);
-        place.is_none_or(|place| self.change.changed(place) == ColumnChange::Yes)
+        place.is_none_or(|place| self.change.changed(place))
     }
 }
