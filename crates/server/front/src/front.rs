@@ -25,7 +25,7 @@ pub mod logged;
 mod refusing;
 
 use crate::deadline::Deadline;
-use crate::hit::{After, Hit, HitFinder};
+use crate::hit::{Hit, HitFinder};
 use crate::request_head::{Framing, Inspection, Upgrade, inspect, take_upgrade};
 use config::Limits;
 use delivery::in_flight::InFlight;
@@ -339,7 +339,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                         } else {
                             self.waiting_hit = None;
                         }
-                        if hit.after() == After::Ends {
+                        if hit.ends_connection() {
                             self.state = State::Ended;
                         }
                         self.log_hit(&hit, true);

@@ -228,8 +228,9 @@ impl Key {
 impl PlainRequest<'_> {
     /// Combines the selected form with this request's method, version and connection options.
     fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
-        let (is_get, version, after) = (self.kind == Method::Get, self.version, self.after);
-        HitParts { form, is_get, version, after, now, instant }
+        let is_get = self.kind == Method::Get;
+        let (version, ends_connection) = (self.version, self.ends_connection);
+        HitParts { form, is_get, version, ends_connection, now, instant }
     }
 
     /// Whether the target is normalised and the host is the canonical host of the site.

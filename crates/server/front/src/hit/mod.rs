@@ -36,4 +36,4 @@ pub mod read;
 pub mod send;
 
 pub use find::HitFinder;
-pub use send::{After, Hit};
+pub use send::Hit;

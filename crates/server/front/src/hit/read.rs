@@ -7,7 +7,6 @@
 //! request, `request_head` accepts it, too, with the same fields and without content.
 //! `PlainHead::read_lines` says what the lines mean for the cache.
 
-use super::send::After;
 use config::Limits;
 use config::networks::Networks;
 use delivery::site::Site;
@@ -74,23 +73,14 @@ impl Fields for Lines<'_> {
 pub struct PlainHead<'a> {
     /// The length of the header section in bytes, including the empty line.
     pub head_bytes: usize,
-    /// The method, GET or HEAD.
-    pub method: PlainMethod,
+    /// Whether the method is HEAD; otherwise it is GET.
+    pub is_head: bool,
     /// The HTTP version of the request.
     pub version: PlainVersion,
     /// Path and query: visible ASCII, beginning with a slash.
     pub target: &'a str,
     /// The header lines of the request.
     pub lines: Lines<'a>,
-}
-
-/// The methods that a plain request may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlainMethod {
-    /// GET.
-    Get,
-    /// HEAD.
-    Head,
 }
 
 /// The protocol versions of plain requests.
@@ -122,7 +112,7 @@ pub(super) struct PlainRequest<'a> {
     pub(super) facts: RequestFacts<'a>,
     pub(super) has_cookies: bool,
     pub(super) version: PlainVersion,
-    pub(super) after: After,
+    pub(super) ends_connection: bool,
 }
 
 /// Parses the header section at the start of `bytes`. `places` is a reusable buffer. `None` if the
@@ -133,9 +123,9 @@ pub fn read<'a>(
     places: &'a mut Vec<LineAt>,
 ) -> Option<PlainHead<'a>> {
     places.clear();
-    let (method, rest) = match bytes.strip_prefix(b"GET ") {
-        Some(rest) => (PlainMethod::Get, rest),
-        None => (PlainMethod::Head, bytes.strip_prefix(b"HEAD ")?),
+    let (is_head, rest) = match bytes.strip_prefix(b"GET ") {
+        Some(rest) => (false, rest),
+        None => (true, bytes.strip_prefix(b"HEAD ")?),
     };
     let mut ends = memchr::memchr_iter(b'\n', bytes);
     let first_end = ends.next()?;
@@ -156,7 +146,7 @@ pub fn read<'a>(
                 && control_characters(head) == 2 * (places.len() + 2);
             let lines = Lines { head, places };
             let head_bytes = head.len();
-            return plain.then_some(PlainHead { head_bytes, method, version, target, lines });
+            return plain.then_some(PlainHead { head_bytes, is_head, version, target, lines });
         }
         if places.len() == LINES_MAX || end > HEAD_BYTES_MAX {
             return None;
@@ -177,10 +167,7 @@ impl<'a> PlainHead<'a> {
         proxy_trust: Peer,
         scheme: &'static str,
     ) -> Option<PlainRequest<'a>> {
-        let kind = match self.method {
-            PlainMethod::Get => Method::Get,
-            PlainMethod::Head => Method::Head,
-        };
+        let kind = if self.is_head { Method::Head } else { Method::Get };
         let mut facts = RequestFacts::new(kind);
         let (mut host, mut told_scheme, mut has_cookies) = (None, None, false);
         let (mut keeps, mut closes) = (self.version == PlainVersion::Http11, false);
@@ -231,7 +218,7 @@ impl<'a> PlainHead<'a> {
             facts,
             has_cookies,
             version: self.version,
-            after: if keeps && !closes { After::Stays } else { After::Ends },
+            ends_connection: closes || !keeps,
         })
     }
 }
@@ -314,26 +301,26 @@ mod tests {
     use crate::request_head::{Framing, Inspection, Upgrade, inspect};
     use proptest::prelude::*;
 
-    /// Length, method, minor version, target, lines.
-    type Read = (usize, PlainMethod, u8, String, Vec<(Vec<u8>, Vec<u8>)>);
+    /// Length, whether it is HEAD, minor version, target, lines.
+    type Read = (usize, bool, u8, String, Vec<(Vec<u8>, Vec<u8>)>);
 
     fn reading(bytes: &[u8]) -> Option<Read> {
         let mut places = Vec::new();
         let plain = read(bytes, &Limits::default(), &mut places)?;
         let lines = plain.lines.iter().map(|(name, value)| (name.to_vec(), value.to_vec()));
         let minor = u8::from(plain.version == PlainVersion::Http11);
-        Some((plain.head_bytes, plain.method, minor, plain.target.to_owned(), lines.collect()))
+        Some((plain.head_bytes, plain.is_head, minor, plain.target.to_owned(), lines.collect()))
     }
 
     #[test]
     fn plain_requests_are_read() {
         let text = b"GET /a?b HTTP/1.1\r\nHost: x\r\nA:\t b c \r\nEmpty:\r\n\r\nGET /next";
-        let (head_bytes, method, minor, target, lines) = reading(text).expect("plain");
-        let read = (head_bytes, method, minor, &*target);
-        assert_eq!(read, (text.len() - 9, PlainMethod::Get, 1, "/a?b"));
+        let (head_bytes, is_head, minor, target, lines) = reading(text).expect("plain");
+        let read = (head_bytes, is_head, minor, &*target);
+        assert_eq!(read, (text.len() - 9, false, 1, "/a?b"));
         let line = |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         assert_eq!(lines, [line("Host", "x"), line("A", "b c"), line("Empty", "")]);
-        assert_eq!(reading(b"HEAD / HTTP/1.1\r\n\r\n").map(|r| r.1), Some(PlainMethod::Head));
+        assert_eq!(reading(b"HEAD / HTTP/1.1\r\n\r\n").map(|r| r.1), Some(true));
         assert_eq!(reading(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n").map(|r| r.2), Some(0));
     }
 

@@ -52,16 +52,7 @@ pub struct Hit {
     /// The time of the decision.
     instant: Instant,
     version: PlainVersion,
-    after: After,
-}
-
-/// The state of the connection after a hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
-    /// The connection stays open for the next request.
-    Stays,
-    /// The connection is closed, as the client requested (RFC 9112 section 9.6).
-    Ends,
+    ends_connection: bool,
 }
 
 /// The parameters of a hit: the selected form, and the request's properties.
@@ -69,7 +60,7 @@ pub(super) struct HitParts {
     pub(super) form: HitForm,
     pub(super) is_get: bool,
     pub(super) version: PlainVersion,
-    pub(super) after: After,
+    pub(super) ends_connection: bool,
     /// The time of the decision: the `Age` that is sent is the one on which the decision was based.
     pub(super) now: Timestamp,
     pub(super) instant: Instant,
@@ -89,7 +80,7 @@ pub(super) struct HitForm {
 impl Hit {
     /// Creates the answer from its parameters. `first` is a reusable buffer.
     pub(super) fn new(source: HitSource, parts: HitParts, mut first: Vec<u8>) -> Hit {
-        let HitParts { form, is_get, version, after, now, instant } = parts;
+        let HitParts { form, is_get, version, ends_connection, now, instant } = parts;
         let HitForm { head, coding, lines_bytes, length } = form;
         first.clear();
         let stored = &source.page().payload().stored;
@@ -116,11 +107,9 @@ impl Hit {
             }
         }
         // The `Connection` option, if the version does not imply it.
-        match (version, after) {
-            (PlainVersion::Http11, After::Ends) => {
-                first.extend_from_slice(b"\r\nconnection: close")
-            }
-            (PlainVersion::Http10, After::Stays) => {
+        match (version, ends_connection) {
+            (PlainVersion::Http11, true) => first.extend_from_slice(b"\r\nconnection: close"),
+            (PlainVersion::Http10, false) => {
                 first.extend_from_slice(b"\r\nconnection: keep-alive");
             }
             _ => {}
@@ -140,7 +129,7 @@ impl Hit {
             written: 0,
             instant,
             version,
-            after,
+            ends_connection,
         }
     }
 
@@ -232,9 +221,9 @@ impl Hit {
         self.version
     }
 
-    /// The state of the connection after this hit.
-    pub fn after(&self) -> After {
-        self.after
+    /// Whether the connection is closed after this hit, as the client requested (RFC 9112 section 9.6).
+    pub fn ends_connection(&self) -> bool {
+        self.ends_connection
     }
 
     /// The status code of the response.

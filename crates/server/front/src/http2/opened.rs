@@ -9,6 +9,7 @@
 //!
 //! The memory is bounded. Of more open streams the oldest are forgotten, and hyper judges their frames.
 
+use super::fields::Block;
 use super::frame::ErrorCode;
 use std::collections::VecDeque;
 
@@ -16,15 +17,6 @@ use std::collections::VecDeque;
 const OPEN_MAX: usize = 1_024;
 /// The most ranges of skipped streams that are remembered.
 const SKIPPED_MAX: usize = 64;
-
-/// The meaning of a HEADERS frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeadersUse {
-    /// It opens its stream.
-    Request,
-    /// It ends a stream that is open.
-    Trailers,
-}
 
 /// The streams of one connection.
 #[derive(Default)]
@@ -49,28 +41,24 @@ impl OpenedStreams {
     ///
     /// # Errors
     /// The frame is not allowed; the connection has to end.
-    pub fn headers(&mut self, stream: u32, ends: bool) -> Result<HeadersUse, ErrorCode> {
+    pub fn headers(&mut self, stream: u32, ends: bool) -> Result<Block, ErrorCode> {
         if stream.is_multiple_of(2) {
             return Err(ErrorCode::Protocol);
         }
         if stream > self.last {
             self.open(stream, ends);
-            return Ok(HeadersUse::Request);
+            return Ok(Block::Request);
         }
         if self.open.contains(&stream) {
             if ends {
                 self.end(stream);
             }
-            return Ok(HeadersUse::Trailers);
+            return Ok(Block::Trailers);
         }
         if self.skipped.iter().any(|(from, to)| (*from..=*to).contains(&stream)) {
             return Err(ErrorCode::Protocol);
         }
-        if stream <= self.forgotten {
-            Ok(HeadersUse::Trailers)
-        } else {
-            Err(ErrorCode::StreamClosed)
-        }
+        if stream <= self.forgotten { Ok(Block::Trailers) } else { Err(ErrorCode::StreamClosed) }
     }
 
     fn open(&mut self, stream: u32, ends: bool) {
@@ -106,13 +94,13 @@ mod tests {
         let mut streams = OpenedStreams::default();
         assert_eq!(streams.headers(0, true), Err(ErrorCode::Protocol));
         assert_eq!(streams.headers(2, true), Err(ErrorCode::Protocol));
-        assert_eq!(streams.headers(3, true), Ok(HeadersUse::Request));
+        assert_eq!(streams.headers(3, true), Ok(Block::Request));
         assert_eq!(streams.headers(1, true), Err(ErrorCode::Protocol), "it was skipped");
         assert_eq!(streams.headers(3, true), Err(ErrorCode::StreamClosed), "half-closed");
-        assert_eq!(streams.headers(5, false), Ok(HeadersUse::Request));
-        assert_eq!(streams.headers(5, true), Ok(HeadersUse::Trailers));
+        assert_eq!(streams.headers(5, false), Ok(Block::Request));
+        assert_eq!(streams.headers(5, true), Ok(Block::Trailers));
         assert_eq!(streams.headers(5, true), Err(ErrorCode::StreamClosed));
-        assert_eq!(streams.headers(7, false), Ok(HeadersUse::Request));
+        assert_eq!(streams.headers(7, false), Ok(Block::Request));
         streams.end(7);
         assert_eq!(streams.headers(7, true), Err(ErrorCode::StreamClosed), "it was reset");
         assert_eq!(streams.last(), 7);
@@ -122,10 +110,10 @@ mod tests {
     fn remembered_streams_are_bounded() {
         let mut streams = OpenedStreams::default();
         for at in 0..5_000 {
-            assert_eq!(streams.headers(8 * at + 5, false), Ok(HeadersUse::Request));
+            assert_eq!(streams.headers(8 * at + 5, false), Ok(Block::Request));
         }
         assert_eq!((streams.open.len(), streams.skipped.len()), (OPEN_MAX, SKIPPED_MAX));
-        assert_eq!(streams.headers(5, true), Ok(HeadersUse::Trailers), "hyper judges it");
-        assert_eq!(streams.headers(streams.last(), true), Ok(HeadersUse::Trailers));
+        assert_eq!(streams.headers(5, true), Ok(Block::Trailers), "hyper judges it");
+        assert_eq!(streams.headers(streams.last(), true), Ok(Block::Trailers));
     }
 }

@@ -21,7 +21,7 @@ use super::frame::{
     ErrorCode, FrameHead, HEAD_BYTES, PAYLOAD_BYTES_MAX, WINDOW_BYTES, WINDOW_BYTES_MAX, flag,
     kind, write_block, write_number,
 };
-use super::opened::{HeadersUse, OpenedStreams};
+use super::opened::OpenedStreams;
 use super::streams::{FIELD, Streams, field_value};
 use super::windows::Windows;
 use hpack::{Decoder, TABLE_BYTES, write_field};
@@ -397,8 +397,8 @@ impl Reader {
         let read = self.fields.read(&mut self.decoder, block, self.header_bytes_max);
         read.map_err(|_| ErrorCode::Compression)?;
         let stream = head.stream;
-        let is_new =
-            self.opened.headers(stream, head.has(flag::END_STREAM))? == HeadersUse::Request;
+        let kind = self.opened.headers(stream, head.has(flag::END_STREAM))?;
+        let is_new = kind == Block::Request;
         if is_new {
             let is_whole = head.has(flag::END_STREAM) && !self.small_table;
             // A stream that depends on itself is an error; hyper handles it.
@@ -413,7 +413,6 @@ impl Reader {
             self.last_behind = stream;
         }
         self.again.clear();
-        let kind = if is_new { Block::Request } else { Block::Trailers };
         self.fields.write_block(kind, &mut self.again);
         if is_new {
             write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut self.again);
