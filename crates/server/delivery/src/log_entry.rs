@@ -10,7 +10,7 @@ use http_cache::Timestamp;
 use site_rules::Peer;
 use std::sync::Arc;
 use std::time::Instant;
-use telemetry::access_log::{ClientText, Line, LogOutcome, outcome};
+use telemetry::access_log::{ClientText, Line, outcome};
 use telemetry::client::{Client, Spent};
 use telemetry::request_tap::TappedRequest;
 
@@ -170,7 +170,7 @@ impl Site {
     /// dropped.
     pub fn log_access(&self, line: &Line<'_>) {
         if let Some(log) = &self.access_log
-            && log.write(line) == LogOutcome::Dropped
+            && !log.write(line)
         {
             self.counters.access_log_dropped.add();
         }

@@ -39,14 +39,7 @@ pub struct Decoder(Inner);
 enum Inner {
     Gzip(Box<MultiGzDecoder<Sink>>),
     Brotli(Box<brotli::DecompressorWriter<Sink>>),
-    Zstd { decoder: raw::Decoder<'static>, begun: FrameState },
-}
-
-/// Whether a zstd frame is incomplete.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FrameState {
-    Nothing,
-    Frame,
+    Zstd { decoder: raw::Decoder<'static>, is_in_frame: bool },
 }
 
 impl Decoder {
@@ -65,7 +58,7 @@ impl Decoder {
                 let mut decoder = raw::Decoder::new()?;
                 let most = zstd::zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_BITS);
                 decoder.set_parameter(most)?;
-                Inner::Zstd { decoder, begun: FrameState::Nothing }
+                Inner::Zstd { decoder, is_in_frame: false }
             }
         }))
     }
@@ -85,7 +78,7 @@ impl Decoder {
                 decoder.write_all(piece)?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Inner::Zstd { decoder, begun } => {
+            Inner::Zstd { decoder, is_in_frame } => {
                 let (mut sink, mut room) = (Sink::default(), vec![0; 32 << 10]);
                 let mut input = InBuffer::around(piece);
                 loop {
@@ -93,7 +86,7 @@ impl Decoder {
                     let hint = decoder.run(&mut input, &mut output)?;
                     let filled = output.pos() == output.capacity();
                     sink.write_all(output.as_slice())?;
-                    *begun = if hint == 0 { FrameState::Nothing } else { FrameState::Frame };
+                    *is_in_frame = hint != 0;
                     if input.pos() == piece.len() && !filled {
                         return Ok(sink.0);
                     }
@@ -116,9 +109,7 @@ impl Decoder {
                 decoder.close()?;
                 Ok(std::mem::take(&mut decoder.get_mut().0))
             }
-            Inner::Zstd { begun: FrameState::Frame, .. } => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
+            Inner::Zstd { is_in_frame: true, .. } => Err(io::ErrorKind::UnexpectedEof.into()),
             Inner::Zstd { .. } => Ok(Vec::new()),
         }
     }

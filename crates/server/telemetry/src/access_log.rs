@@ -54,16 +54,6 @@ struct Shard {
     stamp: Stamp,
 }
 
-/// Whether a line was accepted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum LogOutcome {
-    /// The line is buffered and will be written.
-    Taken,
-    /// The buffer was full; the line is lost.
-    Dropped,
-}
-
 impl AccessLog {
     /// Creates the log with empty buffers. Nothing is written to the destination before [`start`].
     pub fn new(chosen: &Chosen) -> AccessLog {
@@ -89,12 +79,14 @@ impl AccessLog {
     }
 
     /// Formats `line` into the buffer of the calling thread's shard, without allocating memory. Only a
-    /// shard's lock can delay the caller, for as long as another thread adds a line.
-    pub fn write(&self, line: &Line<'_>) -> LogOutcome {
+    /// shard's lock can delay the caller, for as long as another thread adds a line. Returns false if the buffer
+    /// was full: the line is lost.
+    #[must_use]
+    pub fn write(&self, line: &Line<'_>) -> bool {
         let mut shard = lock(&self.shards[shard_of_thread() % self.shards.len()]);
         let before = shard.text.len();
         if self.shard_bytes - before < LINE_BYTES_MAX {
-            return LogOutcome::Dropped;
+            return false;
         }
         let Shard { text, stamp } = &mut *shard;
         stamp.set(line.time);
@@ -104,7 +96,7 @@ impl AccessLog {
         if before == 0 || after > self.shard_bytes / 2 {
             self.wake(before == 0, after > self.shard_bytes / 2);
         }
-        LogOutcome::Taken
+        true
     }
 
     #[cold]

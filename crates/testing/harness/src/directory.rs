@@ -23,14 +23,8 @@ const SOCKET_NAME_BYTES: usize = 24;
 #[derive(Debug)]
 pub struct PrivateDir {
     path: PathBuf,
-    fate: Fate,
-}
-
-/// The fate of the directory when it is dropped.
-#[derive(Debug, PartialEq, Eq)]
-enum Fate {
-    Removed,
-    Kept,
+    /// Whether it is removed when this is dropped.
+    is_temporary: bool,
 }
 
 impl PrivateDir {
@@ -52,7 +46,7 @@ impl PrivateDir {
         let path = parent.join(format!("{}{name}-{number:08x}", keeper::REMOVABLE));
         create(&path).map_err(|error| cannot_make(&path, &error))?;
         keeper::watch_dir(&path);
-        Ok(PrivateDir { path, fate: Fate::Removed })
+        Ok(PrivateDir { path, is_temporary: true })
     }
 
     /// Uses `path`, which is created if it does not exist, and keeps it on drop.
@@ -67,7 +61,7 @@ impl PrivateDir {
             create(path).map_err(|error| cannot_make(path, &error))?;
         }
         let path = path.canonicalize().map_err(|error| cannot_make(path, &error))?;
-        Ok(PrivateDir { path, fate: Fate::Kept })
+        Ok(PrivateDir { path, is_temporary: false })
     }
 
     /// The absolute path of the directory.
@@ -123,7 +117,7 @@ pub fn suits_servers(path: &Path) -> bool {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        if self.fate == Fate::Removed {
+        if self.is_temporary {
             let _ = fs::remove_dir_all(&self.path);
             keeper::forget_dir(&self.path);
         }
