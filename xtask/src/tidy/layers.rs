@@ -26,7 +26,7 @@ enum Layer {
     Xtask,
 }
 
-const CACHE: [&str; 10] = [
+const CACHE: &[&str] = &[
     "change-feed",
     "footprint",
     "http-cache",
@@ -51,7 +51,7 @@ const PROTOCOLS: [&str; 10] = [
     "valkey",
 ];
 /// The crates of the server, each with those of them that it may depend on.
-const SERVER: [(&str, &[&str]); 31] = [
+const SERVER: &[(&str, &[&str])] = &[
     ("doctor", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
@@ -60,7 +60,6 @@ const SERVER: [(&str, &[&str]); 31] = [
     ("command-line", &["config"]),
     ("init", &["config", "command-line"]),
     ("certificates", &["trusted-files", "config"]),
-    ("acme", &["certificates", "config", "trusted-files"]),
     ("passwords", &["trusted-files"]),
     ("import-rules", &[]),
     ("origin-servers", &["certificates", "config"]),
@@ -87,6 +86,7 @@ const SERVER: [(&str, &[&str]); 31] = [
         "cluster",
         &["config", "telemetry", "stored-pages", "history", "site-state", "database-links"],
     ),
+    ("acme", &["certificates", "config", "telemetry", "cluster"]),
     ("databases", &["config", "statements", "database-links", "cluster"]),
     (
         "change-sources",
@@ -122,6 +122,7 @@ const SERVER: [(&str, &[&str]); 31] = [
         "delivery",
         &[
             "doctor",
+            "certificates",
             "config",
             "telemetry",
             "stored-pages",
@@ -168,6 +169,7 @@ const SERVER: [(&str, &[&str]); 31] = [
         "exchange",
         &[
             "doctor",
+            "certificates",
             "config",
             "telemetry",
             "sockets",
@@ -205,6 +207,7 @@ const SERVER: [(&str, &[&str]); 31] = [
         &[
             "doctor",
             "trusted-files",
+            "certificates",
             "config",
             "command-line",
             "telemetry",
@@ -231,6 +234,7 @@ const SERVER: [(&str, &[&str]); 31] = [
             "doctor",
             "trusted-files",
             "certificates",
+            "acme",
             "config",
             "command-line",
             "telemetry",

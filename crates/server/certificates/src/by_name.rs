@@ -35,10 +35,20 @@ impl ByName {
     /// The certificate for this server name.
     pub fn find(&self, name: Option<&str>) -> Option<Arc<CertifiedKey>> {
         let Some(name) = name.map(str::to_ascii_lowercase) else { return self.default.clone() };
+        self.find_named(&name).or(self.default.as_ref()).cloned()
+    }
+
+    /// The certificate that names this server name, which is in lower case.
+    pub fn find_named(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
         let wildcard = || {
             let (_, parent) = name.split_once('.')?;
             self.names.get(&format!("*.{parent}"))
         };
-        self.names.get(&name).or_else(wildcard).or(self.default.as_ref()).cloned()
+        self.names.get(name).or_else(wildcard)
+    }
+
+    /// Whether there is a certificate for unknown server names.
+    pub fn has_default(&self) -> bool {
+        self.default.is_some()
     }
 }

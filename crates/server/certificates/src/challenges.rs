@@ -52,12 +52,12 @@ impl Challenges {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let mut protocols = hello.alpn()?;
-        let (first, second) = (protocols.next(), protocols.next());
-        if first != Some(CHALLENGE_PROTOCOL) || second.is_some() {
-            return None;
-        }
-        self.by_host().get(&hello.server_name()?.to_ascii_lowercase()).cloned()
+        self.by_host().get(&asked_host(hello)?).cloned()
+    }
+
+    /// Whether a challenge is pending for this host, which is in lower case.
+    pub fn have(&self, host: &str) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.by_host().contains_key(host)
     }
 
     /// The number of pending challenges.
@@ -75,6 +75,14 @@ impl Challenges {
     fn by_host(&self) -> MutexGuard<'_, HashMap<String, Arc<ServerConfig>>> {
         self.by_host.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The host of a client that offers the protocol of challenges and no other, in lower case.
+pub fn asked_host(hello: &ClientHello<'_>) -> Option<String> {
+    let mut protocols = hello.alpn()?;
+    let (first, second) = (protocols.next(), protocols.next());
+    let is_challenge = first == Some(CHALLENGE_PROTOCOL) && second.is_none();
+    hello.server_name().filter(|_| is_challenge).map(str::to_ascii_lowercase)
 }
 
 /// A challenge that is answered until this is dropped.

@@ -8,6 +8,7 @@
 //! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
 //! | `authorities` | the authorities that are trusted when Pagewell connects to a server |
 //! | `tickets` | session tickets, whose keys nodes may share |
+//! | `manager` | the seam for certificates that are obtained at run time, and their state for operators |
 //!
 //! Start reading at [`Certificates`]. Invariants: a source that fails changes nothing; a client that offers the
 //! protocol of a challenge never gets another certificate than that of a pending challenge.
@@ -18,12 +19,17 @@ mod authorities;
 mod by_name;
 mod challenges;
 mod files;
+mod manager;
 mod source;
 mod tickets;
 
 pub use authorities::authorities;
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
+pub use manager::{
+    CertificateManager, CertificateStatus, ChallengeAnswer, ChallengeLookup, FailureCause,
+    ManagedReport, TryFailure,
+};
 pub use source::{Certificate, CertificateSource};
 pub use tickets::TicketKey;
 
@@ -35,7 +41,7 @@ use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use source::LoadedSource;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tickets::Tickets;
 
 /// The offered protocols (ALPN, RFC 7301), in order of preference.
@@ -49,6 +55,8 @@ pub struct Certificates {
     current: Arc<Current>,
     challenges: Arc<Challenges>,
     tickets: Arc<Tickets>,
+    /// Obtains certificates, if that is configured.
+    manager: OnceLock<Arc<dyn CertificateManager>>,
     config: Arc<ServerConfig>,
 }
 
@@ -94,6 +102,7 @@ impl Certificates {
             current,
             challenges: Arc::default(),
             tickets,
+            manager: OnceLock::new(),
             config: Arc::new(config),
         };
         certificates.refresh()?;
@@ -138,6 +147,59 @@ impl Certificates {
     /// Uses these keys for session tickets from now on, the first for new ones. All nodes of a cluster use the same.
     pub fn share_ticket_keys(&self, keys: &[TicketKey]) {
         self.tickets.share(keys);
+    }
+
+    /// Adds a source, whose certificates are loaded by the next [`refresh`](Self::refresh).
+    pub fn add_source(&self, source: Box<dyn CertificateSource>) {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.push(LoadedSource { source, certificates: Vec::new() });
+    }
+
+    /// Sets the manager of certificates; the first call counts.
+    pub fn set_manager(&self, manager: Arc<dyn CertificateManager>) {
+        let _ = self.manager.set(manager);
+    }
+
+    /// The manager of certificates, if there is one.
+    pub fn manager(&self) -> Option<&Arc<dyn CertificateManager>> {
+        self.manager.get()
+    }
+
+    /// Whether the certificate of this host is managed.
+    #[inline]
+    pub fn manages(&self, host: &str) -> bool {
+        self.manager.get().is_some_and(|manager| manager.manages(host))
+    }
+
+    /// Whether a client gets a certificate for this host: its own one, or, unless it is managed, the default.
+    pub fn is_ready(&self, host: &str) -> bool {
+        let now = self.current.now();
+        now.find_named(&host.to_ascii_lowercase()).is_some()
+            || (now.has_default() && !self.manages(host))
+    }
+
+    /// Whether the files of the configuration have a certificate for this host.
+    pub fn is_given(&self, host: &str) -> bool {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = sources.iter().filter(|source| source.source.has_default());
+        let mut names =
+            given.flat_map(|source| &source.certificates).flat_map(|each| each.names.iter());
+        let wildcard = host.split_once('.').map(|(_, parent)| format!("*.{parent}"));
+        names.any(|name| name == host || Some(name) == wildcard.as_ref())
+    }
+
+    /// The managed host of a challenge that only the shared storage may know, because another node has begun it.
+    pub fn unknown_challenge(&self, hello: &ClientHello<'_>) -> Option<String> {
+        let host = challenges::asked_host(hello)?;
+        (self.manages(&host) && !self.challenges.have(&host)).then_some(host)
+    }
+
+    /// Looks up the challenge of a managed host. It is answered until the result is dropped.
+    pub async fn look_up_challenge(&self, host: &str) -> Option<PendingChallenge> {
+        match self.manager.get()?.challenge(host).await? {
+            ChallengeAnswer::Tls(key) => self.begin_challenge(host, *key).ok(),
+            ChallengeAnswer::Http { .. } => None,
+        }
     }
 
     /// Answers challenges for a host by this certificate, until the result is dropped.

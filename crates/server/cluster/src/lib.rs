@@ -15,7 +15,7 @@
 //! An entry is added after the data behind it was committed, so there is nothing to settle. Not
 //! here: bytes, entries, and stream positions (`valkey`); who applies an entry (`change-sources`).
 
-mod connection;
+pub mod connection;
 mod entry_format;
 mod nodes;
 mod peer_positions;

@@ -63,7 +63,7 @@ fn every_example_can_be_used() {
             (site.hidden, site.scripts) = (None, None);
         }
         // An excerpt may have the certificates without the address, or the address without them.
-        if file.tls.is_empty() {
+        if file.tls.is_empty() && file.acme.is_none() {
             (file.listen_tls, file.https_redirect) = (None, None);
         } else if file.listen_tls.is_none() {
             let with_address = toml::from_str::<File>("listen_tls = ':443'").expect("an address");

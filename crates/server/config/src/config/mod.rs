@@ -5,6 +5,7 @@
 //! manual is generated; a test compares the table with the types.
 
 mod access_log;
+mod acme;
 mod address;
 mod automatic;
 mod cluster;
@@ -18,6 +19,7 @@ mod misread;
 mod misses;
 mod origin_servers;
 mod private;
+mod public_name;
 mod purging;
 pub mod raw;
 mod resolve;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use access_log::{AccessLog, AccessLogTo};
+pub use acme::{Acme, AcmeStorage, ExternalAccount, LETS_ENCRYPT, SecretBytes};
 pub use address::check_admin_address;
 pub use automatic::{Automatic, CaptureKind, PartnerLookups, UntrackedPages};
 pub use cluster::CLUSTER;
@@ -62,6 +65,7 @@ pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode};
 pub use origin_servers::{OriginServer, OriginServers};
 pub use private::PrivateCopies;
+pub use public_name::name_refusal;
 pub use purging::Purging;
 pub use resolve::{LoadError, load, machine_memory_bytes};
 pub use resolve_sites::resolve;
@@ -117,6 +121,8 @@ pub struct Config {
     pub proxied: Vec<Address>,
     /// The certificates with their keys; the first is used if SNI matches no other.
     pub tls: Vec<TlsPair>,
+    /// The certificates that are obtained from a certificate authority; `None`: none.
+    pub acme: Option<Acme>,
     /// The status code of the redirect from HTTP to HTTPS; `None`: no redirect.
     pub https_redirect: Option<StatusCode>,
     /// The address of the control interface.

@@ -89,7 +89,33 @@ pub struct File {
     #[allow(missing_docs)]
     pub tls: Vec<Tls>,
     #[allow(missing_docs)]
+    pub acme: Option<AcmeKeys>,
+    #[allow(missing_docs)]
     pub limits: BTreeMap<String, toml::Value>,
+}
+
+/// The keys of the `[acme]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct AcmeKeys {
+    pub email: Option<String>,
+    pub directory: Option<String>,
+    #[serde(deserialize_with = "words")]
+    pub fallback: Vec<String>,
+    pub profile: Option<String>,
+    pub eab: Option<EabKeys>,
+    pub storage: Option<PathBuf>,
+    pub seal_key_file: Option<PathBuf>,
+}
+
+/// The keys of the `acme.eab` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct EabKeys {
+    pub key_id: String,
+    pub key_file: PathBuf,
 }
 
 /// The keys of a `[[database]]` table.

@@ -94,6 +94,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
     let policy = Policy { reads_lifetime_ms: reads_lifetime, ..policy };
     check_user(file)?;
+    let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
     Ok(Config {
@@ -126,7 +127,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         misses: super::misses::resolve(&file.misses)?,
         wakes,
         traces: super::traces::resolve(&file.traces)?,
-        cluster: super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?,
+        acme: super::acme::resolve(file.acme.as_ref(), cluster.as_ref())?,
+        cluster,
         automatic,
         databases,
         hosts,
@@ -238,8 +240,11 @@ fn resolve_listen(file: &File) -> Result<Vec<Address>, LoadError> {
 
 fn resolve_listen_tls(file: &File) -> Result<Vec<Address>, LoadError> {
     let words = words(&file.listen_tls);
-    match (words.is_empty(), file.tls.is_empty()) {
-        (false, true) => wrong("listen_tls", "needs a certificate and its key in a [[tls]]"),
+    match (words.is_empty(), file.tls.is_empty() && file.acme.is_none()) {
+        (false, true) => {
+            wrong("listen_tls", "needs [acme], or a certificate and its key in a [[tls]]")
+        }
+        (true, false) if file.acme.is_some() => wrong("acme", "needs listen_tls = \":443\""),
         (true, false) => wrong("tls", "there is a certificate, but no listen_tls"),
         _ => words.iter().map(|word| parse_address("listen_tls", word)).collect(),
     }

@@ -106,6 +106,8 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.database = Vec::new();
     other.cluster = raw::ClusterKeys::default();
     other.tls = Vec::new();
+    // Only whether there is one: it decides who answers challenges.
+    other.acme = other.acme.map(|_| raw::AcmeKeys::default());
     other.rewarm = raw::Rewarm::default();
     other.misses = raw::MissesKeys::default();
     other.wake = Vec::new();

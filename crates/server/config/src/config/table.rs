@@ -58,7 +58,7 @@ const FIRST: &[OptionRow] = &[
         "listen_tls",
         "",
         "none",
-        "Addresses for visitors' requests over TLS: `address:port` or `unix:path`; one, or a list. Requires a `[[tls]]`.",
+        "Addresses for visitors' requests over TLS: `address:port` or `unix:path`; one, or a list. Requires `[acme]` or a `[[tls]]`.",
     ),
     row(
         "proxy_protocol",
@@ -74,10 +74,52 @@ const FIRST: &[OptionRow] = &[
     ),
     row("tls.key", "", "none", "A PEM file with the certificate's private key."),
     row(
+        "acme.email",
+        "",
+        "none",
+        "`[acme]` turns automatic certificates on, and is the agreement to the certificate authority's terms. The address that the authority may write to.",
+    ),
+    row(
+        "acme.directory",
+        "",
+        "Let's Encrypt",
+        "The certificate authority: the URL of its directory (RFC 8555).",
+    ),
+    row(
+        "acme.fallback",
+        "",
+        "none",
+        "Directories of further certificate authorities; each follows after three failed rounds of the one before.",
+    ),
+    row(
+        "acme.profile",
+        "",
+        "that of the authority",
+        "A profile of the authority, such as `tlsserver` or `shortlived`.",
+    ),
+    row(
+        "acme.eab",
+        "",
+        "none",
+        "An account that was made outside of ACME: `{ key_id = \"…\", key_file = \"…\" }`; the file has the key in base64.",
+    ),
+    row(
+        "acme.storage",
+        "",
+        "/var/lib/pagewell/acme",
+        "The directory of certificates, keys and accounts; nodes may share it. Or `valkey`: the server of `[cluster]`.",
+    ),
+    row(
+        "acme.seal_key_file",
+        "",
+        "none",
+        "Required for `storage = \"valkey\"`: a file with 64 hexadecimal digits, the key that encrypts what is stored there. The same for all nodes.",
+    ),
+    row(
         "https_redirect",
         "",
         "none",
-        "`301` or `308`: requests over plain HTTP are redirected to HTTPS with this status, except for `/.well-known/acme-challenge/`.",
+        "`301` or `308`: requests over plain HTTP are redirected to HTTPS with this status, except for `/.well-known/acme-challenge/`, and hosts that wait for their first certificate of `[acme]`.",
     ),
     row(
         "admin",

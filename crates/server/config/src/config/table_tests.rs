@@ -67,6 +67,7 @@ fn value_of(key: &str) -> &'static str {
         | "codings.files_beside" => "true",
         "site.aliases"
         | "trusted_proxies"
+        | "acme.fallback"
         | "keys.drop"
         | "keys.drop_also"
         | "keys.keep"
@@ -79,7 +80,7 @@ fn value_of(key: &str) -> &'static str {
         | "private.cookies" => "[\"x\"]",
         "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
         "site.php" | "site.cache" | "site.keys" | "site.cookies" | "site.dialects"
-        | "site.private" | "site.cluster" | "site.automatic" => "{}",
+        | "site.private" | "site.cluster" | "site.automatic" | "acme.eab" => "{}",
         "dialects.pass_on" => "[\"cache-tag\"]",
         "rule" | "site.rule" => "[{ path = \"/x\" }]",
         "php.children"

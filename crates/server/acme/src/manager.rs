@@ -1,0 +1,455 @@
+//! The manager of certificates: the state of each host in memory, the looks at the storage, and the tasks of hosts
+//! that are due.
+//!
+//! Each look (every few seconds) reads the storage if its version has changed, so that all nodes use a new certificate
+//! soon. A host that is due has a task: it takes the host's lock, reads the storage again, and acts. Hosts do not wait
+//! for each other, except that [`TASKS_MAX`] run at a time and [`ORDERS_PER_MINUTE`] orders begin in a minute.
+//!
+//! Invariant: a certificate stays in use until a usable one replaces it. Failures of the storage, of the authority and
+//! of one host change no certificate.
+
+use crate::answers;
+use crate::client::AuthorityTrust;
+use crate::leaf::Bundle;
+use crate::record::{ChallengeKind, NameRecord};
+use crate::schedule::{NextStep, next_step};
+use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
+use certificates::{
+    Certificate, CertificateManager, CertificateSource, CertificateStatus, Certificates,
+    ChallengeLookup, ManagedReport,
+};
+use config::{Acme, LETS_ENCRYPT, name_refusal};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+use telemetry::clock::Clock;
+use telemetry::phase::{Phase, PhaseWatch};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// The server of Let's Encrypt for tests, with higher limits.
+const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org/directory";
+/// Maximum number of hosts that are worked on at a time.
+const TASKS_MAX: usize = 4;
+/// Maximum number of orders that begin in a minute.
+const ORDERS_PER_MINUTE: usize = 10;
+/// Maximum number of challenges that are read from the storage at a time.
+const LOOKUPS_MAX: usize = 16;
+/// The storage is read after this many looks, also if its version is the same: an operator may have changed files.
+const LOOKS: u32 = 12;
+/// The timeout of the first look, before the server accepts connections.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
+
+/// An authority, with the one that must succeed first after a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The URL of its directory.
+    pub directory: String,
+    /// The directory of its server for rehearsals.
+    pub rehearsal: Option<String>,
+}
+
+/// The manager of certificates.
+pub struct AcmeManager {
+    pub(crate) config: Acme,
+    pub(crate) authorities: Vec<Authority>,
+    pub(crate) trust: AuthorityTrust,
+    /// The kinds of challenges that the listeners can answer.
+    pub(crate) kinds: Vec<ChallengeKind>,
+    pub(crate) storage: Storage,
+    pub(crate) clock: Clock,
+    hosts: RwLock<BTreeMap<String, HostState>>,
+    skipped: Mutex<Vec<(String, &'static str)>>,
+    /// Whether a certificate has changed since the source was loaded last.
+    is_changed: AtomicBool,
+    storage_error: Mutex<Option<String>>,
+    /// Issued and failed orders.
+    orders: [AtomicU64; 2],
+    lookups: Semaphore,
+    places: Semaphore,
+    /// When the orders of the last minute began.
+    recent: Mutex<VecDeque<Instant>>,
+}
+
+/// A host in memory.
+#[derive(Clone, Default)]
+pub(crate) struct HostState {
+    pub record: NameRecord,
+    /// The certificate in use, with its text.
+    pub bundle: Option<Bundle>,
+    pub text: Vec<u8>,
+    /// Whether the record, or the certificate, could not be stored, so that memory has the newer one.
+    pub is_unsaved: bool,
+    /// Whether a task works on it.
+    is_busy: bool,
+    #[cfg(test)]
+    holds_lock: bool,
+}
+
+/// The parts of the server that a running manager uses.
+pub struct ManagerParts {
+    /// The certificates of the listeners.
+    pub certificates: Arc<Certificates>,
+    /// Returns the configured hosts.
+    pub hosts: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Returns how often the storage is looked at.
+    pub look: Box<dyn Fn() -> Duration + Send + Sync>,
+}
+
+/// The certificates of the manager, as a source for the listeners.
+pub struct ManagedSource(pub Arc<AcmeManager>);
+
+impl AcmeManager {
+    /// The manager with this configuration. Nothing is read or connected here.
+    pub fn new(config: &Acme, kinds: Vec<ChallengeKind>, clock: &Clock) -> Arc<AcmeManager> {
+        let directories = std::iter::once(&config.directory).chain(&config.fallback);
+        let authorities = directories.map(|directory| Authority {
+            directory: directory.clone(),
+            rehearsal: (directory == LETS_ENCRYPT).then(|| LETS_ENCRYPT_STAGING.to_owned()),
+        });
+        let (authorities, times) = (authorities.collect(), LockTimes::default());
+        AcmeManager::with(config, (authorities, AuthorityTrust::System), kinds, times, clock)
+    }
+
+    /// The same with other authorities and times, for tests.
+    pub fn with(
+        config: &Acme,
+        (authorities, trust): (Vec<Authority>, AuthorityTrust),
+        kinds: Vec<ChallengeKind>,
+        times: LockTimes,
+        clock: &Clock,
+    ) -> Arc<AcmeManager> {
+        Arc::new(AcmeManager {
+            config: config.clone(),
+            authorities,
+            trust,
+            kinds,
+            storage: Storage::new(&config.storage, times, clock.clone()),
+            clock: clock.clone(),
+            hosts: RwLock::default(),
+            skipped: Mutex::default(),
+            is_changed: AtomicBool::new(false),
+            storage_error: Mutex::default(),
+            orders: Default::default(),
+            lookups: Semaphore::new(LOOKUPS_MAX),
+            places: Semaphore::new(TASKS_MAX),
+            recent: Mutex::default(),
+        })
+    }
+
+    /// Reads the stored certificates, before connections are accepted. No authority is waited for.
+    pub async fn begin(self: &Arc<Self>, parts: &ManagerParts) {
+        let (mut seen, first) = (Vec::new(), 0);
+        let look = self.look(parts, &mut seen, first);
+        if tokio::time::timeout(FIRST_LOOK, look).await.is_err() {
+            self.note_storage(Some("acme.storage: it does not answer".into()));
+        }
+    }
+
+    /// Obtains and renews certificates until the process has left.
+    pub async fn run(self: Arc<Self>, parts: ManagerParts, mut stop: PhaseWatch) {
+        let mut seen = Vec::new();
+        loop {
+            self.serve(&parts, &mut seen, &mut stop).await;
+            // A hand-over may fail; then this process goes on.
+            let is_decided =
+                |phase: &Phase| matches!(phase, Phase::Serving | Phase::Left) || phase.is_over();
+            let decided = stop.wait_for(is_decided).await.map(|phase| *phase);
+            if !matches!(decided, Ok(Phase::Serving)) {
+                return;
+            }
+        }
+    }
+
+    /// Works until the process begins to leave. Its tasks end with it, and release their locks.
+    async fn serve(
+        self: &Arc<Self>,
+        parts: &ManagerParts,
+        seen: &mut Vec<u8>,
+        stop: &mut PhaseWatch,
+    ) {
+        let (mut tasks, mut looks) = (JoinSet::new(), 0u32);
+        while !stop.borrow_and_update().is_leaving() {
+            self.look(parts, seen, looks % LOOKS).await;
+            for host in self.due() {
+                tasks.spawn(self.clone().attempt(host, stop.clone()));
+            }
+            looks = looks.wrapping_add(1);
+            let pause = tokio::time::sleep((parts.look)());
+            tokio::pin!(pause);
+            loop {
+                tokio::select! {
+                    () = leaving(stop) => break,
+                    () = &mut pause => break,
+                    // A host that is due again waits for the next look.
+                    Some(_) = tasks.join_next(), if !tasks.is_empty() => {
+                        self.look(parts, seen, 1).await;
+                    }
+                }
+            }
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Takes over the configured hosts, and reads the storage if it has changed. With `round` 0 it is read anyway.
+    async fn look(&self, parts: &ManagerParts, seen: &mut Vec<u8>, round: u32) {
+        let has_new_hosts = self.set_hosts(&(parts.hosts)(), &parts.certificates);
+        match self.storage.version().await {
+            Ok(version) if version == *seen && !has_new_hosts && round > 0 => {}
+            Ok(version) => {
+                let hosts: Vec<String> = self.hosts().keys().cloned().collect();
+                let mut failed = None;
+                for host in hosts {
+                    failed = failed.or(self.load(&host).await.err());
+                }
+                if failed.is_none() {
+                    *seen = version;
+                }
+                self.note_storage(failed);
+            }
+            Err(why) => self.note_storage(Some(why)),
+        }
+        if self.is_changed.load(Ordering::Acquire) {
+            match parts.certificates.refresh() {
+                Ok(true) => tracing::info!(event = "certificates-read"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(event = "certificates-unusable", %error),
+            }
+        }
+    }
+
+    /// Sets the hosts: those that can have a certificate, and have none in a file. Returns whether there are new ones.
+    pub fn set_hosts(&self, configured: &[String], certificates: &Certificates) -> bool {
+        let mut wanted: BTreeSet<String> = BTreeSet::new();
+        let mut skipped = Vec::new();
+        for host in configured.iter().map(|host| host.to_ascii_lowercase()) {
+            if certificates.is_given(&host) {
+                continue;
+            }
+            match name_refusal(&host) {
+                None => drop(wanted.insert(host)),
+                Some(why) => skipped.push((host, why)),
+            }
+        }
+        {
+            let mut known = locked(&self.skipped);
+            for (host, why) in skipped.iter().filter(|skipped| !known.contains(skipped)) {
+                tracing::warn!(event = "certificate-skipped", host, why);
+            }
+            *known = skipped;
+        }
+        let mut hosts = self.hosts_mut();
+        let before = hosts.len();
+        hosts.retain(|host, _| wanted.contains(host));
+        let mut is_changed = hosts.len() != before;
+        let left = hosts.len();
+        for host in wanted {
+            hosts.entry(host).or_default();
+        }
+        is_changed |= hosts.len() != left;
+        if is_changed {
+            self.is_changed.store(true, Ordering::Release);
+        }
+        is_changed
+    }
+
+    /// Reads a host from the storage. A certificate that cannot be read leaves the one in use.
+    pub(crate) async fn load(&self, host: &str) -> Result<(), String> {
+        let record = self.storage.read(StorageKey { kind: ValueKind::Host, name: host }).await?;
+        let key = StorageKey { kind: ValueKind::Certificate, name: host };
+        let text = self.storage.read(key).await?;
+        // A damaged record is like none: it has only what delays or continues an order.
+        let record = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let mut hosts = self.hosts_mut();
+        let Some(state) = hosts.get_mut(host) else { return Ok(()) };
+        if state.is_unsaved {
+            return Ok(());
+        }
+        state.record = record.unwrap_or_default();
+        let Some(text) = text.filter(|text| *text != state.text) else { return Ok(()) };
+        let read = Bundle::read(host, &text);
+        let bundle = read.map_err(|why| format!("acme.storage: certificate of {host}: {why}"))?;
+        (state.bundle, state.text) = (Some(bundle), text);
+        self.is_changed.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// The state of a host.
+    pub(crate) fn state(&self, host: &str) -> Option<HostState> {
+        self.hosts().get(host).cloned()
+    }
+
+    /// Changes a host.
+    pub(crate) fn update(&self, host: &str, change: impl FnOnce(&mut HostState)) {
+        if let Some(state) = self.hosts_mut().get_mut(host) {
+            change(state);
+        }
+    }
+
+    /// Uses the certificates that hosts have now, after the next look.
+    pub(crate) fn note_changed(&self) {
+        self.is_changed.store(true, Ordering::Release);
+    }
+
+    /// Whether a task of this node works on a host, for tests.
+    #[cfg(test)]
+    pub(crate) fn is_holding(&self, host: &str) -> bool {
+        self.hosts().get(host).is_some_and(|state| state.holds_lock)
+    }
+
+    /// The next step of a host, now.
+    pub(crate) fn next_step(&self, state: &HostState) -> NextStep {
+        let lifetime = state.bundle.as_ref().map(|bundle| bundle.lifetime);
+        next_step(&state.record, lifetime, self.clock.now().0)
+    }
+
+    /// The hosts that are due. Each gets one task at a time.
+    fn due(&self) -> Vec<String> {
+        let mut due = Vec::new();
+        for (host, state) in self.hosts_mut().iter_mut() {
+            let is_due = !matches!(self.next_step(state), NextStep::Wait(_));
+            if is_due && !state.is_busy && !self.kinds.is_empty() {
+                state.is_busy = true;
+                due.push(host.clone());
+            }
+        }
+        due
+    }
+
+    /// Acts for a host that is due, unless another node has its lock.
+    async fn attempt(self: Arc<Self>, host: String, mut stop: PhaseWatch) {
+        let place = tokio::select! {
+            place = self.places.acquire() => place,
+            () = leaving(&mut stop) => return,
+        };
+        if place.is_ok() {
+            self.attempt_locked(&host, stop).await;
+        }
+        if let Some(state) = self.hosts_mut().get_mut(&host) {
+            state.is_busy = false;
+        }
+    }
+
+    async fn attempt_locked(&self, host: &str, mut stop: PhaseWatch) {
+        let lock = match self.storage.lock(host).await {
+            Ok(Some(lock)) => lock,
+            Ok(None) => return,
+            Err(why) => return self.note_storage(Some(why)),
+        };
+        #[cfg(test)]
+        self.update(host, |state| state.holds_lock = true);
+        tokio::select! {
+            () = self.act(host, &lock) => {}
+            () = lock.keep() => tracing::warn!(event = "certificate-lock-lost", host),
+            () = leaving(&mut stop) => {}
+        }
+        lock.release().await;
+    }
+
+    /// Whether an order may begin now. It counts as one.
+    pub(crate) fn may_order(&self) -> bool {
+        let now = self.clock.instant();
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = |began: &Instant| now.saturating_duration_since(*began).as_secs() >= 60;
+        while recent.front().is_some_and(is_old) {
+            recent.pop_front();
+        }
+        let may = recent.len() < ORDERS_PER_MINUTE;
+        if may {
+            recent.push_back(now);
+        }
+        may
+    }
+
+    /// Counts an order.
+    pub(crate) fn count(&self, is_issued: bool) {
+        self.orders[usize::from(!is_issued)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes whether the storage can be used. A change is logged.
+    pub(crate) fn note_storage(&self, error: Option<String>) {
+        let mut known = self.storage_error.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = error.as_ref().filter(|error| known.as_ref() != Some(error)) {
+            tracing::error!(event = "certificate-storage", %error);
+        }
+        *known = error;
+    }
+
+    fn hosts(&self) -> RwLockReadGuard<'_, BTreeMap<String, HostState>> {
+        self.hosts.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hosts_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<String, HostState>> {
+        self.hosts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self, host: &str, state: &HostState) -> CertificateStatus {
+        let next_try_ms = match self.next_step(state) {
+            NextStep::Wait(until_ms) => until_ms,
+            NextStep::AskRenewalTime | NextStep::Order => self.clock.now().0,
+        };
+        CertificateStatus {
+            name: host.to_owned(),
+            issuer: state.bundle.as_ref().map(|bundle| bundle.issuer.clone()),
+            begins_ms: state.bundle.as_ref().map(|bundle| bundle.lifetime.from_ms),
+            ends_ms: state.bundle.as_ref().map(|bundle| bundle.lifetime.until_ms),
+            next_try_ms: Some(next_try_ms),
+            failure: state.record.failure(),
+        }
+    }
+}
+
+impl CertificateManager for AcmeManager {
+    fn manages(&self, host: &str) -> bool {
+        self.hosts().contains_key(host)
+    }
+
+    fn challenge<'a>(&'a self, host: &'a str) -> ChallengeLookup<'a> {
+        Box::pin(async move {
+            if !self.manages(host) {
+                return None;
+            }
+            // More at a time are no authority's.
+            let _one = self.lookups.try_acquire().ok()?;
+            answers::find(&self.storage, host).await
+        })
+    }
+
+    fn report(&self) -> ManagedReport {
+        let hosts = self.hosts();
+        let certificates = hosts.iter().map(|(host, state)| self.status(host, state));
+        let names = ["issued", "failed"].into_iter();
+        let counts = names.zip(self.orders.each_ref().map(|count| count.load(Ordering::Relaxed)));
+        let mut orders = [("", 0); 2];
+        orders.iter_mut().zip(counts).for_each(|(order, count)| *order = count);
+        let certificates = certificates.collect();
+        drop(hosts);
+        ManagedReport {
+            certificates,
+            skipped: locked(&self.skipped).clone(),
+            orders,
+            storage_error: locked(&self.storage_error).clone(),
+        }
+    }
+}
+
+/// Waits until the process begins to leave.
+async fn leaving(stop: &mut PhaseWatch) {
+    let _ = stop.wait_for(Phase::is_leaving).await;
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl CertificateSource for ManagedSource {
+    fn load_changed(&self) -> Result<Option<Vec<Certificate>>, String> {
+        if !self.0.is_changed.swap(false, Ordering::AcqRel) {
+            return Ok(None);
+        }
+        let hosts = self.0.hosts();
+        let bundles = hosts.values().filter_map(|state| state.bundle.as_ref());
+        Ok(Some(bundles.map(|bundle| bundle.certificate.clone()).collect()))
+    }
+}

@@ -1,0 +1,181 @@
+//! One round for a host, under its lock: the storage is read again, then the authority is asked for the renewal time,
+//! or a certificate is ordered.
+//!
+//! Invariants: the storage must be writable before the authority is called. A failure is stored with its waiting time
+//! before the lock is released; if even that fails, memory has it. A certificate that could not be stored is used and
+//! stored later, without a second order.
+
+use crate::account;
+use crate::client::AuthorityClient;
+use crate::failure::OrderFailure;
+use crate::leaf::Bundle;
+use crate::manager::{AcmeManager, HostState};
+use crate::order::OrderTask;
+use crate::randomness::random_share;
+use crate::record::NameRecord;
+use crate::schedule::{NextStep, authority_at, challenge_kind, suggestion, wait_after};
+use crate::storage::{HeldLock, StorageKey, ValueKind};
+use certificates::FailureCause;
+use instant_acme::{CertificateIdentifier, Error};
+
+/// A failure that lies further in the future, in milliseconds, was recorded with a wrong clock.
+const WRONG_CLOCK_MS: u64 = 60_000;
+
+impl AcmeManager {
+    /// Acts for a host whose lock is held, if it is still due.
+    pub(crate) async fn act(&self, host: &str, lock: &HeldLock) {
+        if let Err(why) = self.load(host).await {
+            return self.note_storage(Some(why));
+        }
+        let Some(mut state) = self.state(host) else { return };
+        if state.record.failed_at_ms > self.clock.now().0 + WRONG_CLOCK_MS {
+            // It was recorded while the clock was wrong.
+            state.record.failures = 0;
+        }
+        if state.is_unsaved && !self.save_all(host, &state).await {
+            return;
+        }
+        if self.next_step(&state) == NextStep::AskRenewalTime {
+            state.record.suggestion = Some(self.ask_renewal_time(&state).await);
+            let record = state.record.clone();
+            let is_saved = self.save_record(host, &record).await.is_ok();
+            self.update(host, |state| (state.record, state.is_unsaved) = (record, !is_saved));
+        }
+        if self.next_step(&state) == NextStep::Order {
+            self.order(host, lock, state).await;
+        }
+    }
+
+    /// Orders a certificate, and records the result.
+    async fn order(&self, host: &str, lock: &HeldLock, state: HostState) {
+        let mut record = state.record.clone();
+        // A full disk must be noticed before there is a certificate to store.
+        let writable = self.save_record(host, &record).await;
+        if writable.is_ok() && !self.may_order() {
+            return;
+        }
+        let client = AuthorityClient::new(&self.clock, &self.trust);
+        let ordered = match (&client, writable) {
+            (_, Err(why)) => Err(OrderFailure::of(FailureCause::Storage, &why)),
+            (Err(failure), _) => Err(failure.clone()),
+            (Ok(client), Ok(())) => {
+                self.try_authority(host, lock, &state, &mut record, client).await
+            }
+        };
+        let now_ms = self.clock.now().0;
+        let failure = match ordered {
+            Ok((bundle, text)) => {
+                self.count(true);
+                tracing::info!(event = "certificate-issued", host, issuer = bundle.issuer);
+                return self.use_certificate(host, bundle, text, record).await;
+            }
+            Err(failure) => failure,
+        };
+        self.count(false);
+        let retry_after_ms = client.ok().and_then(|client| client.noted().retry_after_ms);
+        let wait_ms = wait_after(record.failures + 1, retry_after_ms, random_share());
+        record.fail(&failure.text, failure.cause, now_ms, wait_ms);
+        let (error, remedy, retry_s) = (&failure.text, failure.cause.remedy(), wait_ms / 1000);
+        tracing::warn!(event = "certificate-failed", host, error, remedy, retry_s);
+        let is_saved = self.save_record(host, &record).await.is_ok();
+        self.update(host, |state| (state.record, state.is_unsaved) = (record, !is_saved));
+    }
+
+    /// Orders at the authority whose turn it is. After a failure, its server for rehearsals comes first.
+    async fn try_authority(
+        &self,
+        host: &str,
+        lock: &HeldLock,
+        state: &HostState,
+        record: &mut NameRecord,
+        client: &AuthorityClient,
+    ) -> Result<(Bundle, String), OrderFailure> {
+        let at = authority_at(record.failures, self.authorities.len());
+        let Some(kind) = challenge_kind(record.failures, &self.kinds) else {
+            return Err(OrderFailure::of(
+                FailureCause::Port80,
+                "no listener can answer challenges",
+            ));
+        };
+        let authority = &self.authorities[at];
+        let task = OrderTask {
+            config: &self.config,
+            storage: &self.storage,
+            lock,
+            host,
+            directory: &authority.directory,
+            kind,
+            client,
+            current: state.bundle.as_ref().map(|bundle| (bundle, &state.text[..])),
+            now_ms: self.clock.now().0,
+        };
+        if let Some(rehearsal) = authority.rehearsal.as_ref().filter(|_| record.failures > 0) {
+            // Its certificate is of no use.
+            OrderTask { directory: rehearsal, ..task }.run(record).await?;
+        }
+        task.run(record).await.inspect(|_| record.succeed(&authority.directory))
+    }
+
+    /// Stores a certificate, and uses it.
+    async fn use_certificate(&self, host: &str, bundle: Bundle, text: String, record: NameRecord) {
+        let mut state = self.state(host).unwrap_or_default();
+        (state.bundle, state.text, state.record) = (Some(bundle), text.into_bytes(), record);
+        let is_saved = self.save_all(host, &state).await;
+        self.update(host, |now| {
+            (now.bundle, now.text, now.record) = (state.bundle, state.text, state.record);
+            now.is_unsaved = !is_saved;
+        });
+        self.note_changed();
+    }
+
+    /// Asks the authority of the certificate for its renewal time. Without an answer, the known one stays.
+    async fn ask_renewal_time(&self, state: &HostState) -> crate::record::SuggestionRecord {
+        let (before, now_ms) = (state.record.suggestion.as_ref(), self.clock.now().0);
+        let known_ms = before.and_then(|before| before.window_ms);
+        let asked = async {
+            let directory = state.record.issued_by.as_ref()?;
+            let is_known =
+                |authority: &&crate::manager::Authority| authority.directory == *directory;
+            self.authorities.iter().find(is_known)?;
+            let id = CertificateIdentifier::try_from(state.bundle.as_ref()?.leaf()).ok()?;
+            let client = AuthorityClient::new(&self.clock, &self.trust).ok()?;
+            let account = account::open(&self.config, directory, &self.storage, &client).await;
+            Some(match account.ok()?.renewal_info(&id).await {
+                Ok((info, _)) => {
+                    let window = info.suggested_window;
+                    let ms =
+                        |seconds: i64| u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);
+                    let ends = (window.start.unix_timestamp(), window.end.unix_timestamp());
+                    Some((ms(ends.0), ms(ends.1)))
+                }
+                Err(Error::Unsupported(_)) => None,
+                Err(_) => known_ms,
+            })
+        };
+        let window_ms = asked.await.unwrap_or(known_ms);
+        suggestion(before, window_ms, now_ms, random_share())
+    }
+
+    async fn save_record(&self, host: &str, record: &NameRecord) -> Result<(), String> {
+        let bytes = serde_json::to_vec(record).map_err(|error| error.to_string())?;
+        let key = StorageKey { kind: ValueKind::Host, name: host };
+        let saved = self.storage.write(key, &bytes).await;
+        self.note_storage(saved.clone().err());
+        saved
+    }
+
+    /// Stores what memory has about a host. Returns whether it is stored.
+    async fn save_all(&self, host: &str, state: &HostState) -> bool {
+        let key = StorageKey { kind: ValueKind::Certificate, name: host };
+        let saved = match state.text.is_empty() {
+            true => Ok(()),
+            false => self.storage.write(key, &state.text).await,
+        };
+        self.note_storage(saved.clone().err());
+        let is_saved = saved.is_ok() && self.save_record(host, &state.record).await.is_ok();
+        if is_saved {
+            self.update(host, |state| state.is_unsaved = false);
+        }
+        is_saved
+    }
+}

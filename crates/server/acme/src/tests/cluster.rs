@@ -1,0 +1,97 @@
+//! Three nodes that share a storage, whose holders of the lock are killed at any moment: each host gets one
+//! certificate, and every node uses it and answers its challenges.
+//!
+//! `ACME_RUNS` is the number of runs for each storage; 10 if it is not set.
+
+use super::fake::FakeAuthority;
+use super::{Dir, Node};
+use config::{
+    Account, AcmeStorage, DatabaseKind, DatabaseServer, Place, PositionBy, SecretBytes,
+    SharedStream, UnpublishedWrites,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::clock::Clock;
+
+const NODES: usize = 3;
+
+fn runs() -> usize {
+    std::env::var("ACME_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(10)
+}
+
+/// One run: of three nodes, the first holder of the lock is killed `after` this many milliseconds.
+async fn run(storage: AcmeStorage, host: String, after_ms: u64) -> usize {
+    let authority = Arc::new(FakeAuthority::start().await);
+    authority.set(|desk| desk.pause = Duration::from_millis(40));
+    let mut nodes = Vec::new();
+    for _ in 0..NODES {
+        nodes.push(Node::start(&[&authority], storage.clone(), &[&host], Clock::still()).await);
+    }
+    tokio::time::sleep(Duration::from_millis(after_ms)).await;
+    // A node that has not begun is no holder: then it does not matter which one is killed.
+    let holder = nodes.iter().position(|node| node.manager.is_holding(&host)).unwrap_or(0);
+    let killed = nodes.remove(holder);
+    let manager: Arc<dyn certificates::CertificateManager> = killed.manager.clone();
+    authority.set(|desk| desk.nodes.retain(|node| !Arc::ptr_eq(node, &manager)));
+    killed.kill();
+    for node in &nodes {
+        node.until_ready(&host).await;
+    }
+    let texts: Vec<_> = nodes.iter().map(|node| node.manager.state(&host).unwrap().text).collect();
+    assert_eq!(texts[0], texts[1], "both use the same certificate");
+    for node in nodes {
+        node.stop().await;
+    }
+    assert_eq!(authority.issued(&host), 1, "after {after_ms} ms");
+    authority.orders(&host)
+}
+
+/// All runs, some at a time. Returns how many had an order whose holder was killed before it had stored it.
+async fn all(storage: impl Fn(usize) -> AcmeStorage) -> usize {
+    let (mut abandoned, numbers) = (0, (0..runs()).collect::<Vec<_>>());
+    for some in numbers.chunks(5) {
+        let mut tasks = tokio::task::JoinSet::new();
+        for at in some {
+            let after_ms = (*at as u64 * 37) % 250;
+            tasks.spawn(run(storage(*at), format!("run-{at}.example.org"), after_ms));
+        }
+        while let Some(orders) = tasks.join_next().await {
+            abandoned += orders.unwrap() - 1;
+        }
+    }
+    abandoned
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_holders_on_a_shared_directory_lead_to_one_certificate() {
+    let dirs: Vec<Dir> = (0..runs()).map(|_| Dir::new()).collect();
+    let abandoned = all(|at| dirs[at].storage()).await;
+    println!("{} runs, {abandoned} orders abandoned before they were stored", runs());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_holders_on_valkey_lead_to_one_certificate() {
+    let server = harness::Valkey::start(&[]).unwrap();
+    let place = Place::Unix(server.socket().to_owned());
+    let of = |at: usize| {
+        let stream =
+            SharedStream { key: "p".into(), keep: 1000, unpublished: UnpublishedWrites::Accept };
+        AcmeStorage::Valkey {
+            server: Box::new(DatabaseServer {
+                kind: DatabaseKind::Valkey(stream),
+                place: place.clone(),
+                account: Account {
+                    user: String::new(),
+                    password: String::new(),
+                    database: "0".into(),
+                },
+                tls: None,
+                by: PositionBy::Gtid,
+            }),
+            prefix: format!("p{at}:acme:"),
+            seal_key: SecretBytes(vec![7; 32]),
+        }
+    };
+    let abandoned = all(of).await;
+    println!("{} runs, {abandoned} orders abandoned before they were stored", runs());
+}

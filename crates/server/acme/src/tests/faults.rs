@@ -1,0 +1,260 @@
+//! Faults of the authority, of the storage and of the clock: the old certificate stays, the waiting time is stored, and
+//! there is no second order.
+
+use super::fake::{FakeAuthority, Fault};
+use super::{DAY, Dir, Node};
+use crate::storage::{Directory, LockTimes, Storage, StorageKey, ValueKind};
+use crate::{Authority, ChallengeKind};
+use certificates::{CertificateManager, ChallengeAnswer};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use telemetry::clock::Clock;
+
+const HOST: &str = "a.example.org";
+
+/// A node with a certificate that is due, at an authority with this fault. It fails once.
+async fn fails(fault: Fault, words: &str) {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_ready(HOST).await;
+    let text = node.manager.state(HOST).unwrap().text;
+    let wait = if fault == Fault::Html { 7_200_000..=7_200_000 } else { 54_000..=66_000 };
+    authority.set(|desk| (desk.fault, desk.ahead_s) = (fault, 61 * 86_400));
+    node.clock.advance(DAY * 61);
+    node.until_failed(HOST, 1).await;
+    let state = node.manager.state(HOST).unwrap();
+    assert!(state.record.failure_text.contains(words), "{}", state.record.failure_text);
+    assert!(wait.contains(&state.record.wait_ms), "{}", state.record.wait_ms);
+    assert_eq!(state.text, text);
+    assert!(node.certificates.is_ready(HOST), "the old certificate stays in use");
+    let orders = authority.orders(HOST);
+    // It stays in use also when it has ended.
+    node.stop().await;
+    let clock = Clock::still();
+    clock.advance(DAY * 61);
+    authority.set(|desk| (desk.fault, desk.nodes) = (Fault::None, Vec::new()));
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], clock).await;
+    assert!(node.certificates.is_ready(HOST));
+    assert_eq!(node.status(HOST).failure.unwrap().text, state.record.failure_text);
+    assert_eq!(authority.orders(HOST), orders, "a restart waits as long");
+    node.clock.advance(Duration::from_secs(7_300));
+    node.until("renewed", |node| node.manager.state(HOST).unwrap().text != text).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_authority_that_hangs() {
+    fails(Fault::Hang, "no complete answer within").await;
+}
+
+#[tokio::test]
+async fn half_an_answer() {
+    fails(Fault::Truncate, "localhost").await;
+}
+
+#[tokio::test]
+async fn an_answer_without_end() {
+    fails(Fault::Endless, "length limit exceeded").await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    fails(Fault::Redirect, "redirects").await;
+}
+
+#[tokio::test]
+async fn an_error_page_with_its_waiting_time() {
+    fails(Fault::Html, "503").await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name() {
+    fails(Fault::WrongName, "it is not for a.example.org").await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_key() {
+    fails(Fault::WrongKey, "not that of the certificate").await;
+}
+
+#[tokio::test]
+async fn a_rate_limit_waits_as_long_as_the_authority_says() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::RateLimited(90_000));
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_failed(HOST, 1).await;
+    let status = node.status(HOST);
+    assert_eq!(status.failure.unwrap().cause.as_str(), "rate-limited");
+    assert_eq!(status.next_try_ms, Some(node.clock.now().0 + 90_000_000));
+    assert_eq!(authority.orders(HOST), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn another_authority_follows_after_three_rounds() {
+    let (dir, first) = (Dir::new(), FakeAuthority::start().await);
+    first.set(|desk| desk.fault = Fault::Html);
+    // The second one is another directory of the same server, so that one root is enough.
+    let second = first.directory.replace("/directory", "/directory?second");
+    let add = |config: &mut config::Acme, known: &mut Vec<Authority>| {
+        config.fallback.push(second.clone());
+        known.push(Authority { directory: second.clone(), rehearsal: None });
+    };
+    let node = Node::with(&[&first], dir.storage(), &[HOST], Clock::still(), add).await;
+    for failures in 1..=3 {
+        node.until_failed(HOST, failures).await;
+        if failures == 3 {
+            first.set(|desk| desk.fault = Fault::None);
+        }
+        node.clock.advance(Duration::from_secs(7_300));
+        first.set(|desk| desk.ahead_s += 7_300);
+    }
+    node.until_ready(HOST).await;
+    assert_eq!(node.manager.state(HOST).unwrap().record.issued_by, Some(second));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_must_succeed_after_a_failure() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.refuse(HOST, "caa");
+    let rehearsal = authority.directory.replace("/directory", "/directory?rehearsal");
+    let set =
+        |_: &mut config::Acme, known: &mut Vec<Authority>| known[0].rehearsal = Some(rehearsal);
+    let node = Node::with(&[&authority], dir.storage(), &[HOST], Clock::still(), set).await;
+    node.until_failed(HOST, 1).await;
+    assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "caa");
+    assert_eq!(authority.desk.lock().unwrap().accounts, 1);
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed(HOST, 2).await;
+    // Only the rehearsal was tried: one order more.
+    assert_eq!((authority.orders(HOST), authority.desk.lock().unwrap().accounts), (2, 2));
+    authority.set(|desk| desk.refused.clear());
+    node.clock.advance(Duration::from_secs(700));
+    node.until_ready(HOST).await;
+    assert_eq!((authority.orders(HOST), authority.issued(HOST)), (4, 2));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_by_a_year_orders_nothing() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_ready(HOST).await;
+    node.clock.advance(DAY * 365);
+    node.until_failed(HOST, 1).await;
+    let failure = node.status(HOST).failure.unwrap();
+    assert_eq!(failure.cause.as_str(), "clock");
+    assert!(failure.text.contains("8760 hours ahead of"), "{}", failure.text);
+    assert!(node.certificates.is_ready(HOST));
+    // The clock is set right again: the record of the wrong year does not delay.
+    node.clock.put_right(-(DAY.as_millis() as i64) * 365);
+    node.until("no failure", |node| node.status(HOST).failure.is_none()).await;
+    assert!(node.status(HOST).next_try_ms < Some(node.clock.now().0 + 86_400_000 * 61));
+    assert_eq!(authority.orders(HOST), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_orders_nothing_and_recovers() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::Hang);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let Storage::Directory(directory) = node.manager.storage.clone() else { panic!("a directory") };
+    directory.is_full.store(true, Ordering::Relaxed);
+    node.until_failed(HOST, 1).await;
+    assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "storage");
+    assert!(node.manager.report().storage_error.unwrap().contains("no storage space"));
+    assert_eq!(authority.orders(HOST), 0);
+    authority.set(|desk| desk.fault = Fault::None);
+    directory.is_full.store(false, Ordering::Relaxed);
+    node.clock.advance(Duration::from_secs(700));
+    node.until_ready(HOST).await;
+    assert_eq!(authority.orders(HOST), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_challenge_is_answered_for_its_host_and_token_only() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::Hang);
+    let node =
+        Node::start(&[&authority], dir.storage(), &[HOST, "b.example.org"], Clock::still()).await;
+    let record = crate::record::ChallengeRecord {
+        kind: ChallengeKind::Http01,
+        token: "t".into(),
+        authorization: "t.k".into(),
+    };
+    let key = StorageKey { kind: ValueKind::Challenge, name: HOST };
+    let bytes = serde_json::to_vec(&record).unwrap();
+    node.manager.storage.write(key, &bytes).await.unwrap();
+    let Some(ChallengeAnswer::Http { token, content }) = node.manager.challenge(HOST).await else {
+        panic!("an answer");
+    };
+    assert_eq!((token.as_str(), content.as_str()), ("t", "t.k"));
+    assert!(node.manager.challenge("b.example.org").await.is_none());
+    let other = StorageKey { kind: ValueKind::Challenge, name: "c.example.org" };
+    node.manager.storage.write(other, &bytes).await.unwrap();
+    assert!(node.manager.challenge("c.example.org").await.is_none(), "a host that is not managed");
+    node.kill();
+}
+
+#[test]
+fn a_directory_must_be_private() {
+    let dir = Dir::new();
+    let directory = Directory::new(dir.0.clone(), LockTimes::default(), Clock::still());
+    directory.write(ValueKind::Certificate, "a.org", b"key").unwrap();
+    assert_eq!(directory.read(ValueKind::Certificate, "a.org").unwrap().unwrap(), b"key");
+    let mode =
+        |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let file = dir.0.join("certificates/a.org.pem");
+    assert_eq!((mode(&dir.0), mode(&file)), (0o700, 0o600));
+    let chmod = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod(&file, 0o640);
+    let why = directory.read(ValueKind::Certificate, "a.org").unwrap_err();
+    assert!(why.ends_with(&format!("chmod 600 {}", file.display())), "{why}");
+    chmod(&file, 0o600);
+    chmod(&dir.0, 0o755);
+    let why = directory.read(ValueKind::Certificate, "a.org").unwrap_err();
+    assert!(why.ends_with(&format!("chmod 700 {}", dir.0.display())), "{why}");
+    chmod(&dir.0, 0o700);
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
+    assert!(directory.read(ValueKind::Certificate, "a.org").is_err(), "a link");
+    if std::os::unix::fs::chown(&dir.0, Some(65_534), None).is_ok() {
+        let why = directory.read(ValueKind::Host, "a.org").unwrap_err();
+        assert!(why.contains("another user (uid 65534): chown -R 0 "), "{why}");
+    }
+}
+
+#[test]
+fn a_lock_has_one_holder_and_becomes_free() {
+    let dir = Dir::new();
+    let times = LockTimes { refresh: Duration::ZERO, stale: Duration::ZERO };
+    let node = |times| Arc::new(Directory::new(dir.0.clone(), times, Clock::still()));
+    let (one, other, late) = (node(LockTimes::default()), node(LockTimes::default()), node(times));
+    assert!(one.lock("a", "1").unwrap());
+    assert!(!other.lock("a", "2").unwrap());
+    assert!(!late.lock("a", "3").unwrap(), "seen for the first time");
+    assert!(one.refresh("a", "1").unwrap());
+    assert!(!late.lock("a", "3").unwrap(), "it has changed");
+    assert!(late.lock("a", "3").unwrap(), "nobody has refreshed it");
+    assert!(!one.refresh("a", "1").unwrap() && !one.unlock("a", "1").unwrap(), "it is lost");
+    assert!(late.unlock("a", "3").unwrap());
+    // The file of a process that died while it wrote.
+    std::fs::write(dir.0.join("locks/a"), "").unwrap();
+    std::fs::set_permissions(dir.0.join("locks/a"), std::fs::Permissions::from_mode(0o600))
+        .unwrap();
+    assert!(!late.lock("a", "4").unwrap() && late.lock("a", "4").unwrap());
+    // The lock of a process of this machine that has ended is free at once.
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    ended.wait().unwrap();
+    let text = std::fs::read_to_string(dir.0.join("locks/a")).unwrap();
+    let own = std::process::id().to_string();
+    std::fs::write(dir.0.join("locks/a"), text.replace(&own, &ended.id().to_string())).unwrap();
+    assert!(one.lock("a", "5").unwrap());
+}

@@ -1,0 +1,232 @@
+//! Tests of whole rounds, with a small certificate authority that has faults. Each node is a manager of its own; they
+//! share a directory or a Valkey. Pebble and the whole server: `acceptance`.
+
+mod cluster;
+mod fake;
+mod faults;
+
+use crate::client::AuthorityTrust;
+use crate::record::ChallengeKind;
+use crate::storage::LockTimes;
+use crate::{AcmeManager, Authority, ManagedSource, ManagerParts};
+use certificates::{CertificateManager, CertificateStatus, Certificates};
+use config::{Acme, AcmeStorage};
+use fake::FakeAuthority;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use telemetry::clock::Clock;
+use telemetry::phase::Phase;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+const BOTH: [ChallengeKind; 2] = [ChallengeKind::Http01, ChallengeKind::TlsAlpn01];
+/// The time after which a test gives up.
+const DEADLINE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A directory for each test; removed when dropped.
+struct Dir(PathBuf);
+
+impl Dir {
+    fn new() -> Dir {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Dir(std::env::temp_dir().join(format!("pagewell-acme-{}-{count}", std::process::id())))
+    }
+
+    fn storage(&self) -> AcmeStorage {
+        AcmeStorage::Directory(self.0.clone())
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A node: a manager that runs, with its certificates.
+struct Node {
+    manager: Arc<AcmeManager>,
+    certificates: Arc<Certificates>,
+    clock: Clock,
+    running: JoinHandle<()>,
+    phase: watch::Sender<Phase>,
+}
+
+impl Node {
+    async fn start(
+        authorities: &[&FakeAuthority],
+        storage: AcmeStorage,
+        hosts: &[&str],
+        clock: Clock,
+    ) -> Node {
+        Node::with(authorities, storage, hosts, clock, |_, _| {}).await
+    }
+
+    /// A node with other settings.
+    async fn with(
+        authorities: &[&FakeAuthority],
+        storage: AcmeStorage,
+        hosts: &[&str],
+        clock: Clock,
+        edit: impl FnOnce(&mut Acme, &mut Vec<Authority>),
+    ) -> Node {
+        let directories: Vec<String> =
+            authorities.iter().map(|authority| authority.directory.clone()).collect();
+        let mut config = Acme {
+            email: Some("admin@example.org".into()),
+            directory: directories[0].clone(),
+            fallback: directories[1..].to_vec(),
+            profile: None,
+            eab: None,
+            storage,
+        };
+        let of = |directory: String| Authority { directory, rehearsal: None };
+        let mut known = directories.into_iter().map(of).collect();
+        edit(&mut config, &mut known);
+        let times =
+            LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(3) };
+        let trust = AuthorityTrust::Only(authorities[0].root.clone());
+        let manager = AcmeManager::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
+        let source = ManagedSource(manager.clone());
+        let certificates = Arc::new(Certificates::load(vec![Box::new(source)]).unwrap());
+        certificates.set_manager(manager.clone());
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let parts = ManagerParts {
+            certificates: certificates.clone(),
+            hosts: Box::new(move || hosts.clone()),
+            look: Box::new(|| Duration::from_millis(30)),
+        };
+        manager.begin(&parts).await;
+        for authority in authorities {
+            authority.set(|desk| desk.nodes.push(manager.clone()));
+        }
+        let (phase, stop) = watch::channel(Phase::default());
+        let running = tokio::spawn(manager.clone().run(parts, stop));
+        Node { manager, certificates, clock, running, phase }
+    }
+
+    fn status(&self, host: &str) -> CertificateStatus {
+        let report = self.manager.report();
+        report.certificates.into_iter().find(|status| status.name == host).unwrap()
+    }
+
+    /// Waits until a condition holds.
+    async fn until(&self, what: &str, is_so: impl Fn(&Node) -> bool) {
+        let wait = async {
+            while !is_so(self) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(DEADLINE, wait).await;
+        assert!(waited.is_ok(), "{what}: {:?}", self.manager.report());
+    }
+
+    async fn until_ready(&self, host: &str) {
+        self.until(host, |node| node.certificates.is_ready(host)).await;
+    }
+
+    /// Waits until a host has failed this many times.
+    async fn until_failed(&self, host: &str, failures: u32) {
+        self.until("a failure", |node| {
+            node.manager.state(host).unwrap().record.failures == failures
+        })
+        .await;
+    }
+
+    /// The process is killed: nothing is released.
+    fn kill(self) {
+        self.running.abort();
+    }
+
+    async fn stop(self) {
+        self.phase.send_replace(Phase::Stopping);
+        self.running.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_host_gets_a_certificate_and_a_restart_orders_no_other() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &["a.example.org"], Clock::still()).await;
+    assert!(!node.certificates.is_ready("a.example.org"));
+    node.until_ready("a.example.org").await;
+    let status = node.status("a.example.org");
+    assert_eq!((status.issuer.as_deref(), status.failure), (Some("Fake Root"), None));
+    node.until("no step is due", |node| {
+        node.status("a.example.org").next_try_ms > Some(node.clock.now().0)
+    })
+    .await;
+    node.stop().await;
+    authority.set(|desk| desk.nodes.clear());
+    let node = Node::start(&[&authority], dir.storage(), &["a.example.org"], Clock::still()).await;
+    assert!(node.certificates.is_ready("a.example.org"), "from the storage, before any look");
+    node.stop().await;
+    assert_eq!(
+        (authority.orders("a.example.org"), authority.desk.lock().unwrap().accounts),
+        (1, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_refused_alias_does_not_block_the_others() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.refuse("bad.example.org", "connection");
+    let hosts = ["bad.example.org", "a.example.org", "b.example.org", "localhost", "10.0.0.1"];
+    let node = Node::start(&[&authority], dir.storage(), &hosts, Clock::still()).await;
+    node.until_ready("a.example.org").await;
+    node.until_ready("b.example.org").await;
+    node.until_failed("bad.example.org", 1).await;
+    let failure = node.status("bad.example.org").failure.unwrap();
+    assert_eq!(failure.cause.as_str(), "port-80");
+    assert!(failure.text.contains("Connection refused"), "{}", failure.text);
+    assert_eq!(node.manager.report().skipped.len(), 2);
+    // One minute later the other kind of challenge is tried.
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed("bad.example.org", 2).await;
+    assert_eq!(node.status("bad.example.org").failure.unwrap().cause.as_str(), "port-443");
+    authority.set(|desk| desk.refused.clear());
+    node.clock.advance(Duration::from_secs(700));
+    node.until_ready("bad.example.org").await;
+    node.until("no failure", |node| node.status("bad.example.org").failure.is_none()).await;
+    assert_eq!(authority.orders("a.example.org"), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_certificate_is_renewed_with_another_key() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &["a.example.org"], Clock::still()).await;
+    node.until_ready("a.example.org").await;
+    let first = node.manager.state("a.example.org").unwrap().text;
+    authority.set(|desk| desk.ahead_s = 61 * 86_400);
+    node.clock.advance(DAY * 61);
+    node.until("renewed", |node| node.manager.state("a.example.org").unwrap().text != first).await;
+    let second = node.manager.state("a.example.org").unwrap().text;
+    assert_ne!(first[..100], second[..100], "the key, which comes first");
+    assert_eq!(authority.orders("a.example.org"), 2);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_suggested_window_renews_and_names_the_old_certificate() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.window_s = Some((20 * 86_400, 21 * 86_400)));
+    let node = Node::start(&[&authority], dir.storage(), &["a.example.org"], Clock::still()).await;
+    node.until("a suggestion", |node| {
+        let record = node.manager.state("a.example.org").unwrap().record;
+        record.suggestion.is_some_and(|suggestion| suggestion.window_ms.is_some())
+    })
+    .await;
+    // The certificate is revoked: the window lies in the past at the next look, half a day later.
+    authority.set(|desk| (desk.window_s, desk.ahead_s) = (Some((-100, -50)), 46_800));
+    node.clock.advance(Duration::from_secs(46_800));
+    node.until("renewed", |_| authority.issued("a.example.org") == 2).await;
+    let orders = authority.desk.lock().unwrap().orders.clone();
+    assert_eq!(orders[0].1, None);
+    assert!(orders[1].1.as_ref().is_some_and(|replaces| replaces.contains('.')), "{orders:?}");
+    node.kill();
+}
