@@ -2,6 +2,7 @@
 //! operator. It uses HTTP/1.1 over TCP or a Unix socket, sends the token if one is given, and has a
 //! timeout.
 
+mod certificates;
 mod follow;
 mod hints;
 
@@ -11,7 +12,7 @@ pub use hints::invalidation_hints;
 use crate::text;
 use bytes::Bytes;
 use command_line::options::{
-    ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs,
+    CertificatesArgs, ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs,
 };
 use control::api::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use control::metrics_table;
@@ -218,6 +219,20 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
     };
     let text: String = problems.iter().map(shown).collect();
     Ok((if is_well { "All is well.".into() } else { text.trim_end().to_owned() }, is_well))
+}
+
+/// Runs `pagewell certificates`: returns the managed certificates as text or JSON.
+///
+/// # Errors
+/// A sentence for the operator.
+pub async fn certificates(args: &CertificatesArgs) -> Result<String, String> {
+    let answer = call_control(&args.control, Method::GET, "/v1/certificates", Vec::new()).await?;
+    let value: serde_json::Value =
+        serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    if args.json {
+        return serde_json::to_string_pretty(&value).map_err(|error| error.to_string());
+    }
+    Ok(certificates::text(&value))
 }
 
 /// Returns the answer of `GET /v1/status`.

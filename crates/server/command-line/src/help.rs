@@ -7,7 +7,7 @@
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Serve", &["serve", "reload", "ready"]),
     ("Configure and check", &["init", "check", "config", "doctor", "changes", "nginx-config"]),
-    ("Purge and find problems", &["status", "purge", "explain", "misses", "stats"]),
+    ("Purge and find problems", &["status", "certificates", "purge", "explain", "misses", "stats"]),
 ];
 
 /// Below the help of `serve`.

@@ -6,7 +6,7 @@ mod check;
 mod init;
 
 use check::CHECK_CONNECTS;
-pub use check::{CheckArgs, StatusArgs};
+pub use check::{CertificatesArgs, CheckArgs, StatusArgs};
 pub use init::{InitArgs, SiteKind};
 
 use crate::help::{
@@ -70,6 +70,8 @@ pub enum Command {
     /// Show what needs attention in a running Pagewell
     #[command(after_help = "Exit status: 0 all is well, 1 there are findings, or nothing answers.")]
     Status(StatusArgs),
+    /// Show the certificates that Pagewell obtains: issuer, end, next try, last error
+    Certificates(CertificatesArgs),
     /// Purge pages from the cache of a running Pagewell
     #[command(name = "purge", visible_alias = "invalidate", after_help = PURGE_EXAMPLES)]
     Purge(PurgeArgs),

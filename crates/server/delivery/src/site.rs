@@ -15,6 +15,7 @@ use crate::coding_queue;
 use crate::file_cache::FileCache;
 use crate::searches::Searches;
 use crate::waiter::Waiter;
+use certificates::Certificates;
 use change_sources::ChangeSources;
 use config::{Config, FilesConfig};
 use origin::Origin;
@@ -25,7 +26,7 @@ use site_rules::Load;
 use site_state::SiteState;
 use site_state::signed_in_marks::SignedInMarks;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use telemetry::access_log::AccessLog;
 use telemetry::clock::Clock;
 use telemetry::per_address::PerAddress;
@@ -65,6 +66,8 @@ pub struct Site {
     pub connections: Arc<Semaphore>,
     /// The number of connections per client address.
     pub per_address: Arc<PerAddress>,
+    /// The certificates of the TLS listeners, set at the start if there are such listeners.
+    pub certificates: Arc<OnceLock<Arc<Certificates>>>,
     /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
     /// The site with the current configuration. The lock guards only this value.
@@ -109,6 +112,7 @@ impl Site {
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),
             per_address: Arc::default(),
+            certificates: Arc::default(),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_default),

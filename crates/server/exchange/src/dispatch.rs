@@ -80,6 +80,7 @@ pub async fn dispatch(
         // The caller has executed the others.
         RequestStep::Invalid(_)
         | RequestStep::Purge
+        | RequestStep::Challenge
         | RequestStep::Misdirected
         | RequestStep::ToHttps => {
             let reason = reason.unwrap_or(Reason::TargetInvalid);

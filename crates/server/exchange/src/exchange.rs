@@ -4,6 +4,7 @@
 //! Also here: the scheme of a request behind a trusted proxy.
 
 use crate::assembly::{PageRequest, assembled};
+use crate::challenge;
 use crate::dispatch::dispatch;
 use crate::edge::ResponseChanges;
 use crate::purge;
@@ -77,6 +78,7 @@ async fn by_site(
         Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),
     };
     match step {
+        RequestStep::Challenge => return Box::pin(challenge::answer(site, &target)).await,
         RequestStep::Misdirected => {
             return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
         }

@@ -15,6 +15,7 @@
 //! | purges | `purge`, `purger` (authorisation) |
 
 pub mod assembly;
+mod challenge;
 mod dispatch;
 mod edge;
 pub mod exchange;

@@ -10,6 +10,7 @@
 //! the redirects of rules after `denied`, in this order; `trial` before `private`; `limited`
 //! (requests to the origin) belongs to a lookup that needs the origin.
 
+use crate::challenge;
 use crate::edge;
 use config::target::{TargetError, TargetUri};
 use delivery::plan::plan;
@@ -31,6 +32,8 @@ pub enum RequestStep {
     Purge,
     /// Its target is invalid.
     Invalid(Reason),
+    /// It is for the challenge of a certificate authority, for a host whose certificate is managed.
+    Challenge,
     /// Its host is none of the site's.
     Misdirected,
     /// It is redirected to the same target over HTTPS.
@@ -65,6 +68,7 @@ impl RequestStep {
         match self {
             RequestStep::Purge => Some(Reason::Purged),
             RequestStep::Invalid(reason) | RequestStep::Leaving(reason) => Some(reason),
+            RequestStep::Challenge => Some(Reason::AcmeChallenge),
             RequestStep::Misdirected => Some(Reason::HostUnknown),
             RequestStep::ToHttps => Some(Reason::ToHttps),
             RequestStep::Denied(_) => Some(Reason::Denied),
@@ -83,6 +87,7 @@ impl RequestStep {
         match self {
             RequestStep::Purge => "purge",
             RequestStep::Invalid(_) => "target",
+            RequestStep::Challenge => "challenge",
             RequestStep::Misdirected => "misdirected",
             RequestStep::ToHttps => "to-https",
             RequestStep::Denied(_) => "denied",
@@ -103,6 +108,7 @@ impl RequestStep {
         match self {
             RequestStep::Purge
             | RequestStep::Invalid(_)
+            | RequestStep::Challenge
             | RequestStep::Misdirected
             | RequestStep::ToHttps
             | RequestStep::Denied(_)
@@ -124,6 +130,7 @@ impl RequestStep {
 pub struct StepFacts<'a> {
     is_purge: bool,
     target: Result<&'a TargetUri, TargetError>,
+    is_challenge: bool,
     is_host_known: bool,
     is_redirected: bool,
     /// The refusal by a rule, if it is needed.
@@ -153,9 +160,10 @@ impl StepFacts<'_> {
 type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
-const STEPS: [(&str, Row); 14] = [
+const STEPS: [(&str, Row); 15] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
     ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
+    ("challenge", |facts| facts.is_challenge.then_some(RequestStep::Challenge)),
     ("misdirected", |facts| (!facts.is_host_known).then_some(RequestStep::Misdirected)),
     ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
     ("denied", |facts| (facts.denial)().map(RequestStep::Denied)),
@@ -270,13 +278,19 @@ impl<'a> AskedRequest<'a> {
         };
         let is_host_known = self.is_fragment
             || self.target.is_ok_and(|target| site.config.hosts.have(&target.host));
+        let is_challenge = !self.is_fragment
+            && matches!(*self.method, Method::GET | Method::HEAD)
+            && self.target.is_ok_and(|target| challenge::is_managed(site, target));
         let is_redirected = !self.is_fragment
-            && self
-                .target
-                .is_ok_and(|target| is_redirected(site, target.scheme) && !is_challenge(target));
+            && self.target.is_ok_and(|target| {
+                is_redirected(site, target.scheme)
+                    && !challenge::is_challenge(target)
+                    && challenge::has_certificate(site, target)
+            });
         let found = step(&StepFacts {
             is_purge: self.is_purge,
             target: self.target,
+            is_challenge,
             is_host_known,
             is_redirected,
             denial: &|| edge::denial(self),
@@ -305,12 +319,6 @@ pub fn is_redirected(site: &Site, scheme: &str) -> bool {
     site.config.https_redirect.is_some() && scheme == "http"
 }
 
-/// Whether the target is an ACME challenge, which is always answered over HTTP (RFC 8555 section
-/// 8.3).
-fn is_challenge(target: &TargetUri) -> bool {
-    target.path_and_query.starts_with("/.well-known/acme-challenge/")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -326,6 +334,7 @@ mod tests {
         let mut facts = StepFacts {
             is_purge: false,
             target: Ok(&target),
+            is_challenge: false,
             is_host_known: true,
             is_redirected: false,
             denial: &|| None,
@@ -355,6 +364,7 @@ mod tests {
             RequestStep::Upgrade,
             RequestStep::ToHttps,
             RequestStep::Misdirected,
+            RequestStep::Challenge,
             RequestStep::Purge,
         ];
         for (at, right) in steps.into_iter().enumerate() {
@@ -364,7 +374,8 @@ mod tests {
                 facts.offers_upgrade = at >= 1;
                 facts.is_redirected = at >= 2;
                 facts.is_host_known = at < 3;
-                facts.is_purge = at >= 4;
+                facts.is_challenge = at >= 4;
+                facts.is_purge = at >= 5;
             });
             assert_eq!(found, right);
         }

@@ -184,6 +184,11 @@ async fn shake(
 ) {
     let handshake = async {
         let begun = LazyConfigAcceptor::new(Acceptor::default(), io).await?;
+        // Another node may have begun the challenge that this client asks for.
+        let _pending = match tls.unknown_challenge(&begun.client_hello()) {
+            Some(host) => tls.look_up_challenge(&host).await,
+            None => None,
+        };
         let config = tls.config_for(&begun.client_hello());
         begun.into_stream(config).await
     };

@@ -105,6 +105,11 @@ fn addresses(text: &mut String, plan: &SetupPlan) {
             "# For a first test beside Apache. When Apache has left the ports: listen = \":80\", and the lines of the\n\
              # guide to HTTPS.\nlisten = {listen}\n"
         ),
+        FrontServer::Nobody if has_public_name(plan) => write!(
+            text,
+            "# Every IPv4 address; \"[::]:80\" is IPv6 as well.\nlisten = {listen}\n\
+             listen_tls = \":443\"\nhttps_redirect = 308\n"
+        ),
         FrontServer::Nobody if plan.listen.starts_with(':') => write!(
             text,
             "# Every IPv4 address; \"[::]:80\" is IPv6 as well.\nlisten = {listen}\n\
@@ -122,9 +127,21 @@ fn addresses(text: &mut String, plan: &SetupPlan) {
     }
 }
 
+/// Whether Pagewell can obtain certificates: visitors connect to it, by a public name.
+fn has_public_name(plan: &SetupPlan) -> bool {
+    let host = plan.host.as_deref();
+    plan.front == FrontServer::Nobody
+        && plan.listen == ":80"
+        && host.is_some_and(|host| config::name_refusal(host).is_none())
+}
+
 fn site(text: &mut String, plan: &SetupPlan) {
     let is_http = has_http_origin(plan);
-    if plan.listen.starts_with(':') {
+    if has_public_name(plan) {
+        text.push_str(
+            "\n# Certificates of Let's Encrypt; this table is your agreement to its terms. Other files: [[tls]].\n[acme]\n",
+        );
+    } else if plan.listen.starts_with(':') {
         text.push_str(
             "\n#[[tls]]\n#certificate = \"/etc/pagewell/tls/fullchain.pem\"\n#key = \"/etc/pagewell/tls/privkey.pem\"\n",
         );

@@ -60,7 +60,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         // Standard error may be closed; the exit status reports the errors, too.
         let _ = writeln!(std::io::stderr(), "{name}: {error}");
     }
-    if !config.listen_tls.is_empty() && user.can_read_keys(&config) {
+    if !config.tls.is_empty() && user.can_read_keys(&config) {
         let loaded = Certificates::of_files(&config.tls);
         loaded.map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
     }

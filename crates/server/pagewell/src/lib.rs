@@ -12,6 +12,7 @@
 //! | the memcached port | `memcached` |
 //! | periodic tasks | `periodic` (starts them), `clock_skew`, `idle_expiry` (inactive pages), `wake` |
 
+pub mod automatic_https;
 pub mod clock_skew;
 pub mod idle_expiry;
 pub mod memcached;

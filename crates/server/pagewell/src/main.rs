@@ -78,6 +78,9 @@ fn main() -> ExitCode {
             }
             Err(error) => Err(error),
         },
+        Command::Certificates(args) => {
+            once(async { client::certificates(&args).await.and_then(|text| say(&text)) })
+        }
         Command::NginxConfig(args) => say(nginx_config::text(&args).trim_end()),
         Command::Explain(args) => {
             once(async { client::explain(&args).await.and_then(|text| say(&text)) })

@@ -2,6 +2,7 @@
 //! shutdown it stops accepting, finishes the requests in flight within a limit, and then stops
 //! php-fpm.
 
+use crate::automatic_https::AutomaticHttps;
 use crate::memcached::{self, Keeper, PartialRequests};
 use crate::periodic;
 use crate::script_environment;
@@ -76,7 +77,7 @@ impl OpenedResources {
         let tls = if config.listen_tls.is_empty() {
             None
         } else {
-            Some(Arc::new(Certificates::of_files(&config.tls)?))
+            Some(Arc::new(certificates_of(config)?))
         };
         let (listen, listen_tls) = (bind(&config.listen)?, bind(&config.listen_tls)?);
         let items = config
@@ -92,6 +93,14 @@ impl OpenedResources {
         passed.all_used()?;
         let sink = config.access_log.as_ref().map(|log| Sink::open(&log.to)).transpose()?;
         Ok(OpenedResources { listen, listen_tls, items, admin, tls, sink })
+    }
+}
+
+/// The certificates of the files; those of `[acme]` follow when the sites are there.
+fn certificates_of(config: &Config) -> Result<Certificates, String> {
+    match config.acme.is_some() && config.tls.is_empty() {
+        true => Certificates::load(Vec::new()),
+        false => Certificates::of_files(&config.tls),
     }
 }
 
@@ -155,6 +164,7 @@ impl Server {
             }
         };
         let (phase, stopped) = watch::channel(Phase::default());
+        let https = AutomaticHttps::begin(&site, tls.as_ref()).await;
         let following = match take_place(&site, predecessor, &stopped).await {
             Ok(following) => following,
             Err(error) => {
@@ -202,6 +212,9 @@ impl Server {
         }
         serve_items(items, &config, &site, &stopped);
         periodic::start(&site, tls, history, &stopped);
+        if let Some(https) = https {
+            https.run(&stopped);
+        }
         Ok(server)
     }
 

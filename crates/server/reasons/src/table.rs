@@ -204,6 +204,8 @@ reasons! {
     // Pagewell has answered itself.
     /// There is no such file and no front controller, or the file is never served ([Files and scripts](files.md)).
     NotFound = "not-found", [Answered], "404", "Is the file there? Is there a front controller (index.php)?";
+    /// Only challenges of the certificate authority are answered here, because `[acme]` manages the host's certificate.
+    AcmeChallenge = "acme-challenge", [Answered], "404", "Challenges of other ACME clients: give their certificate in a [[tls]], or use another host.";
     /// The site redirects to HTTPS (`https_redirect`).
     ToHttps = "to-https", [Answered], "301 or 308", "Request the https address.";
     /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.

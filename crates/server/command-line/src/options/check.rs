@@ -67,6 +67,17 @@ impl CheckArgs {
     }
 }
 
+/// The options of `pagewell certificates`.
+#[derive(Args, Debug)]
+pub struct CertificatesArgs {
+    /// Print one JSON object: the answer of `GET /v1/certificates`
+    #[arg(long)]
+    pub json: bool,
+    /// The Pagewell to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
 /// The options of `pagewell status`.
 #[derive(Args, Debug)]
 pub struct StatusArgs {

@@ -2,9 +2,11 @@
 //! Prometheus text format 0.0.4, which differs in the type line of counters and in its end).
 //!
 //! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. The labels are
-//! `site`, the site's canonical host if there are several sites, and `limit`, a key of `[limits]`.
+//! `site`, the site's canonical host if there are several sites, `limit`, a key of `[limits]`, and those of managed
+//! certificates (`certificates`).
 //! The number of series depends on the configuration and the code alone, not on requests.
 
+use super::certificates;
 use crate::attention::Attention;
 use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, Kind};
@@ -78,6 +80,7 @@ pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> 
     for (name, count) in attention.counts() {
         let _ = writeln!(out, "pagewell_findings{{name=\"{name}\"}} {count}");
     }
+    certificates::metrics(&mut out, default_site, format);
     let times = sites.iter().zip(&labels).map(|(site, label)| (label, &site.counters.origin_times));
     histogram(
         &mut out,
@@ -106,7 +109,7 @@ fn shown(name: &str) -> (String, u64) {
     }
 }
 
-fn begin(out: &mut String, name: &str, help: &str, kind: Kind, format: Format) {
+pub(super) fn begin(out: &mut String, name: &str, help: &str, kind: Kind, format: Format) {
     let (kind, suffix) = match (kind, format) {
         (Kind::Gauge | Kind::Lag, _) => ("gauge", ""),
         (Kind::Counter, Format::Prometheus) => ("counter", "_total"),
@@ -125,7 +128,7 @@ fn label(site: &Site, sites: usize) -> String {
     }
 }
 
-fn escaped(value: &str) -> String {
+pub(super) fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 

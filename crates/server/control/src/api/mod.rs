@@ -6,6 +6,7 @@
 //! preflight request.
 
 mod caller;
+pub(crate) mod certificates;
 mod content;
 mod dashboard;
 mod explain;
@@ -61,7 +62,7 @@ use tokio::sync::Semaphore;
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
 /// ([`FILES`]) are additional routes.
-pub const ROUTES: [(&str, &str); 16] = [
+pub const ROUTES: [(&str, &str); 17] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/status"),
@@ -74,6 +75,7 @@ pub const ROUTES: [(&str, &str); 16] = [
     ("GET", "/v1/misses"),
     ("GET", "/v1/most-requested"),
     ("GET", "/v1/sources"),
+    ("GET", "/v1/certificates"),
     ("GET", "/metrics"),
     ("POST", "/v1/explain"),
     ("POST", "/v1/invalidate"),
@@ -441,6 +443,7 @@ async fn call(
             history::recorded(control, request.uri().query()).map(Answer::Json)
         }
         ("/v1/sources", &Method::GET) => Ok(Answer::Json(sources::sources(site))),
+        ("/v1/certificates", &Method::GET) => Ok(Answer::Json(certificates::answer(site))),
         ("/v1/most-requested", &Method::GET) => {
             let (site, most) = (site.clone(), control.most_requested.clone());
             on_blocking_thread(move || Ok(most.pages(&site))).await

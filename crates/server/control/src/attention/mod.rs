@@ -11,6 +11,7 @@
 mod certificate;
 mod figures;
 mod files;
+mod managed;
 mod next_steps;
 
 pub use next_steps::{SetupStep, next_steps};
@@ -25,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "database-not-followed",
     "cluster-not-published",
     "origin-overloaded",
@@ -33,6 +34,8 @@ pub const NAMES: [&str; 13] = [
     "origin-slow",
     "origin-server-out",
     "certificate-ends",
+    "certificate-not-obtained",
+    "certificate-storage",
     "certificate-unreadable",
     "directory-not-writable",
     "snapshot-not-written",
@@ -126,6 +129,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
     }
     all.extend(figures::problems(default_site, history));
     all.extend(files::problems(default_site));
+    all.extend(managed::problems(default_site));
     let place = |problem: &Problem| NAMES.iter().position(|name| *name == problem.name);
     all.sort_by_key(place);
     // Two sites may share a database or a directory.

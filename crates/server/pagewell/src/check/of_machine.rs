@@ -5,7 +5,9 @@
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
 use super::of_origins::USER_OF_UNIT;
-use config::{AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes};
+use config::{
+    AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes, name_refusal,
+};
 use origin::php_fpm::find_binary;
 use origin::routes::leading_outside;
 use pagewell::privileges::of;
@@ -33,8 +35,38 @@ pub fn warnings(config: &Config) -> Vec<String> {
         }
     }
     all.extend(memory(config));
+    all.extend(automatic_https(config));
     all.extend(directories(config));
     all.into_iter().collect()
+}
+
+/// Warnings about `[acme]`: names without a certificate, and ports that the certificate authority cannot reach.
+fn automatic_https(config: &Config) -> Vec<String> {
+    if config.acme.is_none() {
+        return Vec::new();
+    }
+    let others = config.other_sites.iter().map(|site| &**site);
+    let hosts: Vec<&String> =
+        std::iter::once(config).chain(others).flat_map(|site| site.hosts.all()).collect();
+    let refused = hosts.iter().filter_map(|host| {
+        let why = name_refusal(host)?;
+        Some(format!("acme: {host} gets no certificate: {why}"))
+    });
+    let mut all: Vec<String> = refused.collect();
+    if hosts.is_empty() {
+        all.push("acme: no certificate is obtained, because no site.host is set".into());
+    }
+    let has = |addresses: &[Address], port| {
+        addresses.iter().any(|address| matches!(address, Address::Tcp(tcp) if tcp.port() == port))
+    };
+    if !has(&config.listen, 80) && !has(&config.listen_tls, 443) {
+        all.push(
+            "acme: the certificate authority connects to port 80 or 443, and Pagewell listens at neither: \
+             let the machine in front forward one of them"
+                .into(),
+        );
+    }
+    all
 }
 
 /// A warning about scripts that run as Pagewell's user. Of a php-fpm that Pagewell does not start, the owner of the

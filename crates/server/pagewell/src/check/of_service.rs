@@ -9,7 +9,7 @@ use super::of_origins::name_of;
 use super::unit::Unit;
 use cli::doctor::on_port;
 use config::accounts::{Account, of};
-use config::{AccessLogTo, Address, Config};
+use config::{AccessLogTo, AcmeStorage, Address, Config};
 use pagewell::privileges::run_as;
 use rustix::fs::Access;
 use rustix::io::Errno;
@@ -59,6 +59,7 @@ struct PathUse {
 const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/tls.md";
 const DOCUMENT_ROOT: &str =
     "let this user enter the directories and read the files (a group, or chmod o+rx)";
+const ACME: &str = "give it to this user, who alone may use it (chown -R USER; chmod 700)";
 const DIRECTORIES: &str = "create it as root, and give it to this user (install -d -o USER)";
 
 /// The user that will serve.
@@ -199,6 +200,13 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
         let automatic = site.automatic.as_ref();
         if let Some(directory) = automatic.and_then(|on| on.capture_directory.as_ref()) {
             add(directory, Use::Create, DIRECTORIES, false);
+        }
+    }
+    if let Some(AcmeStorage::Directory(directory)) = config.acme.as_ref().map(|acme| &acme.storage)
+    {
+        match directory.parent() {
+            Some(parent) if !directory.exists() => add(parent, Use::Create, DIRECTORIES, false),
+            _ => add(directory, Use::Own, ACME, false),
         }
     }
     if let Some(uploads) = &config.uploads {

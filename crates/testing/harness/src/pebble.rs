@@ -1,0 +1,162 @@
+//! A private certificate authority: Pebble, with its server for DNS (`pebble-challtestsrv`), on free ports.
+//!
+//! It validates every host at 127.0.0.1, at the ports that the test names. Its own certificate is made here;
+//! [`Pebble::roots`] is the file that clients trust. Debian has both programs in the package `pebble`; `PEBBLE_BIN`
+//! names a directory with newer ones.
+
+use crate::address::{Address, free_port};
+use crate::process::Process;
+use crate::{PrivateDir, StartError, StartReason, find};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// A running Pebble.
+#[derive(Debug)]
+pub struct Pebble {
+    process: Process,
+    _names: Process,
+    port: u16,
+    dns: u16,
+    settings: PebbleSettings,
+    dir: PrivateDir,
+}
+
+/// How Pebble validates and issues.
+#[derive(Clone, Copy, Debug)]
+pub struct PebbleSettings {
+    /// The port of HTTP-01.
+    pub http_port: u16,
+    /// The port of TLS-ALPN-01.
+    pub tls_port: u16,
+    /// The lifetime of certificates.
+    pub lifetime: Duration,
+    /// How long a validation takes at most; without it, no time.
+    pub validation: Option<Duration>,
+}
+
+impl Pebble {
+    /// Starts Pebble, whose own certificate and key are given in PEM, with their root.
+    ///
+    /// # Errors
+    /// `NotInstalled`, or the reason why it did not become ready.
+    pub fn start(
+        settings: PebbleSettings,
+        (certificate, key, root): (&str, &str, &str),
+    ) -> Result<Pebble, StartError> {
+        let dir = PrivateDir::temporary("pebble")?;
+        let fault = |error| StartError::new("pebble", StartReason::CannotPrepare, error);
+        let free = || free_port().map_err(fault);
+        let (port, management, dns, names) = (free()?, free()?, free()?, free()?);
+        let at = |name: &str| dir.path().join(name);
+        for (name, text) in [("own.crt", certificate), ("own.key", key), ("root.crt", root)] {
+            fs::write(at(name), text).map_err(fault)?;
+        }
+        let config = format!(
+            r#"{{"pebble": {{"listenAddress": "127.0.0.1:{port}", "managementListenAddress": "127.0.0.1:{management}",
+            "certificate": {:?}, "privateKey": {:?}, "httpPort": {}, "tlsPort": {}, "ocspResponderURL": "",
+            "externalAccountBindingRequired": false, "certificateValidityPeriod": {}}}}}"#,
+            at("own.crt"),
+            at("own.key"),
+            settings.http_port,
+            settings.tls_port,
+            settings.lifetime.as_secs()
+        );
+        fs::write(at("config.json"), config).map_err(fault)?;
+        let mut command = Command::new(program("pebble-challtestsrv")?);
+        command.args([
+            "-defaultIPv6",
+            "",
+            "-http01",
+            "",
+            "-https01",
+            "",
+            "-tlsalpn01",
+            "",
+            "-doh",
+            "",
+        ]);
+        command.args(["-dns01", &format!("127.0.0.1:{dns}")]);
+        command.args(["-management", &format!("127.0.0.1:{names}")]);
+        let mut names_process =
+            Process::spawn("pebble-challtestsrv", &mut command, &at("names.log"))?;
+        let names_at = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], names)));
+        names_process.wait_ready(READY_WITHIN, || names_at.accepts())?;
+        let process = run(dir.path(), port, dns, &settings)?;
+        Ok(Pebble { process, _names: names_process, port, dns, settings, dir })
+    }
+
+    /// The URL of its directory.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        format!("https://localhost:{}/dir", self.port)
+    }
+
+    /// The file with the root of its own certificate, for `SSL_CERT_FILE`.
+    #[must_use]
+    pub fn roots(&self) -> PathBuf {
+        self.dir.path().join("root.crt")
+    }
+
+    /// How many certificates it has issued.
+    #[must_use]
+    pub fn issued(&self) -> usize {
+        let log = fs::read_to_string(self.dir.path().join("pebble.log")).unwrap_or_default();
+        log.matches("Issued certificate serial").count()
+    }
+
+    /// Whether it has an order.
+    #[must_use]
+    pub fn has_order(&self) -> bool {
+        let log = fs::read_to_string(self.dir.path().join("pebble.log")).unwrap_or_default();
+        log.contains("POST /order-plz")
+    }
+
+    /// Starts it again at the same port, without its former accounts.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_again(&mut self) -> Result<(), StartError> {
+        self.process = run(self.dir.path(), self.port, self.dns, &self.settings)?;
+        Ok(())
+    }
+
+    /// Stops it: nothing answers at its port.
+    pub fn stop(&mut self) {
+        self.process.stop();
+    }
+
+    /// How it validates and issues.
+    #[must_use]
+    pub fn settings(&self) -> PebbleSettings {
+        self.settings
+    }
+}
+
+fn run(dir: &Path, port: u16, dns: u16, settings: &PebbleSettings) -> Result<Process, StartError> {
+    let mut command = Command::new(program("pebble")?);
+    command.arg("-config").arg(dir.join("config.json"));
+    command.args(["-strict", "-dnsserver", &format!("127.0.0.1:{dns}")]);
+    // Every second nonce is refused, as a busy authority does.
+    command.env("PEBBLE_WFE_NONCEREJECT", "20").env("PEBBLE_AUTHZREUSE", "0");
+    match settings.validation {
+        Some(time) => command.env("PEBBLE_VA_SLEEPTIME", time.as_secs().to_string()),
+        None => command.env("PEBBLE_VA_NOSLEEP", "1"),
+    };
+    let mut process = Process::spawn("pebble", &mut command, &dir.join("pebble.log"))?;
+    let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+    process.wait_ready(READY_WITHIN, || address.accepts())?;
+    Ok(process)
+}
+
+/// The program of this name: from the directory `PEBBLE_BIN`, if it is set.
+fn program(name: &str) -> Result<PathBuf, StartError> {
+    match std::env::var_os("PEBBLE_BIN") {
+        Some(directory) => Ok(Path::new(&directory).join(name)),
+        None => find::program(&[name]),
+    }
+}
