@@ -65,6 +65,9 @@ model: ## run the store under the model checker; without its lease check each mo
 	$(LOOM) -p page-store --test loom --features without-lease-check
 	$(CARGO) test -p page-store --test model --test random --features without-lease-check
 
+acme: ## kill holders of locks while they order certificates, 200 times for each storage
+	ACME_RUNS=200 $(CARGO) test -p acme killed_holders -- --nocapture
+
 fuzz: ## fuzz every parser: SECONDS for each, then CASES of each property, from SEED
 	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
 	PROPTEST_RNG_SEED=$(SEED) PROPTEST_CASES=$(CASES) $(CARGO) test --workspace $(FEATURES) --exclude pagewell --exclude acceptance --exclude xtask --exclude bench --exclude torture --exclude soak --exclude fuzz-targets
@@ -115,5 +118,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test php model fuzz soak bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test php model acme fuzz soak bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help

@@ -4,6 +4,7 @@
 //! One program contains many tests, so that a change of the server relinks a few programs instead of one per
 //! file.
 
+mod certificates;
 mod check_origins;
 mod check_service;
 mod cli;

@@ -1,0 +1,301 @@
+//! Automatic HTTPS with the real binary and Pebble, a certificate authority for tests: both kinds of challenges,
+//! renewal, a restart, an authority that is down, and nodes that share a directory or a Valkey. Faults of an authority
+//! that Pebble does not have are tested in the crate `acme`.
+
+use acceptance::{Site, binary, until};
+use harness::{
+    Address, Client, Pagewell, Pebble, PebbleSettings, PrivateDir, Request, StartReason, Valkey,
+    free_port,
+};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use serde_json::Value;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const HOST: &str = "site.example.org";
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The ports of a node.
+#[derive(Clone, Copy)]
+struct Ports {
+    http: u16,
+    tls: u16,
+}
+
+impl Ports {
+    fn new() -> Ports {
+        Ports { http: free_port().expect("a port"), tls: free_port().expect("a port") }
+    }
+}
+
+/// Starts Pebble, or says that it is not installed.
+fn pebble(ports: Ports, lifetime: Duration, validation: Option<Duration>) -> Option<Pebble> {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(Vec::new()).expect("valid");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root = params.self_signed(&key).expect("a root").pem();
+    let issuer = Issuer::new(params, key);
+    let own = KeyPair::generate().expect("a key");
+    let leaf = CertificateParams::new(["localhost".to_owned()]).expect("valid");
+    let leaf = leaf.signed_by(&own, &issuer).expect("a certificate").pem();
+    let settings =
+        PebbleSettings { http_port: ports.http, tls_port: ports.tls, lifetime, validation };
+    match Pebble::start(settings, (&leaf, &own.serialize_pem(), &root)) {
+        Ok(pebble) => Some(pebble),
+        Err(error) if error.reason == StartReason::NotInstalled => {
+            println!("skipped: {error}: scripts/setup test");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A node: a running Pagewell that obtains certificates from Pebble.
+struct Node {
+    pagewell: Pagewell,
+    ports: Ports,
+}
+
+impl Node {
+    /// Starts a node. `acme` is the content of `[acme]`, `more` further configuration.
+    fn start(site: &Site, pebble: &Pebble, ports: Ports, hosts: &[&str], more: &str) -> Node {
+        let storage = site.at("acme");
+        let acme = format!("storage = {storage:?}");
+        Node::with(site, pebble, ports, hosts, &acme, more)
+    }
+
+    fn with(
+        site: &Site,
+        pebble: &Pebble,
+        ports: Ports,
+        hosts: &[&str],
+        acme: &str,
+        more: &str,
+    ) -> Node {
+        let (host, aliases) = hosts.split_first().expect("a host");
+        let listen = match more.contains("# no plain listener") {
+            true => "listen = []".to_owned(),
+            false => format!("listen = \"127.0.0.1:{}\"", ports.http),
+        };
+        let text = format!(
+            "{listen}\nlisten_tls = \"127.0.0.1:{}\"\nadmin = \"127.0.0.1:0\"\nhttps_redirect = 308\nmemory = \"64M\"\n\
+             [site]\nhost = {host:?}\naliases = {aliases:?}\n[acme]\ndirectory = {:?}\n{acme}\n\
+             [limits]\ncertificate_look = \"50ms\"\n{more}\n",
+            ports.tls,
+            pebble.directory()
+        );
+        let file = site.at(&format!("node-{}.toml", ports.tls));
+        fs::write(&file, text).expect("written");
+        let mut command = Command::new(binary());
+        command.arg("serve").arg(site.root()).arg("--config").arg(&file);
+        command.env("SSL_CERT_FILE", pebble.roots());
+        let dir = PrivateDir::temporary("node").expect("a directory");
+        let pagewell = Pagewell::start_command(dir, &mut command).expect("pagewell starts");
+        Node { pagewell, ports }
+    }
+
+    /// The answer of `GET /v1/certificates` for a host.
+    fn status(&self, host: &str) -> Value {
+        let answer = Client::new(self.pagewell.admin().clone()).get("/v1/certificates");
+        let answer: Value =
+            serde_json::from_slice(&answer.expect("an answer").content).expect("JSON");
+        let all = answer["certificates"].as_array().expect("a list").clone();
+        all.into_iter().find(|one| one["name"] == host).expect("the host is managed")
+    }
+
+    /// The status code of a page over TLS, and the issuer and end of the certificate, as curl sees them.
+    fn https(&self, host: &str) -> Option<String> {
+        let at = format!("{host}:{}:127.0.0.1", self.ports.tls);
+        let url = format!("https://{host}:{}/", self.ports.tls);
+        let out = Command::new("curl")
+            .args([
+                "--silent",
+                "--insecure",
+                "--verbose",
+                "--max-time",
+                "20",
+                "--resolve",
+                &at,
+                &url,
+            ])
+            .output()
+            .expect("curl can be started");
+        out.status.success().then(|| String::from_utf8_lossy(&out.stderr).into_owned())
+    }
+
+    fn http(&self, host: &str, target: &str) -> harness::Response {
+        let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], self.ports.http)));
+        let request = Request::new("GET", target).header("Host", host);
+        Client::new(address).send(&request).expect("an answer")
+    }
+
+    fn until_https(&self, host: &str) {
+        until(&format!("{host}: {}", self.status(host)), || {
+            self.status(host)["issuer"].is_string()
+        });
+        let said = self.https(host).expect("HTTPS works");
+        assert!(said.contains("Pebble Intermediate CA"), "{said}");
+    }
+
+    /// Advances the clock of the process.
+    fn text(&self, args: &[&str]) -> (String, i32) {
+        let admin = match self.pagewell.admin() {
+            Address::Tcp(address) => address.to_string(),
+            Address::Unix(path) => format!("unix:{}", path.display()),
+        };
+        let out =
+            Command::new(binary()).args(args).args(["--admin", &admin]).output().expect("it runs");
+        (String::from_utf8_lossy(&out.stdout).into_owned(), out.status.code().unwrap_or(-1))
+    }
+}
+
+#[test]
+fn a_public_name_gets_https_and_only_then_the_redirect() {
+    let ports = Ports::new();
+    let Some(mut pebble) = pebble(ports, DAY * 90, None) else { return };
+    let site = Site::new(&[("file.txt", "a file")]);
+    site.file(".well-known/acme-challenge/uploaded", "an upload");
+    // The authority is down at the start.
+    let away = pebble.directory();
+    pebble.stop();
+    let node = Node::start(&site, &pebble, ports, &[HOST, "bad_name.example.org"], "");
+    until("a failure", || node.status(HOST)["failure"].is_object());
+    assert_eq!(node.status(HOST)["failure"]["cause"], "authority", "{away}");
+    assert_eq!(node.https(HOST), None, "the handshake fails without a certificate");
+    let page = node.http(HOST, "/file.txt");
+    assert_eq!(
+        (page.status, page.text().as_str()),
+        (200, "a file"),
+        "the plain listener serves the site"
+    );
+    for target in ["uploaded", "", "x/y", "%75ploaded"] {
+        let answer = node.http(HOST, &format!("/.well-known/acme-challenge/{target}"));
+        assert_eq!(answer.status, 404, "no file answers a challenge: {target}");
+    }
+    let (text, _) = node.text(&["certificates"]);
+    assert!(text.contains(&format!("{HOST}: no certificate yet")), "{text}");
+    assert!(text.contains("bad_name.example.org: no certificate: not a valid host name"), "{text}");
+    let (text, code) = node.text(&["status"]);
+    assert!(code == 1 && text.contains("certificate-not-obtained"), "{text}");
+    let metrics =
+        Client::new(node.pagewell.admin().clone()).get("/metrics").expect("metrics").text();
+    assert!(metrics.contains("pagewell_acme_orders_total{result=\"failed\"} 1"), "{metrics}");
+    // A restart keeps the waiting time: nothing is tried again.
+    let next = node.status(HOST)["next_try_ms"].clone();
+    drop(node);
+    pebble.start_again().expect("it starts");
+    let node = Node::start(&site, &pebble, ports, &[HOST], "");
+    assert_eq!(node.status(HOST)["next_try_ms"], next);
+    assert_eq!(pebble.issued(), 0);
+}
+
+#[test]
+fn http_01_gives_https_and_a_restart_needs_no_order() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, DAY * 90, None) else { return };
+    let site = Site::new(&[]);
+    let node = Node::start(&site, &pebble, ports, &[HOST, "www.example.org"], "");
+    node.until_https(HOST);
+    node.until_https("www.example.org");
+    let answer = node.http(HOST, "/");
+    assert_eq!(answer.status, 308, "now the redirect takes effect");
+    let metrics =
+        Client::new(node.pagewell.admin().clone()).get("/metrics").expect("metrics").text();
+    assert!(metrics.contains("pagewell_acme_orders_total{result=\"issued\"} 2"), "{metrics}");
+    assert!(
+        metrics.contains(&format!("pagewell_certificate_expiry_seconds{{name=\"{HOST}\"}} 77")),
+        "{metrics}"
+    );
+    drop(node);
+    let node = Node::start(&site, &pebble, ports, &[HOST, "www.example.org"], "");
+    node.until_https(HOST);
+    assert_eq!(pebble.issued(), 2, "one certificate for each name");
+}
+
+#[test]
+fn tls_alpn_01_needs_no_plain_listener() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, DAY * 90, None) else { return };
+    let site = Site::new(&[]);
+    let node = Node::start(&site, &pebble, ports, &[HOST], "# no plain listener");
+    node.until_https(HOST);
+    assert_eq!(pebble.issued(), 1);
+}
+
+#[test]
+fn a_short_certificate_is_renewed_while_it_is_used() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, Duration::from_secs(30), None) else { return };
+    let site = Site::new(&[]);
+    let node = Node::start(&site, &pebble, ports, &[HOST], "");
+    node.until_https(HOST);
+    let first = node.status(HOST)["ends_ms"].clone();
+    until("a renewal", || node.status(HOST)["ends_ms"] != first);
+    node.until_https(HOST);
+}
+
+/// Three nodes, of which the one that orders is killed.
+fn killed_holder(site: &Site, pebble: &Pebble, ports: [Ports; 3], acme: &str, more: &str) {
+    let start = |ports| Node::with(site, pebble, ports, &[HOST], acme, more);
+    let mut nodes: Vec<Node> = ports.map(start).into_iter().collect();
+    // It orders while Pebble validates, which takes seconds.
+    until("an order", || site_has_order(site, pebble));
+    let holder = holder(site).map(|pid| nodes.iter().position(|node| node.pagewell.pid() == pid));
+    if let Some(Some(at)) = holder.filter(|at| *at != Some(0)) {
+        let mut killed = nodes.remove(at);
+        killed.pagewell.kill();
+    }
+    for node in &nodes {
+        node.until_https(HOST);
+    }
+    let ends: Vec<Value> = nodes.iter().map(|node| node.status(HOST)["ends_ms"].clone()).collect();
+    assert!(ends.iter().all(|end| *end == ends[0]), "all nodes use the same certificate: {ends:?}");
+    assert_eq!(pebble.issued(), 1);
+}
+
+/// Whether a node has begun an order.
+fn site_has_order(site: &Site, pebble: &Pebble) -> bool {
+    pebble.has_order() && (holder(site).is_some() || !site.at("acme").exists())
+}
+
+/// The process that has the lock of the host in the shared directory.
+fn holder(site: &Site) -> Option<u32> {
+    let lock = fs::read_to_string(site.at("acme").join("locks").join(HOST)).ok()?;
+    lock.rsplit(' ').next()?.parse().ok()
+}
+
+#[test]
+fn three_nodes_on_a_directory_have_one_certificate() {
+    let ports = [Ports::new(), Ports::new(), Ports::new()];
+    let Some(pebble) = pebble(ports[0], DAY * 90, Some(Duration::from_secs(3))) else { return };
+    let site = Site::new(&[]);
+    let acme = format!("storage = {:?}", site.at("acme"));
+    killed_holder(&site, &pebble, ports, &acme, "");
+}
+
+#[test]
+fn three_nodes_on_valkey_have_one_certificate() {
+    let ports = [Ports::new(), Ports::new(), Ports::new()];
+    let Some(pebble) = pebble(ports[0], DAY * 90, Some(Duration::from_secs(3))) else { return };
+    let valkey = Valkey::start(&[]).expect("valkey starts");
+    let site = Site::new(&[]);
+    let seal = site.at("seal.key");
+    fs::write(&seal, "0f".repeat(32)).expect("written");
+    restrict(&seal);
+    let acme = format!("storage = \"valkey\"\nseal_key_file = {seal:?}");
+    let cluster = format!("[cluster]\nurl = \"redis://127.0.0.1:{}\"\n", valkey.port());
+    killed_holder(&site, &pebble, ports, &acme, &cluster);
+    let key = format!("pagewell:{HOST}:acme:certificates:{HOST}");
+    let stored = valkey.command(&["GET", &key]).expect("it is stored");
+    assert!(
+        !stored.is_empty() && !stored.contains("PRIVATE KEY") && !stored.contains("CERTIFICATE")
+    );
+}
+
+fn restrict(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("its mode can be set");
+}
