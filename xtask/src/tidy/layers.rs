@@ -53,6 +53,7 @@ const PROTOCOLS: [&str; 10] = [
 /// The crates of the server, each with those of them that it may depend on.
 const SERVER: &[(&str, &[&str])] = &[
     ("doctor", &[]),
+    ("import-rules", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
     ("access-log-format", &["reasons"]),
@@ -61,7 +62,6 @@ const SERVER: &[(&str, &[&str])] = &[
     ("init", &["config", "command-line"]),
     ("certificates", &["trusted-files", "config"]),
     ("passwords", &["trusted-files"]),
-    ("import-rules", &[]),
     ("origin-servers", &["certificates", "config"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
@@ -226,7 +226,18 @@ const SERVER: &[(&str, &[&str])] = &[
             "reasons",
         ],
     ),
-    ("cli", &["doctor", "config", "command-line", "database-links", "origin", "control"]),
+    (
+        "cli",
+        &[
+            "doctor",
+            "import-rules",
+            "config",
+            "command-line",
+            "database-links",
+            "origin",
+            "control",
+        ],
+    ),
     (
         "pagewell",
         &[

@@ -6,7 +6,10 @@
 /// The commands in groups, as `--help` lists them. A command without a group is listed last.
 const GROUPS: [(&str, &[&str]); 3] = [
     ("Serve", &["serve", "reload", "ready"]),
-    ("Configure and check", &["init", "check", "config", "doctor", "changes", "nginx-config"]),
+    (
+        "Configure and check",
+        &["init", "import", "check", "config", "doctor", "changes", "nginx-config"],
+    ),
     ("Purge and find problems", &["status", "certificates", "purge", "explain", "misses", "stats"]),
 ];
 
@@ -23,6 +26,14 @@ Examples:
   sudo pagewell init /var/www/blog
   pagewell init /var/www/blog --dry-run
   pagewell init --verify";
+
+/// Below the help of `import`.
+pub(crate) const IMPORT_EXAMPLES: &str = "\
+Exit status: 0 done, 1 a file cannot be read or written, 2 a restriction (deny, password, network) was not translated.
+
+Examples:
+  pagewell import nginx /etc/nginx/sites-enabled/example.org --output example.toml
+  pagewell import htaccess /var/www/site/.htaccess --report report.txt";
 
 /// Below the help of `purge`.
 pub(crate) const PURGE_EXAMPLES: &str = "\

@@ -3,14 +3,17 @@
 //! checked here.
 
 mod check;
+mod import;
 mod init;
 
 use check::CHECK_CONNECTS;
 pub use check::{CertificatesArgs, CheckArgs, StatusArgs};
+pub use import::{ImportArgs, ImportCommand, ImportFiles};
 pub use init::{InitArgs, SiteKind};
 
 use crate::help::{
-    DOCTOR_EXAMPLES, EXPLAIN_EXAMPLES, INIT_EXAMPLES, PURGE_EXAMPLES, SERVE_EXAMPLES, grouped,
+    DOCTOR_EXAMPLES, EXPLAIN_EXAMPLES, IMPORT_EXAMPLES, INIT_EXAMPLES, PURGE_EXAMPLES,
+    SERVE_EXAMPLES, grouped,
 };
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
@@ -55,6 +58,9 @@ pub enum Command {
     /// Write a configuration for a site from its machine; verify the running site
     #[command(after_help = INIT_EXAMPLES)]
     Init(InitArgs),
+    /// Translate the configuration of nginx or Apache into one of Pagewell
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
     /// Check a configuration file, and whether this machine meets its requirements
     #[command(after_help = CHECK_CONNECTS)]
     Check(CheckArgs),

@@ -8,8 +8,8 @@ use clap::FromArgMatches;
 use cli::client;
 use command_line::nginx_config;
 use command_line::options::{
-    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, InitArgs,
-    PurgeArgs, ServeArgs,
+    ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, ImportArgs,
+    InitArgs, PurgeArgs, ServeArgs,
 };
 use config::Config;
 use control::reload::Reload;
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     let outcome = match command() {
         Command::Serve(args) => serve(&args),
         Command::Init(args) => initialise(&args),
+        Command::Import(args) => return import(&args),
         Command::Check(args) => check::check(&args),
         Command::Config(args) => check::config(&args),
         Command::Changes(ChangesArgs { command: ChangesCommand::Suggest(args) }) => {
@@ -127,6 +128,24 @@ fn doctor(args: &DoctorArgs) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if cli::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+/// Exit status: 0 done, 1 it could not run, 2 a restriction was not translated.
+fn import(args: &ImportArgs) -> ExitCode {
+    let output = match cli::import::run(args) {
+        Ok(output) => output,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "pagewell: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Some(Err(_)) = output.configuration.map(|text| say(text.trim_end())) {
+        return ExitCode::FAILURE;
+    }
+    if let Some(report) = output.report {
+        let _ = std::io::stderr().write_all(report.as_bytes());
+    }
+    if output.lacks_restrictions { ExitCode::from(2) } else { ExitCode::SUCCESS }
 }
 
 /// Writes a configuration for a site. Questions are asked only at a terminal.

@@ -1,0 +1,318 @@
+//! `Require`, `Order`, `Allow`, `Deny`, `Satisfy`, and passwords.
+//!
+//! In Apache, sections about files win over directories, deeper directories over outer ones, and later sections over
+//! earlier ones. The rules stand in that order, so that the first one that matches is Apache's decision. A decision
+//! that allows exempts only if its conditions are exact.
+
+use super::Translation;
+use super::context::Context;
+use crate::draft::{RuleConditions, RuleDraft, string};
+use crate::report::Judgements;
+use crate::source::{Directive, SourceLine};
+
+/// The decisions of all sections.
+#[derive(Debug, Default)]
+pub(super) struct AccessDecisions {
+    all: Vec<AccessDecision>,
+}
+
+#[derive(Debug)]
+struct AccessDecision {
+    at: SourceLine,
+    conditions: RuleConditions,
+    is_exact: bool,
+    /// Files win over directories, and deeper directories over others.
+    rank: (bool, usize, usize),
+    access: Granted,
+    password: Option<(String, Option<String>)>,
+}
+
+/// The clients that a section allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Granted {
+    All,
+    Nobody,
+    /// Only these networks.
+    Only(Vec<String>),
+    /// All but these networks.
+    Except(Vec<String>),
+    /// Everybody with a password.
+    WithPassword,
+}
+
+/// Reads the access directives of a block.
+pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
+    let judgements = &mut *translation.judgements;
+    let mut granted = required(judgements, all, false);
+    if let Some(ordered) = ordered(judgements, all) {
+        granted = Some(match granted {
+            Some(known) if ordered == Granted::All => known,
+            _ => ordered,
+        });
+    }
+    let word =
+        |name: &str| all.iter().find(|one| one.name == name).map(|one| one.word(0).to_owned());
+    let (file, realm) = (word("authuserfile"), word("authname"));
+    for one in all.iter().filter(|one| {
+        matches!(
+            one.name.as_str(),
+            "authtype" | "authname" | "authuserfile" | "authgroupfile" | "authbasicprovider"
+        )
+    }) {
+        if one.name == "authtype" && !one.word(0).eq_ignore_ascii_case("basic")
+            || one.name == "authgroupfile"
+        {
+            judgements.lost_restriction(one, "only Basic with a file of users");
+        } else {
+            judgements.translated(one);
+        }
+    }
+    let needs_password = granted == Some(Granted::WithPassword);
+    let is_any =
+        all.iter().any(|one| one.name == "satisfy" && one.word(0).eq_ignore_ascii_case("any"));
+    let has_password = needs_password
+        || all.iter().any(|one| one.name == "require" && one.word(0).contains("user"));
+    let password = file.filter(|_| has_password).map(|file| (file, realm));
+    if has_password && password.is_none() {
+        for one in all.iter().filter(|one| one.name == "require") {
+            judgements.lost_restriction(one, "AuthUserFile is not in the same file or section");
+        }
+    }
+    let Some(mut access) = granted else { return };
+    // With `Satisfy Any`, the networks need no password.
+    let mut conditions = context.conditions.clone();
+    if let (true, Some(_), Granted::Only(networks)) = (is_any, &password, &access) {
+        let except = networks.iter().map(|network| format!("!{network}")).collect();
+        conditions = conditions.with("from", except);
+        access = Granted::WithPassword;
+    }
+    let at = all.iter().find(|one| {
+        matches!(
+            one.name.as_str(),
+            "require" | "order" | "deny" | "allow" | "<requireall" | "<requireany"
+        )
+    });
+    let rank = (context.is_files, context.depth(), translation.access.all.len());
+    let at = at.map_or(SourceLine::default(), |one| one.at);
+    translation.access.all.push(AccessDecision {
+        at,
+        conditions,
+        is_exact: context.is_exact,
+        rank,
+        access,
+        password,
+    });
+}
+
+/// `Require` with its sections.
+fn required(judgements: &mut Judgements, all: &[Directive], is_all: bool) -> Option<Granted> {
+    let mut found: Option<Granted> = None;
+    for one in all {
+        let granted = match one.name.as_str() {
+            "require" => require(judgements, one),
+            "<requireall" | "<requireany" => {
+                judgements.translated(one);
+                required(judgements, one.inner(), one.name == "<requireall")
+            }
+            "<requirenone" => {
+                judgements.lost_restriction(one, "RequireNone has no counterpart");
+                one.inner().iter().for_each(|inner| {
+                    judgements.lost_restriction(inner, "RequireNone has no counterpart")
+                });
+                None
+            }
+            _ => continue,
+        };
+        found = match (found, granted) {
+            (found, None) => found,
+            (None, granted) => granted,
+            (Some(one), Some(other)) => {
+                Some(if is_all { both(one, other) } else { either(one, other) })
+            }
+        };
+    }
+    found
+}
+
+/// What both allow; the narrower one if there is no exact answer.
+fn both(one: Granted, other: Granted) -> Granted {
+    match (one, other) {
+        (Granted::All, other) | (other, Granted::All) => other,
+        (Granted::Except(mut all), Granted::Except(more)) => {
+            all.extend(more);
+            Granted::Except(all)
+        }
+        (Granted::WithPassword, Granted::WithPassword) => Granted::WithPassword,
+        _ => Granted::Nobody,
+    }
+}
+
+/// What one of the two allows; the narrower one if there is no exact answer.
+fn either(one: Granted, other: Granted) -> Granted {
+    match (one, other) {
+        (Granted::Nobody, other) | (other, Granted::Nobody) => other,
+        (Granted::All, _) | (_, Granted::All) => Granted::All,
+        (Granted::Only(mut all), Granted::Only(more)) => {
+            all.extend(more);
+            Granted::Only(all)
+        }
+        (Granted::WithPassword, _) | (_, Granted::WithPassword) => Granted::WithPassword,
+        (one, _) => one,
+    }
+}
+
+fn require(judgements: &mut Judgements, one: &Directive) -> Option<Granted> {
+    let words: Vec<&str> = one.words.iter().map(String::as_str).collect();
+    let granted = match words.as_slice() {
+        ["all", "granted"] => Granted::All,
+        ["all", "denied"] => Granted::Nobody,
+        ["ip", networks @ ..] => Granted::Only(networks.iter().map(|one| network(one)).collect()),
+        ["not", "ip", networks @ ..] => {
+            Granted::Except(networks.iter().map(|one| network(one)).collect())
+        }
+        ["local"] => Granted::Only(vec!["127.0.0.0/8".into(), "::1".into()]),
+        ["valid-user"] => Granted::WithPassword,
+        ["user" | "group", ..] => {
+            judgements.lost_restriction(
+                one,
+                "every user of the file is allowed: give these users a file of their own",
+            );
+            return Some(Granted::WithPassword);
+        }
+        _ => {
+            judgements.lost_restriction(one, "networks and passwords only");
+            return None;
+        }
+    };
+    judgements.translated(one);
+    Some(granted)
+}
+
+/// A network of Apache: an address, a begin of one (`10.1`), a network with bits or a mask.
+fn network(written: &str) -> String {
+    if let Some((address, mask)) = written.split_once('/') {
+        let bits = mask.parse::<std::net::Ipv4Addr>().map(|mask| u32::from(mask).count_ones());
+        return bits.map_or_else(|_| written.to_owned(), |bits| format!("{address}/{bits}"));
+    }
+    if written.parse::<std::net::IpAddr>().is_ok() {
+        return written.to_owned();
+    }
+    let parts: Vec<&str> = written.trim_end_matches('.').split('.').collect();
+    let is_begin = parts.len() < 4 && parts.iter().all(|part| part.parse::<u8>().is_ok());
+    if is_begin {
+        let zeros = ".0".repeat(4 - parts.len());
+        return format!("{}{zeros}/{}", parts.join("."), 8 * parts.len());
+    }
+    written.to_owned()
+}
+
+/// `Order`, `Allow from` and `Deny from` of Apache 2.2.
+fn ordered(judgements: &mut Judgements, all: &[Directive]) -> Option<Granted> {
+    let (mut allowed, mut denied): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut order = None;
+    let mut is_there = false;
+    for one in all {
+        match one.name.as_str() {
+            "order" => {
+                let text = one.words.join("").to_ascii_lowercase();
+                order = Some(text.starts_with("deny"));
+                judgements.translated(one);
+                is_there = true;
+            }
+            "allow" | "deny" => {
+                let list = if one.name == "allow" { &mut allowed } else { &mut denied };
+                let words = one.words.iter().skip(1);
+                let is_known = |word: &String| {
+                    word == "all"
+                        || network(word).parse::<std::net::IpAddr>().is_ok()
+                        || network(word).contains('/')
+                };
+                if words.clone().all(is_known) {
+                    list.extend(
+                        words.map(|word| if word == "all" { word.clone() } else { network(word) }),
+                    );
+                    judgements.translated(one);
+                } else if one.name == "deny" {
+                    judgements.lost_restriction(
+                        one,
+                        "networks only: names and variables have no counterpart",
+                    );
+                } else {
+                    judgements
+                        .translated_but(one, "wider: names and variables have no counterpart");
+                }
+                is_there = true;
+            }
+            _ => {}
+        }
+    }
+    if !is_there {
+        return None;
+    }
+    let is_deny_first = order.unwrap_or(true);
+    let (allows_all, denies_all) =
+        (allowed.iter().any(|one| one == "all"), denied.iter().any(|one| one == "all"));
+    Some(match (is_deny_first, allows_all, denies_all) {
+        (true, true, _) => Granted::All,
+        (true, false, true) if allowed.is_empty() => Granted::Nobody,
+        (true, false, true) => Granted::Only(allowed),
+        (true, false, false) if denied.is_empty() => Granted::All,
+        // Who is in both lists is allowed in Apache, and refused here.
+        (true, false, false) => Granted::Except(denied),
+        (false, _, true) => Granted::Nobody,
+        (false, true, false) if denied.is_empty() => Granted::All,
+        (false, true, false) => Granted::Except(denied),
+        (false, false, false) if allowed.is_empty() => Granted::Nobody,
+        (false, false, false) => Granted::Only(allowed),
+    })
+}
+
+impl AccessDecisions {
+    /// Writes the rules, the strongest first.
+    pub(super) fn emit(mut self, translation: &mut Translation<'_>) {
+        self.all.sort_by_key(|one| std::cmp::Reverse(one.rank));
+        for index in 0..self.all.len() {
+            let decision = &self.all[index];
+            let weaker = &self.all[index + 1..];
+            let restricts_later = weaker.iter().any(|one| one.access != Granted::All);
+            let remark = (!decision.is_exact).then(|| "wider than in Apache".to_owned());
+            let rule = RuleDraft::new(decision.at, decision.conditions.clone()).remarked(remark);
+            let deny = |conditions: RuleConditions| {
+                RuleDraft { conditions, ..rule.clone() }.with("deny", "403".into())
+            };
+            let rules = &mut translation.site.rules;
+            let with = |networks: &[String], sign: &str| {
+                let words = networks.iter().map(|network| format!("{sign}{network}")).collect();
+                decision.conditions.clone().with("from", words)
+            };
+            match &decision.access {
+                Granted::Nobody => rules.push(deny(decision.conditions.clone())),
+                Granted::Only(networks) => rules.push(deny(with(networks, "!"))),
+                Granted::Except(networks) => rules.push(deny(with(networks, ""))),
+                Granted::All | Granted::WithPassword => {
+                    let is_some = !decision.conditions.is_empty();
+                    if restricts_later && is_some && decision.is_exact {
+                        let has_deny = weaker
+                            .iter()
+                            .any(|one| !matches!(one.access, Granted::All | Granted::WithPassword));
+                        if has_deny {
+                            rules.push(rule.clone().with("deny", "false".into()));
+                        }
+                        if decision.access == Granted::All
+                            && weaker.iter().any(|one| one.access == Granted::WithPassword)
+                        {
+                            rules.push(rule.clone().with("auth_file", "false".into()));
+                        }
+                    }
+                }
+            }
+            if let Some((file, realm)) = &decision.password {
+                let mut rule = rule.clone().with("auth_file", string(file));
+                if let Some(realm) = realm {
+                    rule = rule.with("auth_realm", string(realm));
+                }
+                translation.site.rules.push(rule);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Directives of Apache that need no translation of their own, or have none, with the reason.
+
+use super::Translation;
+use super::context::Context;
+use crate::draft::{RuleDraft, string};
+use crate::source::Directive;
+
+/// Directives that Pagewell does without configuration.
+const BUILT_IN: [&str; 24] = [
+    "adddefaultcharset",
+    "addcharset",
+    "addtype",
+    "addencoding",
+    "addlanguage",
+    "addoutputfilterbytype",
+    "setoutputfilter",
+    "addoutputfilter",
+    "deflatecompressionlevel",
+    "fileetag",
+    "serversignature",
+    "servertokens",
+    "acceptpathinfo",
+    "cgipassauth",
+    "directoryslash",
+    "listen",
+    "sslprotocol",
+    "sslciphersuite",
+    "sslengine",
+    "protocols",
+    "allowoverride",
+    "browsermatch",
+    "forcetype",
+    "defaulttype",
+];
+
+/// Directives for which Pagewell has no use.
+const NOT_NEEDED: [&str; 22] = [
+    "keepalive",
+    "keepalivetimeout",
+    "maxkeepaliverequests",
+    "loadmodule",
+    "errorlog",
+    "customlog",
+    "loglevel",
+    "user",
+    "group",
+    "serveradmin",
+    "contentdigest",
+    "indexignore",
+    "indexoptions",
+    "limitxmlrequestbody",
+    "usecanonicalname",
+    "hostnamelookups",
+    "enablemmap",
+    "enablesendfile",
+    "timeout",
+    "browsermatchnocase",
+    "rewritelog",
+    "rewritemap",
+];
+
+/// Whether a directive restricts requests.
+pub(super) fn restricts(name: &str) -> bool {
+    matches!(
+        name,
+        "require"
+            | "deny"
+            | "allow"
+            | "order"
+            | "satisfy"
+            | "<requireall"
+            | "<requireany"
+            | "<requirenone"
+            | "authtype"
+            | "authuserfile"
+            | "authgroupfile"
+            | "sslrequire"
+            | "sslrequiressl"
+            | "sslverifyclient"
+            | "<if"
+            | "<else"
+            | "include"
+            | "includeoptional"
+            | "secrule"
+    )
+}
+
+/// Judges a directive that no other module reads.
+pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+    let judgements = &mut *translation.judgements;
+    let name = one.name.as_str();
+    match name {
+        "options" => options(translation, one),
+        "directoryindex" => index(translation, one),
+        "servername" | "serveralias" => {
+            for host in one.words.iter().filter(|host| !host.contains('*')) {
+                translation.site.host(host.split(':').next().unwrap_or_default());
+            }
+            judgements.translated(one);
+        }
+        "documentroot" => {
+            translation.site.root.get_or_insert(one.word(0).to_owned());
+            judgements.translated(one);
+        }
+        "sslcertificatefile" | "sslcertificatekeyfile" => certificate(translation, one),
+        "limitrequestbody" => {
+            translation.site.limits.push(("body_bytes", one.word(0).to_owned()));
+            judgements.translated(one);
+        }
+        "satisfy" => judgements.translated(one),
+        "xsendfile" => judgements.translated(one),
+        "xsendfilepath" => {
+            let directory = one.word(0).trim_end_matches('/').to_owned();
+            let place = format!("{directory}/");
+            translation.site.internal_files.push((place, directory));
+            judgements.translated(one);
+        }
+        "sethandler" | "addhandler" | "removehandler" | "removetype" | "php_flag"
+        | "php_admin_flag" | "php_value" | "php_admin_value" => php(translation, one, context),
+        "setenvif" | "setenvifnocase" | "setenv" => {
+            let text = one.shown().to_ascii_lowercase();
+            if text.contains("authorization") || text.contains("gzip") || text.contains("no-gzip") {
+                judgements.built_in(one);
+            } else {
+                judgements.not_translated(
+                    one,
+                    "variables of a request: set env[NAME] in the pool of php-fpm",
+                );
+            }
+        }
+        "requestheader" if one.words.iter().any(|word| word.eq_ignore_ascii_case("proxy")) => {
+            judgements.built_in(one);
+        }
+        "sslrequiressl" => {
+            translation.site.https_redirect = Some(301);
+            judgements.translated_but(one, "as https_redirect");
+        }
+        "indexignore" => judgements.not_needed(one),
+        _ if BUILT_IN.contains(&name) => judgements.built_in(one),
+        _ if NOT_NEEDED.contains(&name) => judgements.not_needed(one),
+        "include" | "includeoptional" => {
+            judgements.lost_restriction(
+                one,
+                "it was not read; it may restrict requests: name the file, too",
+            );
+        }
+        _ => {}
+    }
+}
+
+fn certificate(translation: &mut Translation<'_>, one: &Directive) {
+    let (mut chain, mut key) = translation.site.certificate.take().unwrap_or_default();
+    let place = if one.name == "sslcertificatefile" { &mut chain } else { &mut key };
+    one.word(0).clone_into(place);
+    translation.site.certificate = Some((chain, key));
+    translation.judgements.translated(one);
+}
+
+fn options(translation: &mut Translation<'_>, one: &Directive) {
+    let odd = one.words.iter().find(|word| {
+        matches!(
+            word.trim_start_matches('+').to_ascii_lowercase().as_str(),
+            "indexes" | "includes" | "multiviews" | "execcgi" | "all"
+        )
+    });
+    match odd {
+        Some(odd) => translation.judgements.not_translated(one, &format!("there is no {odd}")),
+        None => translation.judgements.built_in(one),
+    }
+}
+
+fn index(translation: &mut Translation<'_>, one: &Directive) {
+    let first = one.word(0);
+    if first.ends_with(".php") && first != "index.php" {
+        translation.site.front_controller = Some(first.trim_start_matches('/').to_owned());
+        translation.judgements.translated_but(one, "as front_controller");
+    } else {
+        translation.judgements.built_in(one);
+    }
+}
+
+/// Directives about PHP: the address of php-fpm, and directories without scripts.
+fn php(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+    let text = one.shown().to_ascii_lowercase();
+    let socket = one.words.iter().find_map(|word| {
+        let inner = word.strip_prefix("proxy:unix:")?;
+        inner.split('|').next().map(|path| format!("unix:{path}"))
+    });
+    let address = one.words.iter().find_map(|word| word.strip_prefix("proxy:fcgi://"));
+    let address = address.map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
+    let is_off = match one.name.as_str() {
+        "php_flag" | "php_admin_flag" => {
+            one.word(0) == "engine" && one.word(1).eq_ignore_ascii_case("off")
+        }
+        "sethandler" => {
+            matches!(
+                one.word(0).to_ascii_lowercase().as_str(),
+                "none" | "default-handler" | "text/plain"
+            ) || text.contains("do_not_remove")
+        }
+        "removehandler" | "removetype" => text.contains("php"),
+        _ => false,
+    };
+    if let Some(at) = socket.or(address) {
+        translation.site.php_at = Some(at);
+        translation.judgements.translated(one);
+    } else if is_off {
+        let conditions = context.conditions.clone();
+        if conditions.get("method").is_none() {
+            let rule = RuleDraft::new(one.at, conditions);
+            translation.site.rules.push(rule.with("php", "false".into()));
+        }
+        translation.judgements.translated(one);
+    } else if one.name == "sethandler" && text.contains("php")
+        || one.name == "addhandler" && text.contains(".php")
+    {
+        translation.judgements.built_in(one);
+    } else if one.name == "sethandler" || one.name == "addhandler" {
+        translation.judgements.not_translated(one, "handlers are those of PHP only");
+    } else {
+        let why = format!(
+            "set it in the pool of php-fpm: php_admin_value[{}] = {}",
+            one.word(0),
+            string(one.word(1))
+        );
+        translation.judgements.not_translated(one, &why);
+    }
+}

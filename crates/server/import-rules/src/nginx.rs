@@ -1,0 +1,281 @@
+//! nginx: chooses the site's `server` blocks, and translates them.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `syntax` | words and blocks |
+//! | `known` | directives without a translation of their own |
+//! | `scope` | the directives of one `server` or `location` |
+//! | `locations` | `location` as a condition, and the order in which nginx chooses |
+//! | `access` | denials, networks, passwords, limits, scripts |
+//! | `conditions` | `if` |
+//! | `moves`, `tries` | `return`, `rewrite`; `try_files` |
+//! | `answers` | response fields, lifetimes, error pages |
+
+mod access;
+mod answers;
+mod conditions;
+mod known;
+mod locations;
+mod moves;
+mod scope;
+pub(crate) mod syntax;
+mod tries;
+
+use crate::ImportChoices;
+use crate::draft::SiteDraft;
+use crate::report::Judgements;
+use crate::source::{ConfigurationError, Directive, SourceLine, Sources};
+use scope::{Scope, read_scope};
+use std::collections::HashMap;
+
+/// The state of a translation.
+pub(crate) struct Translation<'a> {
+    pub(crate) site: SiteDraft,
+    pub(crate) judgements: &'a mut Judgements,
+    /// Constants of `set`.
+    pub(crate) constants: HashMap<String, String>,
+    /// The rates of `limit_req_zone`.
+    pub(crate) zones: HashMap<String, String>,
+    /// The first server of each `upstream`.
+    pub(crate) upstreams: HashMap<String, String>,
+    /// Blocks of `map` with a path as their source, by the variable that they set.
+    pub(crate) maps: HashMap<String, &'a Directive>,
+}
+
+impl Translation<'_> {
+    /// A word with the constants of `set` in it.
+    pub(crate) fn expanded(&self, word: &str) -> String {
+        if !word.contains('$') || self.constants.is_empty() {
+            return word.to_owned();
+        }
+        let mut text = word.to_owned();
+        // Longer names first, so that `$a` does not replace the begin of `$ab`.
+        let mut names: Vec<&String> = self.constants.keys().collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        for name in names {
+            let value = &self.constants[name];
+            text = text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value);
+            if text.len() > 8 << 10 {
+                return word.to_owned();
+            }
+        }
+        text
+    }
+}
+
+/// Translates all directives of all files.
+pub(crate) fn translate(
+    all: &[Directive],
+    choices: &ImportChoices<'_>,
+    sources: &Sources,
+    judgements: &mut Judgements,
+) -> Result<SiteDraft, ConfigurationError> {
+    let mut translation = Translation {
+        site: SiteDraft::default(),
+        judgements,
+        constants: HashMap::new(),
+        zones: HashMap::new(),
+        upstreams: HashMap::new(),
+        maps: HashMap::new(),
+    };
+    let mut servers = Vec::new();
+    let mut around = Vec::new();
+    for one in all {
+        match one.name.as_str() {
+            "http" => {
+                translation.judgements.built_in(one);
+                collect(one.inner(), &mut servers, &mut around);
+            }
+            _ => collect(std::slice::from_ref(one), &mut servers, &mut around),
+        }
+    }
+    let has_servers = !servers.is_empty();
+    if has_servers {
+        global(&mut translation, &around);
+    }
+    // Without a server block, the files are part of one.
+    let chosen = if has_servers { choose(&mut translation, servers, choices) } else { Vec::new() };
+    if has_servers && chosen.is_empty() {
+        let message = "no server block has this host".to_owned();
+        return Err(sources.error(SourceLine { file: 0, line: 1 }, &message));
+    }
+    if !has_servers {
+        let (own, outer): (Vec<_>, Vec<_>) =
+            around.into_iter().partition(|one| !known::is_global(&one.name));
+        global(&mut translation, &outer);
+        serve(&mut translation, &own);
+    }
+    for server in chosen {
+        translation.judgements.built_in(server);
+        let inner: Vec<&Directive> = server.inner().iter().collect();
+        serve(&mut translation, &inner);
+    }
+    let site = translation.site;
+    judgements.complete(all, known::restricts);
+    Ok(site)
+}
+
+fn collect<'a>(
+    all: &'a [Directive],
+    servers: &mut Vec<&'a Directive>,
+    around: &mut Vec<&'a Directive>,
+) {
+    for one in all {
+        if one.name == "server" && one.block.is_some() {
+            servers.push(one);
+        } else {
+            around.push(one);
+        }
+    }
+}
+
+/// Reads the directives around the server blocks.
+fn global<'a>(translation: &mut Translation<'a>, all: &[&'a Directive]) {
+    for one in all {
+        match one.name.as_str() {
+            "limit_req_zone" => {
+                let value = |key: &str| {
+                    one.words.iter().find_map(|word| word.strip_prefix(key).map(str::to_owned))
+                };
+                let name = value("zone=")
+                    .map(|zone| zone.split(':').next().unwrap_or_default().to_owned());
+                let by_address = one.word(0).contains("remote_addr");
+                match (name, value("rate=").and_then(|rate| rate_of(&rate))) {
+                    (Some(name), Some(rate)) if by_address => {
+                        translation.zones.insert(name, rate);
+                        translation.judgements.translated(one);
+                    }
+                    _ => {
+                        translation.judgements.not_translated(one, "limits count by client address")
+                    }
+                }
+            }
+            "upstream" => {
+                let servers: Vec<_> =
+                    one.inner().iter().filter(|inner| inner.name == "server").collect();
+                if let Some(first) = servers.first() {
+                    translation.upstreams.insert(one.word(0).to_owned(), first.word(0).to_owned());
+                }
+                for inner in one.inner() {
+                    translation.judgements.built_in(inner);
+                }
+                if servers.len() > 1 {
+                    translation.judgements.not_translated(one, "only its first server is used");
+                } else {
+                    translation.judgements.translated(one);
+                }
+            }
+            "map" => {
+                translation.maps.insert(one.word(1).trim_start_matches('$').to_owned(), one);
+            }
+            _ => known::judge(translation.judgements, one),
+        }
+    }
+}
+
+/// nginx's rate (`10r/s`) as Pagewell's.
+fn rate_of(rate: &str) -> Option<String> {
+    let (number, unit) = rate.split_once("r/")?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && matches!(unit, "s" | "m")).then(|| format!("{number}/{unit}"))
+}
+
+/// The server blocks of the site: the chosen one, those that share a host or the root with it, and those that only
+/// redirect.
+fn choose<'a>(
+    translation: &mut Translation<'a>,
+    servers: Vec<&'a Directive>,
+    choices: &ImportChoices<'_>,
+) -> Vec<&'a Directive> {
+    let names = |server: &'a Directive| -> Vec<&'a str> {
+        let all = server.inner().iter().filter(|one| one.name == "server_name");
+        all.flat_map(|one| one.words.iter().map(String::as_str)).collect()
+    };
+    let root = |server: &'a Directive| {
+        server.inner().iter().find(|one| one.name == "root").map(|one| one.word(0))
+    };
+    let main = servers.iter().copied().find(|server| match choices.host {
+        Some(host) => names(server).contains(&host) && !moves::only_redirects(server),
+        None => !moves::only_redirects(server),
+    });
+    let Some(main) = main.or_else(|| servers.first().copied().filter(|_| choices.host.is_none()))
+    else {
+        return Vec::new();
+    };
+    let mut chosen = vec![main];
+    for server in servers {
+        if std::ptr::eq(server, main) {
+            continue;
+        }
+        let belongs = moves::only_redirects(server)
+            || names(server).iter().any(|name| names(main).contains(name))
+            || root(server).is_some() && root(server) == root(main);
+        if belongs {
+            chosen.push(server);
+        } else {
+            let why = "another site: import it with --host into a configuration of its own";
+            let inner = std::slice::from_ref(server);
+            for one in inner.iter().flat_map(Directive::inner).chain(inner) {
+                translation.judgements.not_needed_because(one, why);
+                ignore(translation, one, why);
+            }
+        }
+    }
+    chosen
+}
+
+fn ignore(translation: &mut Translation<'_>, of: &Directive, why: &str) {
+    for one in of.inner() {
+        translation.judgements.not_needed_because(one, why);
+        ignore(translation, one, why);
+    }
+}
+
+/// Translates the content of one server block.
+fn serve<'a>(translation: &mut Translation<'a>, all: &[&'a Directive]) {
+    for one in all {
+        let value = one.word(1);
+        if one.name == "set" && !value.contains('$') {
+            translation
+                .constants
+                .insert(one.word(0).trim_start_matches('$').to_owned(), value.to_owned());
+        }
+    }
+    let scope = read_scope(translation, all, true);
+    let locations = locations::read(translation, &scope);
+    server_names(translation, &scope, all);
+    moves::server(translation, &scope);
+    // The conditions of `if` restrict before a location's exemption.
+    moves::emit(translation, &scope, &locations);
+    access::emit(translation, &scope, &locations);
+    answers::emit(translation, &scope, &locations);
+}
+
+fn server_names(translation: &mut Translation<'_>, scope: &Scope<'_>, all: &[&Directive]) {
+    let redirects = moves::canonical_target(translation, scope);
+    for one in all.iter().filter(|one| one.name == "server_name") {
+        let mut is_complete = true;
+        for name in &one.words {
+            let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.'));
+            match name.as_str() {
+                "_" | "" | "localhost" => {}
+                name if name.starts_with('.') => {
+                    translation.site.host(&name[1..]);
+                    is_complete = false;
+                }
+                name if is_name => translation.site.host(name),
+                _ => is_complete = false,
+            }
+        }
+        if is_complete {
+            translation.judgements.translated(one);
+        } else {
+            let why = "aliases have no patterns: write each name";
+            translation.judgements.translated_but(one, why);
+        }
+    }
+    if let Some((host, status)) = redirects {
+        translation.site.canonical(&host);
+        translation.site.canonical_redirect = Some(status);
+    }
+}

@@ -1,0 +1,204 @@
+//! Directives of nginx that need no translation, or have none, with the reason.
+
+use crate::nginx::syntax::is_built_in;
+use crate::report::Judgements;
+use crate::source::Directive;
+
+/// Directives that Pagewell does without configuration.
+const BUILT_IN: [&str; 46] = [
+    "index",
+    "include",
+    "charset",
+    "default_type",
+    "types",
+    "gzip",
+    "gzip_comp_level",
+    "gzip_min_length",
+    "gzip_proxied",
+    "gzip_types",
+    "gzip_vary",
+    "gzip_static",
+    "gzip_disable",
+    "gzip_buffers",
+    "gzip_http_version",
+    "brotli",
+    "brotli_comp_level",
+    "brotli_types",
+    "brotli_static",
+    "brotli_min_length",
+    "etag",
+    "if_modified_since",
+    "http2",
+    "keepalive_timeout",
+    "fastcgi_split_path_info",
+    "fastcgi_index",
+    "fastcgi_keep_conn",
+    "fastcgi_intercept_errors",
+    "fastcgi_buffers",
+    "fastcgi_buffer_size",
+    "fastcgi_busy_buffers_size",
+    "merge_slashes",
+    "server_tokens",
+    "ssl_protocols",
+    "ssl_ciphers",
+    "ssl_prefer_server_ciphers",
+    "ssl_session_cache",
+    "ssl_session_timeout",
+    "ssl_session_tickets",
+    "ssl_ecdh_curve",
+    "fastcgi_pass_header",
+    "events",
+    "proxy_http_version",
+    "proxy_set_header",
+    "charset_types",
+    "disable_symlinks",
+];
+
+/// Directives for which Pagewell has no use.
+const NOT_NEEDED: [&str; 46] = [
+    "access_log",
+    "error_log",
+    "log_not_found",
+    "log_format",
+    "log_subrequest",
+    "sendfile",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "aio",
+    "directio",
+    "open_file_cache",
+    "open_file_cache_valid",
+    "open_file_cache_min_uses",
+    "open_file_cache_errors",
+    "worker_processes",
+    "worker_connections",
+    "worker_rlimit_nofile",
+    "pid",
+    "user",
+    "multi_accept",
+    "use",
+    "types_hash_max_size",
+    "types_hash_bucket_size",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "variables_hash_max_size",
+    "map_hash_max_size",
+    "map_hash_bucket_size",
+    "reset_timedout_connection",
+    "fastcgi_ignore_client_abort",
+    "fastcgi_request_buffering",
+    "fastcgi_max_temp_file_size",
+    "fastcgi_temp_file_write_size",
+    "client_body_buffer_size",
+    "client_header_buffer_size",
+    "large_client_header_buffers",
+    "output_buffers",
+    "ssl_stapling",
+    "ssl_stapling_verify",
+    "ssl_trusted_certificate",
+    "ssl_dhparam",
+    "resolver",
+    "resolver_timeout",
+    "recursive_error_pages",
+    "port_in_redirect",
+    "server_name_in_redirect",
+];
+
+/// Directives about nginx's own cache.
+const CACHE: [&str; 15] = [
+    "fastcgi_cache",
+    "fastcgi_cache_path",
+    "fastcgi_cache_key",
+    "fastcgi_cache_valid",
+    "fastcgi_cache_bypass",
+    "fastcgi_no_cache",
+    "fastcgi_cache_use_stale",
+    "fastcgi_cache_lock",
+    "fastcgi_cache_background_update",
+    "fastcgi_cache_revalidate",
+    "fastcgi_cache_min_uses",
+    "fastcgi_ignore_headers",
+    "fastcgi_cache_purge",
+    "fastcgi_cache_methods",
+    "fastcgi_cache_lock_timeout",
+];
+
+/// Directives with a reason of their own.
+const REFUSED: [(&str, &str); 14] = [
+    (
+        "fastcgi_param",
+        "PHP gets the usual parameters; set others in the pool of php-fpm: env[NAME]",
+    ),
+    ("sub_filter", "Pagewell does not change contents"),
+    ("auth_request", "no subrequests"),
+    ("limit_conn", "limits.connections_per_address limits the connections of an address"),
+    ("limit_conn_zone", "limits.connections_per_address limits the connections of an address"),
+    ("limit_rate", "no limit of the rate of a response"),
+    ("autoindex", "Pagewell lists no directories"),
+    ("proxy_pass", "one site has one origin"),
+    ("uwsgi_pass", "FastCGI or HTTP only"),
+    ("mp4", "no streaming of MP4"),
+    ("client_body_timeout", "limits.body_timeout"),
+    ("geoip_country", "no GeoIP: a proxy in front may send the country"),
+    ("dav_methods", "no WebDAV"),
+    ("secure_link", "no signed links"),
+];
+
+/// Whether a directive stands outside of server blocks.
+pub(super) fn is_global(name: &str) -> bool {
+    matches!(
+        name,
+        "map"
+            | "upstream"
+            | "limit_req_zone"
+            | "limit_conn_zone"
+            | "fastcgi_cache_path"
+            | "log_format"
+            | "events"
+            | "geo"
+    )
+}
+
+/// Whether a directive restricts requests.
+pub(super) fn restricts(name: &str) -> bool {
+    matches!(
+        name,
+        "deny"
+            | "allow"
+            | "auth_basic"
+            | "auth_basic_user_file"
+            | "satisfy"
+            | "limit_req"
+            | "auth_request"
+            | "internal"
+            | "secure_link"
+            | "auth_jwt"
+            | "ssl_verify_client"
+            | "valid_referers"
+            | "limit_except"
+    )
+}
+
+/// Judges a directive that has no translation. One that is unknown is left for the end.
+pub(super) fn judge(judgements: &mut Judgements, of: &Directive) {
+    let name = of.name.as_str();
+    if name == "include" && !is_built_in(of) {
+        let why = of.words.get(1).map_or("it was not read", String::as_str);
+        judgements.lost_restriction(of, &format!("{why}; it may restrict requests"));
+    } else if BUILT_IN.contains(&name) {
+        judgements.built_in(of);
+        for inner in of.inner() {
+            judgements.built_in(inner);
+        }
+    } else if NOT_NEEDED.contains(&name) {
+        judgements.not_needed(of);
+    } else if CACHE.contains(&name) {
+        judgements.not_needed_because(of, "Pagewell caches the pages itself");
+    } else if let Some((_, why)) = REFUSED.iter().find(|(known, _)| *known == name) {
+        if restricts(name) {
+            judgements.lost_restriction(of, why);
+        } else {
+            judgements.not_translated(of, why);
+        }
+    }
+}

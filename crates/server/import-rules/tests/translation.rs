@@ -1,0 +1,293 @@
+//! Small configurations and the lines that they become, above all restrictions: exact, wider, or reported.
+
+use import_rules::{
+    ConfigurationFile, DirectiveFate, ImportChoices, ImportedConfiguration, ImportedServer,
+    NothingIncluded, import,
+};
+
+fn imported(server: ImportedServer, path: &str, text: &str) -> ImportedConfiguration {
+    let file = ConfigurationFile { path: path.into(), text: text.to_owned() };
+    let choices = ImportChoices { host: None, root: Some("/srv".as_ref()) };
+    let imported = import(server, &[file], &choices, &mut NothingIncluded)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let parsed: Result<toml::Table, _> = toml::from_str(&imported.text);
+    parsed.unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
+    imported
+}
+
+/// The rules, without comments and headings, one rule on a line.
+fn rules(imported: &ImportedConfiguration) -> Vec<String> {
+    let rules = imported.text.split("[[rule]]\n").skip(1);
+    let lines = |rule: &str| {
+        let lines = rule.lines().take_while(|line| !line.is_empty() && !line.starts_with('['));
+        lines.collect::<Vec<_>>().join("; ")
+    };
+    rules.map(lines).collect()
+}
+
+fn nginx(text: &str) -> ImportedConfiguration {
+    imported(ImportedServer::Nginx, "/etc/nginx/site", &format!("server {{\n{text}\n}}"))
+}
+
+fn apache(text: &str) -> ImportedConfiguration {
+    imported(ImportedServer::Apache, "/srv/.htaccess", text)
+}
+
+#[test]
+fn access_in_nginx() {
+    for (text, expected) in [
+        ("location /a/ { deny all; }", &["path = \"/a/**\"; deny = 403"][..]),
+        ("location = /a { return 444; }", &["path = \"/a\"; deny = 403"]),
+        (
+            "deny 10.0.0.1; allow 10.0.0.0/8; deny all;",
+            &[
+                "from = \"10.0.0.1\"; deny = 403",
+                "from = \"10.0.0.0/8\"; deny = false",
+                "deny = 403",
+            ],
+        ),
+        (
+            "location /a/ { allow 192.0.2.0/24; allow 2001:db8::/32; deny all; }",
+            &["path = \"/a/**\"; from = [\"!192.0.2.0/24\", \"!2001:db8::/32\"]; deny = 403"],
+        ),
+        // An exact location and a preferred prefix are exempt from an expression after them.
+        (
+            "location ~ \\.txt$ { deny all; } location = /robots.txt { } location ^~ /open/ { } location /x/ { }",
+            &[
+                "path = \"/robots.txt\"; deny = false",
+                "path = \"/open/**\"; deny = false",
+                "path = \"/**.txt\"; deny = 403",
+            ],
+        ),
+        // The scripts of a restricted directory are restricted, although nginx has another location for them.
+        (
+            "location /a/ { deny all; } location ~ \\.php$ { fastcgi_pass x; }",
+            &["path = \"/a/**\"; deny = 403"],
+        ),
+        (
+            "satisfy any; allow 10.0.0.0/8; deny all; auth_basic x; auth_basic_user_file /u;",
+            &["from = \"!10.0.0.0/8\"; auth_file = \"/u\"; auth_realm = \"x\""],
+        ),
+        (
+            "auth_basic x; auth_basic_user_file /u; location = /a { auth_basic off; }",
+            &["path = \"/a\"; auth_file = false", "auth_file = \"/u\"; auth_realm = \"x\""],
+        ),
+        ("location /d/ { internal; alias /data/; }", &["path = \"/d/**\"; deny = 404"]),
+        (
+            "if ($request_method !~ ^(GET|HEAD)$) { return 405; }",
+            &["method = [\"!GET\", \"!HEAD\"]; deny = 405"],
+        ),
+        (
+            "if ($http_user_agent ~* (bot|spider)) { return 403; }",
+            &["header = [\"user-agent: *bot*\", \"user-agent: *spider*\"]; deny = 403"],
+        ),
+        ("location ~ /\\.(?<!x)git { deny all; }", &["path = \"**/.git**\"; deny = 403"]),
+    ] {
+        let imported = nginx(text);
+        assert_eq!(rules(&imported), expected, "{text}\n{}", imported.report.text());
+        assert!(!imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+    }
+    let imported = nginx("location /d/ { internal; alias /data/; }");
+    assert!(
+        imported.text.contains("internal_files = { \"/d/\" = \"/data\" }"),
+        "{}",
+        imported.text
+    );
+}
+
+#[test]
+fn a_limit_has_the_rate_of_its_zone() {
+    let text = "limit_req_zone $binary_remote_addr zone=a:1m rate=10r/m;\nserver { location = /l.php { limit_req zone=a burst=5 nodelay; } }";
+    let imported = imported(ImportedServer::Nginx, "/x", text);
+    let expected = "path = \"/l.php\"; limit = { rate = \"10/m\", burst = 5, count = \"all\" }";
+    assert_eq!(rules(&imported), [expected]);
+}
+
+#[test]
+fn a_restriction_without_a_counterpart_fails_the_import() {
+    for text in [
+        "location /a { auth_request /x; }",
+        "if ($query_string ~ union) { return 403; }",
+        "location /a { limit_req zone=unknown; }",
+        "include other.conf;",
+        "location ~ (a)\\1 { deny all; }",
+        "auth_basic x;",
+    ] {
+        let imported = nginx(text);
+        assert!(imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+    }
+    for text in [
+        "Require expr %{TIME_HOUR} -gt 9",
+        "Deny from example.org",
+        "AuthType Digest",
+        "RewriteCond %{QUERY_STRING} union\nRewriteRule .* - [F]",
+        "<If \"true\">\nRequire all denied\n</If>",
+        "AuthUserFile /u\nRequire user jane",
+        "Include other.conf",
+    ] {
+        let imported = apache(text);
+        assert!(imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+    }
+}
+
+#[test]
+fn access_in_apache() {
+    for (text, expected) in [
+        ("Require all denied", &["deny = 403"][..]),
+        (
+            "Require ip 10.1 192.0.2.0/255.255.255.0",
+            &["from = [\"!10.1.0.0/16\", \"!192.0.2.0/24\"]; deny = 403"],
+        ),
+        (
+            "Order allow,deny\nAllow from all\nDeny from 192.0.2.7",
+            &["from = \"192.0.2.7\"; deny = 403"],
+        ),
+        (
+            "<Files \"*.sql\">\nOrder deny,allow\nDeny from all\n</Files>",
+            &["path = \"**/*.sql\"; deny = 403"],
+        ),
+        (
+            "Require all denied\n<Files robots.txt>\nRequire all granted\n</Files>",
+            &["path = \"**/robots.txt\"; deny = false", "deny = 403"],
+        ),
+        (
+            "AuthType Basic\nAuthName x\nAuthUserFile /u\nRequire valid-user",
+            &["auth_file = \"/u\"; auth_realm = \"x\""],
+        ),
+        (
+            "<LimitExcept GET POST>\nRequire all denied\n</LimitExcept>",
+            &["method = [\"!GET\", \"!POST\"]; deny = 403"],
+        ),
+        // Without the condition on the file, the rule is wider.
+        (
+            "RewriteCond %{REQUEST_FILENAME} -f\nRewriteRule ^private/ - [F]",
+            &["path = \"/private/**\"; deny = 403"],
+        ),
+        (
+            "RewriteCond %{REQUEST_METHOD} TRACE [OR]\nRewriteCond %{HTTP_USER_AGENT} bad\nRewriteRule ^ - [F]",
+            &["method = \"TRACE\"; deny = 403", "header = \"user-agent: *bad*\"; deny = 403"],
+        ),
+        (
+            "RewriteRule ^a/.*\\.php$ - [NC,F]",
+            &["path_regex = \"(?i)^/a/.*\\\\.php$\"; deny = 403"],
+        ),
+        ("Redirect gone /old", &["path = [\"/old/**\", \"/old\"]; deny = 410"]),
+        ("php_flag engine off", &["php = false"]),
+    ] {
+        let imported = apache(text);
+        assert_eq!(rules(&imported), expected, "{text}\n{}", imported.report.text());
+        assert!(!imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+    }
+    let below = imported(ImportedServer::Apache, "/srv/data/.htaccess", "Deny from all");
+    assert_eq!(rules(&below), ["path = [\"/data\", \"/data/**\"]; deny = 403"]);
+}
+
+#[test]
+fn redirects_and_rewrites() {
+    for (text, expected) in [
+        ("location = /a { return 301 /b; }", &["path = \"/a\"; redirect = \"/b?\""][..]),
+        (
+            "rewrite ^/p/(\\d+)$ /?p=$1 redirect;",
+            &["path_regex = \"^/p/(\\\\d+)$\"; redirect = \"/?p=$1\"; redirect_status = 302"],
+        ),
+        (
+            "location /i/ { rewrite ^/i/(.*)$ /get.php?f=$1 last; }",
+            &["path = \"/i/**\"; path_regex = \"^/i/(.*)$\"; rewrite = \"/get.php?f=$1\""],
+        ),
+        (
+            "location / { try_files $uri @d; } location @d { rewrite ^/m/(.*) /f.php?m=$1 last; rewrite ^/(.*) /doku.php?id=$1&$args last; }",
+            &[
+                "file = \"missing\"; path_regex = \"^/m/(.*)\"; rewrite = \"/f.php?m=$1\"",
+                "file = \"missing\"; path_regex = \"^/(.*)\"; rewrite = \"/doku.php?id=$1\"",
+            ],
+        ),
+        (
+            "location /old/ { return 301 https://new.example$request_uri; }",
+            &["path = \"/old/**\"; path_regex = \"^(/.*)$\"; redirect = \"https://new.example$1\""],
+        ),
+    ] {
+        assert_eq!(rules(&nginx(text)), expected, "{text}");
+    }
+    for (text, expected) in [
+        (
+            "Redirect 301 /a /b",
+            &[
+                "path = \"/a\"; redirect = \"/b\"",
+                "path_regex = \"^/a/(.+)$\"; redirect = \"/b/$1\"",
+            ][..],
+        ),
+        ("RewriteRule ^(.*)/$ /$1 [R=301,L]", &["slash = \"remove\""]),
+        (
+            "RewriteRule ^p/(\\d+)$ index.php?p=$1 [QSA,L]",
+            &["path_regex = \"^/p/(\\\\d+)$\"; rewrite = \"/index.php?p=$1\""],
+        ),
+        (
+            "RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\nRewriteRule . /index.php [L]",
+            &[],
+        ),
+    ] {
+        assert_eq!(rules(&apache(text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn https_and_the_canonical_host_are_options() {
+    let servers = "server { listen 80; server_name example.org www.example.org; return 301 https://$host$request_uri; }\n\
+        server { listen 443 ssl; server_name www.example.org; ssl_certificate /c; ssl_certificate_key /k; return 301 https://example.org$request_uri; }\n\
+        server { listen 443 ssl; server_name example.org; ssl_certificate /c; ssl_certificate_key /k; root /x; location / { try_files $uri /index.php; } }\n\
+        server { listen 80; server_name other.example; root /y; }";
+    let imported = imported(ImportedServer::Nginx, "/x", servers);
+    for line in [
+        "https_redirect = 301",
+        "canonical_redirect = 301",
+        "host = \"example.org\"",
+        "aliases = \"www.example.org\"",
+        "key = \"/k\"",
+    ] {
+        assert!(imported.text.lines().any(|is| is == line), "{line}\n{}", imported.text);
+    }
+    assert!(!imported.text.contains("other.example"));
+    assert_eq!(
+        imported.report.count(DirectiveFate::NotTranslated),
+        0,
+        "{}",
+        imported.report.text()
+    );
+    let text = "RewriteEngine on\nRewriteCond %{HTTPS} off\nRewriteRule ^ https://%{HTTP_HOST}%{REQUEST_URI} [R=301,L]\n\
+        RewriteCond %{HTTP_HOST} ^www\\.example\\.org$ [NC]\nRewriteRule ^(.*)$ https://example.org/$1 [R=301,L]\n";
+    let imported = apache(text);
+    assert!(imported.text.contains("https_redirect = 301"), "{}", imported.text);
+    assert!(imported.text.contains("canonical_redirect = 301"), "{}", imported.text);
+}
+
+#[test]
+fn errors_name_the_place() {
+    let read = |server, text: &str| {
+        let file = ConfigurationFile { path: "/x".into(), text: text.to_owned() };
+        let choices = ImportChoices::default();
+        import(server, &[file], &choices, &mut NothingIncluded)
+            .map(|_| ())
+            .map_err(|error| error.to_string())
+    };
+    for (text, expected) in [
+        ("server {\n a;\n", "/x:3: the file ends inside of a block"),
+        ("a;\n}\n", "/x:2: a } without its {"),
+        ("a \"b", "/x:1: a quoted word without its end"),
+        ("a b", "/x:1: no ; after"),
+        (&"a{".repeat(100), "/x:1: blocks are nested too deeply"),
+    ] {
+        let error = read(ImportedServer::Nginx, text).expect_err(text);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    for (text, expected) in [
+        ("a\n<Files x>\n", "/x:2: the section <files> is not closed"),
+        ("</Files>", "/x:1: </files"),
+        ("<Files x>\n</Limit>", "/x:2: "),
+        ("a \"b", "/x:1: no \" at the end of a quoted word"),
+    ] {
+        let error = read(ImportedServer::Apache, text).expect_err(text);
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let large = "a;\n".repeat(2 << 20);
+    assert!(read(ImportedServer::Nginx, &large).expect_err("large").contains("too large"));
+}
