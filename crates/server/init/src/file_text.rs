@@ -30,6 +30,41 @@ shared_with_sessions = true
 fields = ["Store", "Content-Currency"]
 "#;
 
+/// Drupal's code and configuration, which its `.htaccess` denies.
+const DRUPAL: &str = r#"
+# Source code and settings of modules and themes are not sent.
+[[rule]]
+path_regex = '\.(engine|inc|install|make|module|profile|po|theme|twig|yml)$'
+deny = 403
+"#;
+
+/// The scripts of an application, where they are few and all known.
+fn entry_points(kind: SiteKind) -> &'static [&'static str] {
+    match kind {
+        SiteKind::Laravel | SiteKind::Symfony => &["/index.php"],
+        SiteKind::Drupal => &[
+            "/index.php",
+            "/update.php",
+            "/core/install.php",
+            "/core/rebuild.php",
+            "/core/authorize.php",
+            "/core/modules/statistics/statistics.php",
+        ],
+        SiteKind::MediaWiki => &[
+            "/index.php",
+            "/api.php",
+            "/load.php",
+            "/rest.php",
+            "/thumb.php",
+            "/img_auth.php",
+            "/opensearch_desc.php",
+            "/mw-config/index.php",
+        ],
+        // Plugins and plain sites have scripts of their own; Magento's are the HTTP origin's.
+        SiteKind::WordPress | SiteKind::Magento | SiteKind::Php => &[],
+    }
+}
+
 /// The text of the configuration file.
 #[must_use]
 pub fn file_text(plan: &SetupPlan) -> String {
@@ -53,6 +88,9 @@ pub fn file_text(plan: &SetupPlan) -> String {
             text,
             "\n# A PHP file that a visitor has uploaded does not run.\n[[rule]]\npath = \"{directory}**\"\nphp = false\n"
         );
+    }
+    if plan.site.kind == SiteKind::Drupal && !has_http_origin(plan) {
+        text.push_str(DRUPAL);
     }
     if plan.site.kind == SiteKind::Magento {
         text.push_str(MAGENTO);
@@ -163,6 +201,15 @@ fn site(text: &mut String, plan: &SetupPlan) {
     if is_http {
         let _ = writeln!(text, "origin = {}", toml(HTTP_ORIGIN));
         return;
+    }
+    let scripts = entry_points(plan.site.kind);
+    if !scripts.is_empty() {
+        let all: Vec<_> = scripts.iter().map(|script| toml(script)).collect();
+        let _ = write!(
+            text,
+            "# No other script runs. For one of your own, add its path.\nentry_points = [{}]\n",
+            all.join(", ")
+        );
     }
     text.push_str("\n[php]\n");
     if let Some(pool) = &plan.pool {

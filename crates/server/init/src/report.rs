@@ -7,7 +7,7 @@ use crate::application::{DatabaseProduct, FoundSite, SiteDatabase};
 use crate::facts::MachineFacts;
 use crate::file_text::uploads;
 use crate::php_source::Setting;
-use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_text};
+use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_text, shell_path};
 use crate::steps::NextStep;
 use command_line::options::SiteKind;
 use std::fmt::Write as _;
@@ -148,14 +148,16 @@ fn front(plan: &SetupPlan) -> String {
                 .into()
         }
         FrontServer::Nginx(served) => format!(
-            "nginx stays in front: it serves this host already, and its rules ({}) would be lost without it.",
-            served.rules.join(", ")
+            "nginx stays in front: it serves this host already, and its rules ({}) would be lost without it. \
+             `pagewell import nginx {}` translates them.",
+            served.rules.join(", "),
+            shell_path(&served.file)
         ),
-        FrontServer::Apache(_) => {
-            "Pagewell goes in front of Apache: Apache keeps its rules and .htaccess files, which \
-             Pagewell does not read."
-                .into()
-        }
+        FrontServer::Apache(_) => format!(
+            "Pagewell goes in front of Apache: Apache keeps its rules and .htaccess files, which Pagewell does not \
+             read. `pagewell import htaccess {}` translates them.",
+            shell_path(&plan.site.root.join(".htaccess"))
+        ),
         FrontServer::Other(program) => {
             format!("{program} stays in front: it uses port 80 or 443, and init stops no server.")
         }

@@ -34,6 +34,7 @@ fn wordpress_behind_nginx() {
         "WordPress 6.8.1",
         "blog at localhost (MariaDB or MySQL, tables wp_*, user blog)",
         "nginx stays in front: it serves this host already, and its rules (deny) would be lost",
+        "`pagewell import nginx /etc/nginx/sites-enabled/",
         "80 nginx, 443 nginx",
         "/etc/ssl/site.pem",
         "The plugin: ",
@@ -138,6 +139,26 @@ fn each_application_gets_a_valid_configuration_without_passwords() {
             let again = command_line::options::InitArgs { dry_run: true, ..again };
             assert!(init::run(&again, None).unwrap().contains(kind.title()), "{kind:?}");
         }
+    }
+}
+
+#[test]
+fn only_the_scripts_of_the_application_run() {
+    for (kind, runs, runs_not) in [
+        (SiteKind::Laravel, "/index.php", "/x.php"),
+        (SiteKind::Symfony, "/index.php", "/x.php"),
+        (SiteKind::Drupal, "/core/install.php", "/core/lib/Drupal.php"),
+        (SiteKind::MediaWiki, "/api.php", "/maintenance/run.php"),
+        (SiteKind::WordPress, "/wp-content/plugins/x.php", "/wp-content/uploads/x.php"),
+    ] {
+        let (tree, dir) = Tree::with_php().site(kind);
+        let (_, text) = tree.init(dir);
+        let config = tree.check(&text);
+        let refusal = |name| {
+            let script = site_rules::ScriptPath { name, real: None };
+            config.rules.script_refusal("", name, Some(script))
+        };
+        assert!(refusal(runs).is_none() && refusal(runs_not).is_some(), "{kind:?}\n{text}");
     }
 }
 
