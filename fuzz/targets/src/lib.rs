@@ -13,6 +13,7 @@ pub mod fastcgi;
 pub mod footprint;
 pub mod http2_frames;
 pub mod http_cache;
+pub mod import_rules;
 pub mod logical_replication;
 pub mod memcache;
 pub mod mutate;
@@ -28,7 +29,7 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, in the order in which the tests run them.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("http_cache", http_cache::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
@@ -37,6 +38,7 @@ pub const TARGETS: [Target; 17] = [
     ("fastcgi", fastcgi::run),
     ("footprint", footprint::run),
     ("http2_frames", http2_frames::run),
+    ("import_rules", import_rules::run),
     ("logical_replication", logical_replication::run),
     ("memcache", memcache::run),
     ("proxy_protocol", proxy_protocol::run),

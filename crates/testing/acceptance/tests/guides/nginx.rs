@@ -42,6 +42,8 @@ fn behind_nginx_and_in_front_of_it() {
     let mut guide = Guide::open("nginx.md");
     let reason = "the test of a whole server block runs it";
     guide.not_run("A whole server block", "nginx", reason);
+    let imports = "the test of imported documents runs the command";
+    guide.not_run("What nginx still does", "sh", imports);
     guide.not_run("Client address and HTTPS", "toml", reason);
     guide.not_run("Micro-caching", "toml", "the test of all examples reads it");
     for language in ["apache", "toml"] {

@@ -12,6 +12,7 @@ mod cli_hints;
 mod containers;
 mod doctor;
 mod explain;
+mod import;
 mod init;
 mod keep_time;
 mod memcached;
