@@ -1,0 +1,403 @@
+//! The search for the part of a request that a response depends on.
+//!
+//! | Step | Render | If it shows the difference | If not |
+//! |---|---|---|---|
+//! | control | all parts | the search begins | the cause is unknown |
+//! | groups | the cookies; the `User-Agent`; the language; other fields; the address | that group is halved | the next group |
+//! | halves | the first half, then the second | that half is halved | a combination of both |
+//!
+//! The search is a state machine without I/O: `next_render` says which parts to send, `answer` takes whether the
+//! response had the difference. At most twelve renders are asked for. Parts that may not be replayed never get here:
+//! [`RequestPart::is_replayable`] and [`is_replayable_url`] decide.
+
+use crate::pattern::is_token_like;
+use crate::place::shown_name;
+use serde::{Deserialize, Serialize};
+
+/// Renders of one search: a control, five groups, and three halvings of a group of eight.
+const MAX_RENDERS: u32 = 12;
+/// Parts that are searched; further ones are left out, and then the control may not show the difference.
+const MAX_PARTS: usize = 64;
+/// Parts that a combination names.
+const MAX_NAMED: usize = 6;
+
+/// A part of a request that a response can depend on: by name, never by value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestPart {
+    /// A cookie.
+    Cookie(String),
+    /// A header field.
+    Field(String),
+    /// A parameter of the query that Pagewell removes.
+    Parameter(String),
+    /// The address of the client.
+    Address,
+}
+
+/// Words in names of cookies and fields whose values are credentials.
+const CREDENTIALS: [&str; 15] = [
+    "sess",
+    "sid",
+    "token",
+    "auth",
+    "login",
+    "logged",
+    "remember",
+    "csrf",
+    "xsrf",
+    "nonce",
+    "secret",
+    "jwt",
+    "password",
+    "key",
+    "signature",
+];
+
+impl RequestPart {
+    /// The cookie of this name, if a second request may send it: it is no session or credential by its name
+    /// (`is_session`: the site's rules say that it is), its value does not look like one, and the response does not
+    /// set it again.
+    pub fn cookie(
+        name: &str,
+        value: &str,
+        is_session: bool,
+        is_set_again: bool,
+    ) -> Option<RequestPart> {
+        let is_allowed = !is_session && !is_set_again && RequestPart::is_replayable(name, value);
+        is_allowed.then(|| RequestPart::Cookie(shown_name(name)))
+    }
+
+    /// The field of this name, if a second request may send it.
+    pub fn field(name: &str, value: &str) -> Option<RequestPart> {
+        let name = name.to_ascii_lowercase();
+        // A browser's own fields have long values with digits among letters.
+        let is_browsers =
+            name.starts_with("accept") || name.starts_with("sec-") || name == "user-agent";
+        let is_never =
+            matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie" | "range")
+                || name.starts_with("if-");
+        let is_allowed = !is_never && (is_browsers || RequestPart::is_replayable(&name, value));
+        is_allowed.then(|| RequestPart::Field(shown_name(&name)))
+    }
+
+    /// Whether neither name nor value looks like a credential.
+    pub fn is_replayable(name: &str, value: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        !CREDENTIALS.iter().any(|word| name.contains(word)) && !is_token_like(value)
+    }
+
+    /// Cookies first, because most differences are theirs.
+    fn group(&self) -> usize {
+        match self {
+            RequestPart::Cookie(_) => 0,
+            RequestPart::Field(name) if name == "user-agent" => 1,
+            RequestPart::Field(name) if name == "accept-language" => 2,
+            RequestPart::Field(_) => 3,
+            RequestPart::Parameter(_) => 4,
+            RequestPart::Address => 5,
+        }
+    }
+
+    /// The part as text: ``cookie `currency` ``.
+    pub fn text(&self) -> String {
+        match self {
+            RequestPart::Cookie(name) => format!("cookie `{name}`"),
+            RequestPart::Field(name) => format!("field `{name}`"),
+            RequestPart::Parameter(name) => format!("parameter `{name}`"),
+            RequestPart::Address => "the client's address".into(),
+        }
+    }
+}
+
+/// Words in a URL that say that a request for it does something.
+const ACTIONS: [&str; 14] = [
+    "add-to-cart",
+    "add_to_cart",
+    "remove_item",
+    "logout",
+    "log-out",
+    "signout",
+    "unsubscribe",
+    "delete",
+    "_wpnonce",
+    "action=",
+    "confirm",
+    "verify",
+    "reset",
+    "activate",
+];
+
+/// Whether a second request for this URL is harmless: it names no action and has nothing that looks like a secret.
+pub fn is_replayable_url(path_and_query: &str) -> bool {
+    let lower = path_and_query.to_ascii_lowercase();
+    let has_action = ACTIONS.iter().any(|word| lower.contains(word));
+    let is_secret = |text: &str| text.split(['/', '=']).any(is_token_like);
+    !has_action && !path_and_query.split(['?', '&']).any(is_secret)
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DifferenceCause {
+    /// One part alone makes the difference.
+    One(RequestPart),
+    /// One of these makes it; there were too few renders to say which.
+    OneOf(Vec<RequestPart>),
+    /// Several together make it, and no half of them alone.
+    Together(Vec<RequestPart>),
+    /// Not even all parts together made it again.
+    Unknown,
+}
+
+impl DifferenceCause {
+    /// The cause as text: ``differs by cookie `currency` ``.
+    pub fn text(&self) -> String {
+        let list = |parts: &[RequestPart]| {
+            let shown: Vec<String> = parts.iter().take(MAX_NAMED).map(RequestPart::text).collect();
+            let more = if parts.len() > MAX_NAMED { ", …" } else { "" };
+            shown.join(", ") + more
+        };
+        match self {
+            DifferenceCause::One(part) => format!("differs by {}", part.text()),
+            DifferenceCause::OneOf(parts) => format!("differs by one of: {}", list(parts)),
+            DifferenceCause::Together(parts) => {
+                format!("differs by a combination of: {}", list(parts))
+            }
+            DifferenceCause::Unknown => "cause unknown".into(),
+        }
+    }
+
+    /// The line of the configuration that helps, for a single part.
+    pub(crate) fn setting(&self) -> Option<String> {
+        match self {
+            DifferenceCause::One(RequestPart::Cookie(name)) => {
+                Some(format!("key: `vary_cookies = [\"{name}\"]` in a rule for this path"))
+            }
+            DifferenceCause::One(RequestPart::Field(name)) => {
+                Some(format!("key: let the application send `Vary: {name}`"))
+            }
+            DifferenceCause::One(RequestPart::Parameter(name)) => {
+                Some(format!("key: keep the parameter `{name}` in the key"))
+            }
+            DifferenceCause::One(RequestPart::Address) => Some(
+                "bypass: add a rule with `cache = false`, or move this part to a fragment".into(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// A render that the search wants: with these parts of the visitor's request, and without all others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlRender {
+    /// The indices of the parts to send, among those that the search was given.
+    pub parts: Vec<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum SearchState {
+    Control,
+    /// The groups that are not tried yet, the next one first.
+    Groups(Vec<Vec<usize>>),
+    /// These parts together make the difference; the first or the second half is tried.
+    Halves {
+        among: Vec<usize>,
+        is_second: bool,
+    },
+    Ended(DifferenceCause),
+}
+
+/// The search; see the table at the top.
+#[derive(Clone, Debug)]
+pub struct CauseSearch {
+    parts: Vec<RequestPart>,
+    state: SearchState,
+    renders: u32,
+}
+
+impl CauseSearch {
+    /// Begins a search among the parts of a visitor's request that may be sent again.
+    pub fn new(mut parts: Vec<RequestPart>) -> CauseSearch {
+        parts.truncate(MAX_PARTS);
+        let state = if parts.is_empty() {
+            SearchState::Ended(DifferenceCause::Unknown)
+        } else {
+            SearchState::Control
+        };
+        CauseSearch { parts, state, renders: 0 }
+    }
+
+    /// The render that is needed next; none if the search has ended.
+    pub fn next_render(&self) -> Option<ControlRender> {
+        let parts = match &self.state {
+            SearchState::Control => (0..self.parts.len()).collect(),
+            SearchState::Groups(groups) => groups.first().cloned().unwrap_or_default(),
+            SearchState::Halves { among, is_second } => half(among, *is_second).to_vec(),
+            SearchState::Ended(_) => return None,
+        };
+        Some(ControlRender { parts })
+    }
+
+    /// The result, once there is one.
+    pub fn cause(&self) -> Option<&DifferenceCause> {
+        match &self.state {
+            SearchState::Ended(cause) => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// How many renders were used.
+    pub fn renders(&self) -> u32 {
+        self.renders
+    }
+
+    /// Takes the result of the render: whether it had the difference, as the visitor's answer did.
+    pub fn answer(&mut self, shows: bool) {
+        self.renders += 1;
+        let state = std::mem::replace(&mut self.state, SearchState::Control);
+        self.state = match state {
+            SearchState::Control if shows => self.groups(),
+            SearchState::Control => SearchState::Ended(DifferenceCause::Unknown),
+            SearchState::Groups(mut groups) => {
+                let tried = if groups.is_empty() { Vec::new() } else { groups.remove(0) };
+                if shows {
+                    self.halved(tried)
+                } else if groups.is_empty() {
+                    self.ended(
+                        DifferenceCause::Together,
+                        &(0..self.parts.len()).collect::<Vec<_>>(),
+                    )
+                } else {
+                    SearchState::Groups(groups)
+                }
+            }
+            SearchState::Halves { among, is_second } if shows => {
+                self.halved(half(&among, is_second).to_vec())
+            }
+            SearchState::Halves { among, is_second: false } => {
+                SearchState::Halves { among, is_second: true }
+            }
+            SearchState::Halves { among, .. } => self.ended(DifferenceCause::Together, &among),
+            SearchState::Ended(cause) => SearchState::Ended(cause),
+        };
+        if self.renders >= MAX_RENDERS && self.cause().is_none() {
+            let left: Vec<usize> = match &self.state {
+                SearchState::Halves { among, .. } => among.clone(),
+                SearchState::Groups(groups) => groups.concat(),
+                _ => (0..self.parts.len()).collect(),
+            };
+            self.state = self.ended(DifferenceCause::OneOf, &left);
+        }
+    }
+
+    /// The control has shown the difference: the groups that have parts.
+    fn groups(&self) -> SearchState {
+        let mut groups: Vec<Vec<usize>> = vec![Vec::new(); 6];
+        for (index, part) in self.parts.iter().enumerate() {
+            groups[part.group()].push(index);
+        }
+        groups.retain(|group| !group.is_empty());
+        if groups.len() == 1 { self.halved(groups.concat()) } else { SearchState::Groups(groups) }
+    }
+
+    /// These parts together make the difference.
+    fn halved(&self, among: Vec<usize>) -> SearchState {
+        if let [only] = among.as_slice() {
+            return SearchState::Ended(DifferenceCause::One(self.parts[*only].clone()));
+        }
+        SearchState::Halves { among, is_second: false }
+    }
+
+    fn ended(&self, of: fn(Vec<RequestPart>) -> DifferenceCause, among: &[usize]) -> SearchState {
+        SearchState::Ended(of(among.iter().map(|index| self.parts[*index].clone()).collect()))
+    }
+}
+
+fn half(among: &[usize], is_second: bool) -> &[usize] {
+    let (first, second) = among.split_at(among.len() / 2);
+    if is_second { second } else { first }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cookies(count: usize) -> Vec<RequestPart> {
+        (0..count).map(|n| RequestPart::Cookie(format!("c{n}"))).collect()
+    }
+
+    /// Runs a search against an application that shows the difference if it gets all of `needed`.
+    fn search(parts: Vec<RequestPart>, needed: &[usize]) -> (DifferenceCause, u32) {
+        let mut search = CauseSearch::new(parts);
+        while let Some(render) = search.next_render() {
+            search.answer(needed.iter().all(|part| render.parts.contains(part)));
+        }
+        let cause = search.cause().cloned().unwrap_or(DifferenceCause::Unknown);
+        (cause, search.renders())
+    }
+
+    #[test]
+    fn one_cookie_among_other_parts_is_found() {
+        let mut parts = cookies(6);
+        parts.extend([RequestPart::Field("user-agent".into()), RequestPart::Address]);
+        let (cause, renders) = search(parts.clone(), &[4]);
+        assert_eq!(cause, DifferenceCause::One(RequestPart::Cookie("c4".into())));
+        assert!(renders <= 8, "{renders}");
+        assert_eq!(search(parts.clone(), &[7]).0, DifferenceCause::One(RequestPart::Address));
+        assert!(matches!(search(parts.clone(), &[1, 7]).0, DifferenceCause::Together(_)));
+        assert!(matches!(search(parts, &[99]).0, DifferenceCause::Unknown));
+        assert_eq!(search(Vec::new(), &[]).0, DifferenceCause::Unknown);
+    }
+
+    #[test]
+    fn credentials_and_actions_are_never_sent_again() {
+        for (name, value) in [
+            ("PHPSESSID", "1"),
+            ("wordpress_logged_in_x", "1"),
+            ("remember_web", "1"),
+            ("XSRF-TOKEN", "1"),
+            ("a", "8f3a9c2b77d1"),
+            ("b", "alice@example.com"),
+        ] {
+            assert_eq!(RequestPart::cookie(name, value, false, false), None, "{name}");
+        }
+        assert!(RequestPart::cookie("currency", "EUR", false, false).is_some());
+        assert_eq!(RequestPart::cookie("currency", "EUR", true, false), None);
+        assert_eq!(RequestPart::cookie("currency", "EUR", false, true), None);
+        assert_eq!(RequestPart::field("Authorization", "Basic x"), None);
+        assert!(RequestPart::field("User-Agent", "Mozilla/5.0 Gecko/20100101 rv109x7b").is_some());
+        assert!(is_replayable_url("/shop/shoes?page=2&colour=red"));
+        for url in [
+            "/?add-to-cart=7",
+            "/logout",
+            "/x?_wpnonce=1",
+            "/reset/8f3a9c2b77d1",
+            "/?t=8f3a9c2b77d1",
+        ] {
+            assert!(!is_replayable_url(url), "{url}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_ends_within_twelve_renders_and_never_names_a_wrong_part(
+            count in 1..40usize, needed in prop::collection::btree_set(0..40usize, 1..3),
+        ) {
+            let needed: Vec<usize> = needed.into_iter().collect();
+            let mut parts = cookies(count);
+            parts.push(RequestPart::Field("accept-language".into()));
+            let (cause, renders) = search(parts.clone(), &needed);
+            prop_assert!(renders <= MAX_RENDERS);
+            let is_there = needed.iter().all(|part| *part < parts.len());
+            match cause {
+                DifferenceCause::One(part) => prop_assert!(needed.len() == 1 && parts[needed[0]] == part),
+                DifferenceCause::OneOf(among) | DifferenceCause::Together(among) => {
+                    prop_assert!(needed.iter().all(|part| among.contains(&parts[*part])));
+                }
+                DifferenceCause::Unknown => prop_assert!(!is_there),
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The classes of a difference, what they mean for the operator, and the circumstances that decide between them.
+//!
+//! A class is decided once, in `inquiry.rs`. Here are its names as they are shown, written and counted.
+
+use crate::cause::DifferenceCause;
+use serde::{Deserialize, Serialize};
+
+/// What a difference is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DifferenceClass {
+    /// The page has dependencies, and none of them reported the change.
+    BrokenPromise,
+    /// The page was made for its first visitor.
+    Leak,
+    /// The page has a lifetime and no dependencies, and is older than its data.
+    Aged,
+    /// The page was purged, but some time after the change was visible.
+    Late,
+    /// The differing text goes on with time.
+    ByTheClock,
+    /// A visitor gets less than from the origin, because Pagewell removes fields or parameters by design.
+    Loses,
+    /// The text is drawn anew at each render.
+    Random,
+    /// Only text that is new at each render differs: a nonce.
+    Noise,
+    /// The application answers with older data than the stored page has.
+    OldApplication,
+    /// The page was not stored although all got the same.
+    RefusedButSame,
+}
+
+impl DifferenceClass {
+    /// All classes, in the order of the report.
+    pub const ALL: [DifferenceClass; 10] = [
+        DifferenceClass::BrokenPromise,
+        DifferenceClass::Leak,
+        DifferenceClass::Aged,
+        DifferenceClass::Late,
+        DifferenceClass::ByTheClock,
+        DifferenceClass::Loses,
+        DifferenceClass::Random,
+        DifferenceClass::Noise,
+        DifferenceClass::OldApplication,
+        DifferenceClass::RefusedButSame,
+    ];
+
+    /// The name in metrics, logs and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            DifferenceClass::BrokenPromise => "broken-promise",
+            DifferenceClass::Leak => "leak",
+            DifferenceClass::Aged => "aged",
+            DifferenceClass::Late => "late",
+            DifferenceClass::ByTheClock => "by-the-clock",
+            DifferenceClass::Loses => "loses",
+            DifferenceClass::Random => "random",
+            DifferenceClass::Noise => "noise",
+            DifferenceClass::OldApplication => "old-application",
+            DifferenceClass::RefusedButSame => "refused-but-same",
+        }
+    }
+
+    /// The class of this name.
+    pub fn of_name(name: &str) -> Option<DifferenceClass> {
+        DifferenceClass::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// Whether a visitor would have received a wrong page: the site is not safe to turn on until it is dealt with or
+    /// accepted. The others are notices.
+    pub fn is_wrong(self) -> bool {
+        use DifferenceClass::{Aged, BrokenPromise, ByTheClock, Late, Leak};
+        matches!(self, BrokenPromise | Leak | Aged | Late | ByTheClock)
+    }
+
+    /// What it means, as the heading of the report.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            DifferenceClass::BrokenPromise => "out of date: no dependency reported the change",
+            DifferenceClass::Leak => "made for its first visitor and sent to others",
+            DifferenceClass::Aged => "out of date within the lifetime that the application gave it",
+            DifferenceClass::Late => "purged some seconds after the change",
+            DifferenceClass::ByTheClock => "the text follows the time of day",
+            DifferenceClass::Loses => "a visitor gets less than from the origin",
+            DifferenceClass::Random => "drawn at each render: all visitors get the same draw",
+            DifferenceClass::Noise => "a nonce is shared by all visitors",
+            DifferenceClass::OldApplication => "the application itself answers with older data",
+            DifferenceClass::RefusedButSame => "not stored, but the same for all",
+        }
+    }
+
+    /// What the operator can do about it.
+    pub fn remedy(self, cause: Option<&DifferenceCause>) -> String {
+        let by = cause.and_then(DifferenceCause::setting);
+        match (self, by) {
+            (DifferenceClass::Leak, Some(setting)) => setting,
+            (DifferenceClass::Leak, None) => {
+                "bypass: add a rule with `cache = false` for this path".into()
+            }
+            (DifferenceClass::Loses, Some(setting)) => format!("{setting}, or accept it by name"),
+            (class, _) => class.plain_remedy().into(),
+        }
+    }
+
+    fn plain_remedy(self) -> &'static str {
+        match self {
+            DifferenceClass::BrokenPromise => {
+                "follow or declare the table, file or option that the page was made from"
+            }
+            DifferenceClass::Aged => {
+                "give the page a tag, a shorter lifetime, or accept it by name"
+            }
+            DifferenceClass::Late => "commit and announce the change before the rest of the work",
+            DifferenceClass::ByTheClock => "give the page a lifetime as short as its clock's step",
+            DifferenceClass::Random => "accept it by name, or do not store the page",
+            DifferenceClass::Noise => "give the page a lifetime below the nonce's",
+            DifferenceClass::OldApplication => {
+                "nothing in Pagewell: look at replicas and caches of the application"
+            }
+            DifferenceClass::RefusedButSame => {
+                "declare the page as shared: `s-maxage`, `public` or tags"
+            }
+            DifferenceClass::Leak | DifferenceClass::Loses => {
+                "add the field to the key, or bypass the path"
+            }
+        }
+    }
+}
+
+/// Why a comparison ended without a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnjudgedReason {
+    /// The page was purged, marked or replaced while it was compared.
+    ChangedMeanwhile,
+    /// A write in flight or a database did not come to rest within 60 seconds.
+    NotSettled,
+    /// No place at the origin was free, or the budget of renders was used.
+    NoBudget,
+    /// The render failed, was limited, or was refused by the application.
+    RenderFailed,
+    /// The page writes to the database at each view.
+    WritesAtEachView,
+    /// The cause was not found: a control render did not show the difference.
+    CauseUnknown,
+}
+
+impl UnjudgedReason {
+    /// Whether a difference was seen that nobody has explained: it stays in the report.
+    pub fn is_suspect(self) -> bool {
+        matches!(self, UnjudgedReason::CauseUnknown)
+    }
+
+    /// The name in metrics, logs and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            UnjudgedReason::ChangedMeanwhile => "changed-meanwhile",
+            UnjudgedReason::NotSettled => "not-settled",
+            UnjudgedReason::NoBudget => "no-budget",
+            UnjudgedReason::RenderFailed => "render-failed",
+            UnjudgedReason::WritesAtEachView => "writes-at-each-view",
+            UnjudgedReason::CauseUnknown => "cause-unknown",
+        }
+    }
+}
+
+/// What the stored page depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageDependence {
+    /// Tags or statements: a change of these purges it.
+    Followed,
+    /// Nothing that Pagewell knows: only its lifetime ends it.
+    LifetimeOnly,
+}
+
+/// What happened around the samples, and what is known about the page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Circumstances {
+    /// What the page depends on.
+    pub dependence: PageDependence,
+    /// Whether the page was purged, marked or replaced by other content since the first sample began.
+    pub was_replaced: bool,
+    /// How long after the first sample began it was purged, in milliseconds.
+    pub purged_after: Option<u64>,
+    /// Whether a neutral render right after the page was stored was equal to it, if there was one.
+    pub matched_when_stored: Option<bool>,
+    /// The request field that makes the difference, if the search found one.
+    pub cause: Option<DifferenceCause>,
+}
+
+impl Circumstances {
+    /// A page of which nothing is known but what it depends on.
+    pub fn of(dependence: PageDependence) -> Circumstances {
+        Circumstances {
+            dependence,
+            was_replaced: false,
+            purged_after: None,
+            matched_when_stored: None,
+            cause: None,
+        }
+    }
+}

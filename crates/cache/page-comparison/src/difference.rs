@@ -1,0 +1,149 @@
+//! The difference of two responses: the places at which tokens were removed or added.
+//!
+//! A diff aligns the tokens, so that an element more or less does not make all that follows differ. It depends on
+//! nothing but the two lists of hashes.
+
+use crate::tokens::{END, PageTokens};
+use imara_diff::{Algorithm, Diff, Token};
+use std::collections::HashMap;
+
+/// Differing tokens that are looked at one by one; with more, the pages have little in common.
+pub(crate) const MAX_DIFFERING: usize = 4_096;
+
+/// A token in only one of two responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DifferingToken {
+    /// Its place and its number among the words there.
+    pub(crate) spot: u64,
+    /// The hash of its text.
+    pub(crate) value: u64,
+    /// Its index among the tokens of its response.
+    pub(crate) index: u32,
+    /// Whether the second response has it.
+    pub(crate) is_added: bool,
+}
+
+/// In what two responses differ.
+#[derive(Clone, Debug, Default)]
+pub struct PageDifference {
+    pub(crate) tokens: Vec<DifferingToken>,
+    /// The tokens that both have, as a share of the larger response, in percent.
+    pub(crate) common_percent: u8,
+}
+
+impl PageDifference {
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The places of the difference as they are shown: at most `most`, without any text of the responses.
+    pub fn places(&self, first: &PageTokens, second: &PageTokens, most: usize) -> Vec<String> {
+        let mut shown: Vec<String> = Vec::new();
+        for token in &self.tokens {
+            let of = if token.is_added { second } else { first };
+            let path = path(of, token.index);
+            if !shown.contains(&path) {
+                shown.push(path);
+            }
+            if shown.len() >= most {
+                break;
+            }
+        }
+        shown
+    }
+}
+
+/// The place of a token as it is shown, with the number of its word.
+fn path(tokens: &PageTokens, index: u32) -> String {
+    let token = tokens.tokens[index as usize];
+    let path = tokens.places.path(token.place);
+    if matches!(token.word, 0 | END) { path } else { format!("{path}, word {}", token.word) }
+}
+
+/// The place of a token and the number of its word as one number, the same in every response.
+pub(crate) fn spot(tokens: &PageTokens, index: u32) -> u64 {
+    let token = tokens.tokens[index as usize];
+    tokens.places.hash(token.place) ^ u64::from(token.word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Compares two responses.
+pub fn differing(first: &PageTokens, second: &PageTokens) -> PageDifference {
+    if first.is_same(second) {
+        return PageDifference { tokens: Vec::new(), common_percent: 100 };
+    }
+    let mut numbers: HashMap<u64, u32> = HashMap::new();
+    let mut interned = |tokens: &PageTokens| -> Vec<Token> {
+        let number = |value: u64| {
+            let next = numbers.len() as u32;
+            Token(*numbers.entry(value).or_insert(next))
+        };
+        tokens.tokens.iter().map(|token| token.value).map(number).collect()
+    };
+    let (before, after) = (interned(first), interned(second));
+    let mut diff = Diff::default();
+    diff.compute_with(Algorithm::Histogram, &before, &after, numbers.len() as u32);
+    let mut tokens = Vec::new();
+    let mut equal = 0_usize;
+    let mut at = |of: &PageTokens, index: usize, is_added: bool| {
+        let index = index as u32;
+        let value = of.tokens[index as usize].value;
+        if tokens.len() < MAX_DIFFERING {
+            tokens.push(DifferingToken { spot: spot(of, index), value, index, is_added });
+        }
+    };
+    for index in 0..before.len() {
+        if diff.is_removed(index as u32) { at(first, index, false) } else { equal += 1 }
+    }
+    (0..after.len())
+        .filter(|index| diff.is_added(*index as u32))
+        .for_each(|index| at(second, index, true));
+    let larger = before.len().max(after.len()).max(1);
+    PageDifference { tokens, common_percent: (equal * 100 / larger) as u8 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::TokenSecret;
+    use proptest::prelude::*;
+
+    fn page(content: &str) -> PageTokens {
+        let fields = [("content-type", &b"text/html"[..])];
+        PageTokens::of(TokenSecret::of(1), 200, fields, content.as_bytes(), true)
+    }
+
+    #[test]
+    fn one_element_more_is_one_difference() {
+        let (a, b) = (
+            page("<body><h1>News</h1><p>One</p><p>Two</p>"),
+            page("<body><h1>News</h1><div class=banner>Buy</div><p>One</p><p>Two</p>"),
+        );
+        let difference = differing(&a, &b);
+        assert_eq!(
+            difference.places(&a, &b, 9),
+            ["body > div", "body > div[class]", "body > div[class], word 1", "body > div, word 1"]
+        );
+        assert!(difference.common_percent > 50);
+        assert!(differing(&a, &a).is_empty());
+    }
+
+    #[test]
+    fn the_place_of_a_word_and_of_an_attribute_is_shown_and_no_text() {
+        let of = |token: &str, name: &str| {
+            page(&format!("<form><input type=hidden value='{token}'></form><p>Hello {name}!</p>"))
+        };
+        let (a, b) = (of("s3cr3t", "Alice"), of("0th3r", "Bob"));
+        let places = differing(&a, &b).places(&a, &b, 9);
+        assert_eq!(places, ["form > input[value], word 1", "p, word 2"]);
+    }
+
+    proptest! {
+        #[test]
+        fn pages_differ_exactly_if_their_words_do(a in "[ab ]{0,30}", b in "[ab ]{0,30}") {
+            let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let difference = differing(&page(&a), &page(&b));
+            prop_assert_eq!(difference.is_empty(), words(&a) == words(&b));
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The judgement of one stored page that differs from a render.
+//!
+//! | What the samples show at a place | Result |
+//! |---|---|
+//! | the same as the stored page | no difference |
+//! | a value that returns after another | random |
+//! | a new value in each sample | a nonce |
+//! | numbers that grow with time in three samples | by the clock |
+//! | one value in five samples in a row, another in the stored page | a verdict against the page |
+//! | another value at first, then in five in a row that of the stored page | the application was old |
+//!
+//! A sample is a render that began after all changes before it were applied and settled, and after all writes in
+//! flight had ended; the caller waits for this. A sample during which a dependency changed is *disturbed*: with it
+//! all earlier ones are dropped, because they may be of older data.
+//!
+//! Memory: at most ten samples of at most 8 MiB, usually some hundred kilobytes each; see `bytes`.
+
+use crate::class::{Circumstances, DifferenceClass, PageDependence, UnjudgedReason};
+use crate::difference::{PageDifference, differing, spot};
+use crate::noise::PageNoise;
+use crate::tokens::PageTokens;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Two samples agree by accident too often (a choice of two: one in four); five seldom.
+pub const SAMPLES_BEFORE_VERDICT: usize = 5;
+/// After so many samples the judgement is made from what there is.
+const MAX_SAMPLES: usize = 10;
+/// After so many disturbed samples the page is left alone.
+const MAX_DISTURBED: u32 = 3;
+/// Places that are shown for one difference.
+const SHOWN_PLACES: usize = 3;
+/// Pages with fewer common tokens, in percent, are random as a whole.
+const LITTLE_IN_COMMON: u8 = 50;
+/// A purge within this time is late; a later one has nothing to do with the difference. Milliseconds.
+const LATE_WITHIN: u64 = 60_000;
+/// The longest wait for a sample that shows whether the text follows the clock. Milliseconds.
+const MAX_CLOCK_WAIT: u64 = 60_000;
+
+/// A render to compare with: Pagewell's own, or an answer that a visitor received.
+#[derive(Clone, Debug)]
+pub struct PageSample {
+    /// When it began, in milliseconds since any fixed moment.
+    pub begun: u64,
+    /// The response.
+    pub tokens: PageTokens,
+}
+
+/// What the judgement needs next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InquiryStep {
+    /// Another sample, begun not before this many milliseconds have passed since the last.
+    Sample {
+        /// The least distance to the last sample.
+        after: u64,
+    },
+    /// Nothing: the judgement can be made.
+    Conclude,
+}
+
+/// The result of a judgement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Conclusion {
+    /// The page is right.
+    Same,
+    /// There is no verdict.
+    Unjudged(UnjudgedReason),
+    /// The page differs.
+    Differs {
+        /// What the difference is.
+        class: DifferenceClass,
+        /// Where it is: at most three places, without text.
+        places: Vec<String>,
+        /// The same places as numbers, to compare them with the noise of other pages.
+        spots: Vec<u64>,
+        /// How many tokens differ.
+        tokens: usize,
+        /// How many samples agreed.
+        samples: usize,
+        /// How late the page was purged, in milliseconds, for the class `late`.
+        late_by: Option<u64>,
+    },
+}
+
+/// The behaviour of one place over the stored page and all samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SpotKind {
+    /// The last five samples agree with each other, and not with the stored page.
+    Against,
+    /// The last five agree with the stored page, and earlier ones agree with each other only.
+    WasOlder,
+    /// A value returned after another.
+    Returning,
+    /// Each sample has a new value.
+    AlwaysNew,
+    /// Too few samples.
+    Unknown,
+}
+
+/// One stored page under suspicion.
+#[derive(Debug)]
+pub struct Inquiry {
+    stored: PageTokens,
+    stored_at: u64,
+    samples: Vec<PageSample>,
+    /// A sample some time after the others.
+    later: Option<PageSample>,
+    disturbed: u32,
+    /// For each place that differs anywhere: which responses agree. Response 0 is the stored page.
+    labels: BTreeMap<u64, Vec<u8>>,
+    least_common: u8,
+}
+
+impl Inquiry {
+    /// Begins with the stored page and the moment at which it was stored (as samples count time).
+    pub fn new(stored: PageTokens, stored_at: u64) -> Inquiry {
+        Inquiry {
+            stored,
+            stored_at,
+            samples: Vec::new(),
+            later: None,
+            disturbed: 0,
+            labels: BTreeMap::new(),
+            least_common: 100,
+        }
+    }
+
+    /// The bytes of memory that the responses occupy, about.
+    pub fn bytes(&self) -> usize {
+        let samples = self.samples.iter().chain(&self.later).map(|sample| sample.tokens.bytes());
+        self.stored.bytes() + samples.sum::<usize>()
+    }
+
+    /// Takes a sample. `is_disturbed`: a dependency changed since the sample before it began, or during this one.
+    pub fn add(&mut self, sample: PageSample, is_disturbed: bool) {
+        if is_disturbed {
+            self.samples.clear();
+            self.labels.clear();
+            self.later = None;
+            self.disturbed += 1;
+            return;
+        }
+        if self.needs_later().is_some() {
+            self.later = Some(sample);
+            return;
+        }
+        if self.samples.len() < MAX_SAMPLES {
+            self.label(&sample);
+            self.samples.push(sample);
+        }
+    }
+
+    /// What is needed next. `noise` is what is known about the key already.
+    pub fn step(&self, noise: &PageNoise) -> InquiryStep {
+        let count = self.samples.len();
+        if self.disturbed > MAX_DISTURBED || count >= MAX_SAMPLES || noise.is_random() {
+            return InquiryStep::Conclude;
+        }
+        if count == 0 {
+            return InquiryStep::Sample { after: 0 };
+        }
+        if self.later.is_none()
+            && let Some(after) = self.needs_later()
+        {
+            return InquiryStep::Sample { after };
+        }
+        let mut kinds = self.kinds(noise).map(|(_, kind)| kind);
+        if kinds.any(|kind| kind == SpotKind::Unknown) {
+            return InquiryStep::Sample { after: 0 };
+        }
+        InquiryStep::Conclude
+    }
+
+    /// Makes the judgement, and teaches `noise` the places that differ without a cause.
+    pub fn conclude(&self, noise: &mut PageNoise, circumstances: &Circumstances) -> Conclusion {
+        if self.samples.is_empty() || self.disturbed > MAX_DISTURBED {
+            return Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
+        }
+        if self.least_common < LITTLE_IN_COMMON && self.differ_among_themselves() {
+            noise.learn_random();
+            return self.differs(DifferenceClass::Random, None, |_| true);
+        }
+        let kinds: BTreeMap<u64, SpotKind> = self.kinds(noise).collect();
+        let of = |wanted: SpotKind| kinds.values().any(|kind| *kind == wanted);
+        let is_of = |spot: u64, wanted: SpotKind| kinds.get(&spot) == Some(&wanted);
+        let restless = |kind: &SpotKind| !matches!(kind, SpotKind::Against | SpotKind::WasOlder);
+        noise.learn(kinds.iter().filter(|(_, kind)| restless(kind)).map(|(spot, _)| *spot));
+        if of(SpotKind::Against) {
+            let is_it = |spot| is_of(spot, SpotKind::Against);
+            return match self.class_against(circumstances, &is_it) {
+                Ok(class) => self.differs(class, late_by(class, circumstances), is_it),
+                Err(reason) => Conclusion::Unjudged(reason),
+            };
+        }
+        if of(SpotKind::WasOlder) {
+            let is_it = |spot| is_of(spot, SpotKind::WasOlder);
+            return self.differs(DifferenceClass::OldApplication, None, is_it);
+        }
+        if kinds.is_empty() {
+            return Conclusion::Same;
+        }
+        let all = |spot: u64| kinds.contains_key(&spot);
+        let class = if self.goes_on_with_time(&all) {
+            DifferenceClass::ByTheClock
+        } else if of(SpotKind::Returning) {
+            DifferenceClass::Random
+        } else {
+            DifferenceClass::Noise
+        };
+        self.differs(class, None, all)
+    }
+
+    /// The class of a difference that five samples agree about.
+    fn class_against(
+        &self,
+        circumstances: &Circumstances,
+        is_it: &dyn Fn(u64) -> bool,
+    ) -> Result<DifferenceClass, UnjudgedReason> {
+        if circumstances.was_replaced || circumstances.purged_after.is_some() {
+            return match circumstances.purged_after {
+                Some(after) if after <= LATE_WITHIN => Ok(DifferenceClass::Late),
+                _ => Err(UnjudgedReason::ChangedMeanwhile),
+            };
+        }
+        if self.goes_on_with_time(is_it) {
+            return Ok(DifferenceClass::ByTheClock);
+        }
+        let is_leak =
+            circumstances.cause.is_some() || circumstances.matched_when_stored == Some(false);
+        Ok(match circumstances.dependence {
+            _ if is_leak => DifferenceClass::Leak,
+            PageDependence::Followed => DifferenceClass::BrokenPromise,
+            PageDependence::LifetimeOnly => DifferenceClass::Aged,
+        })
+    }
+
+    fn differs(
+        &self,
+        class: DifferenceClass,
+        late_by: Option<u64>,
+        is_it: impl Fn(u64) -> bool,
+    ) -> Conclusion {
+        let with = self
+            .samples
+            .iter()
+            .rev()
+            .map(|sample| (sample, differing(&self.stored, &sample.tokens)));
+        let found = with.map(|(sample, mut difference)| {
+            difference.tokens.retain(|token| is_it(token.spot));
+            (sample, difference)
+        });
+        let Some((sample, difference)) = found.max_by_key(|(_, found)| found.tokens.len()) else {
+            return Conclusion::Same;
+        };
+        let places = difference.places(&self.stored, &sample.tokens, SHOWN_PLACES);
+        let in_comments = places.iter().all(|place| place.contains("comment"));
+        let is_clock = class == DifferenceClass::ByTheClock;
+        // The time of the render in a comment is seen by nobody.
+        let class = if is_clock && in_comments { DifferenceClass::Noise } else { class };
+        let spots: BTreeSet<u64> = difference.tokens.iter().map(|token| token.spot).collect();
+        Conclusion::Differs {
+            class,
+            places,
+            spots: spots.into_iter().collect(),
+            tokens: difference.tokens.len(),
+            samples: self.samples.len(),
+            late_by,
+        }
+    }
+
+    /// Compares a new sample with all responses before it.
+    fn label(&mut self, sample: &PageSample) {
+        let number = self.samples.len() + 1;
+        let mut differences: Vec<BTreeSet<u64>> = Vec::with_capacity(number);
+        let earlier: Vec<&PageTokens> = std::iter::once(&self.stored)
+            .chain(self.samples.iter().map(|sample| &sample.tokens))
+            .collect();
+        for response in earlier {
+            let difference: PageDifference = differing(response, &sample.tokens);
+            self.least_common = self.least_common.min(difference.common_percent);
+            differences.push(difference.tokens.iter().map(|token| token.spot).collect());
+        }
+        for spot in differences.iter().flatten() {
+            self.labels.entry(*spot).or_insert_with(|| vec![0; number]);
+        }
+        for (spot, labels) in &mut self.labels {
+            let same = (0..number).find(|earlier| !differences[*earlier].contains(spot));
+            let label = same.map_or(number as u8, |earlier| labels[earlier]);
+            labels.push(label);
+        }
+    }
+
+    /// The places that differ anywhere and are no known noise.
+    fn kinds<'a>(&'a self, noise: &'a PageNoise) -> impl Iterator<Item = (u64, SpotKind)> + 'a {
+        let known = |spot: &u64| !noise.has(*spot);
+        self.labels
+            .iter()
+            .filter(move |(spot, _)| known(spot))
+            .map(|(spot, labels)| (*spot, kind(labels)))
+    }
+
+    fn differ_among_themselves(&self) -> bool {
+        self.labels.values().any(|labels| labels[1..].windows(2).any(|pair| pair[0] != pair[1]))
+    }
+
+    /// The wait for a sample that shows whether a verdict against the page is the clock's: as long as the page had
+    /// existed at the first sample. None if no number grew.
+    fn needs_later(&self) -> Option<u64> {
+        if self.later.is_some() || self.samples.len() != SAMPLES_BEFORE_VERDICT {
+            return None;
+        }
+        let is_against =
+            |spot| self.labels.get(&spot).is_some_and(|labels| kind(labels) == SpotKind::Against);
+        let has_grown = self.labels.keys().any(|spot| is_against(*spot))
+            && grows(&[&self.stored, &self.samples[0].tokens], &is_against) == Some(1);
+        let age = self.samples[0].begun.saturating_sub(self.stored_at);
+        has_grown.then_some(age.clamp(1_000, MAX_CLOCK_WAIT))
+    }
+
+    /// Whether the numbers at these places grew at least twice over the responses in order of time, and never fell.
+    fn goes_on_with_time(&self, is_it: &dyn Fn(u64) -> bool) -> bool {
+        let samples = self.samples.iter().chain(&self.later).map(|sample| &sample.tokens);
+        let responses: Vec<&PageTokens> = std::iter::once(&self.stored).chain(samples).collect();
+        grows(&responses, is_it).is_some_and(|steps| steps >= 2)
+    }
+}
+
+/// How often the numbers at these places grew from one response to the next; none if they fell once, or if a response
+/// has no numbers there. The first number that differs decides, so that hours come before minutes.
+fn grows(responses: &[&PageTokens], is_it: &dyn Fn(u64) -> bool) -> Option<usize> {
+    let numbers_of = |tokens: &&PageTokens| -> BTreeMap<u64, (u32, u64)> {
+        let numbers =
+            tokens.numbers.iter().map(|(index, value)| (spot(tokens, *index), (*index, *value)));
+        numbers.filter(|(spot, _)| is_it(*spot)).collect()
+    };
+    let all: Vec<BTreeMap<u64, (u32, u64)>> = responses.iter().map(numbers_of).collect();
+    let mut steps = 0;
+    for pair in all.windows(2) {
+        let mut order: Vec<(u32, u64)> =
+            pair[1].iter().map(|(spot, (index, _))| (*index, *spot)).collect();
+        order.sort_unstable();
+        if order.is_empty() {
+            return None;
+        }
+        let values = |numbers: &BTreeMap<u64, (u32, u64)>| -> Vec<u64> {
+            order
+                .iter()
+                .filter_map(|(_, spot)| numbers.get(spot).map(|(_, value)| *value))
+                .collect()
+        };
+        match values(&pair[0]).cmp(&values(&pair[1])) {
+            std::cmp::Ordering::Less => steps += 1,
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Greater => return None,
+        }
+    }
+    Some(steps)
+}
+
+/// The behaviour of one place: `labels` has a number for each response, and equal ones agree.
+fn kind(labels: &[u8]) -> SpotKind {
+    let samples = &labels[1..];
+    let is_settled = samples.len() >= SAMPLES_BEFORE_VERDICT
+        && samples[samples.len() - SAMPLES_BEFORE_VERDICT..]
+            .windows(2)
+            .all(|pair| pair[0] == pair[1]);
+    let returns = |labels: &[u8]| {
+        (1..labels.len())
+            .any(|at| labels[at] != labels[at - 1] && labels[..at].contains(&labels[at]))
+    };
+    let last = labels[labels.len() - 1];
+    if is_settled && !returns(samples) {
+        if last != labels[0] {
+            // The value of the stored page that was seen in a sample is that of the data before; or a draw.
+            return if returns(labels) { SpotKind::Returning } else { SpotKind::Against };
+        }
+        return SpotKind::WasOlder;
+    }
+    if returns(samples) {
+        return SpotKind::Returning;
+    }
+    let is_new_each_time = samples.windows(2).all(|pair| pair[0] != pair[1]);
+    if is_new_each_time && samples.len() >= SAMPLES_BEFORE_VERDICT {
+        return SpotKind::AlwaysNew;
+    }
+    if samples.len() >= MAX_SAMPLES { SpotKind::Returning } else { SpotKind::Unknown }
+}
+
+fn late_by(class: DifferenceClass, circumstances: &Circumstances) -> Option<u64> {
+    circumstances.purged_after.filter(|_| class == DifferenceClass::Late)
+}
+
+#[cfg(test)]
+#[path = "inquiry_tests.rs"]
+mod tests;

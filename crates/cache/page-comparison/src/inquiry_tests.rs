@@ -1,0 +1,199 @@
+//! What a judgement says of pages whose truth is known: each class, each draw, and every order of the samples.
+//!
+//! The oracle is the generator of the pages; the judgement sees only their tokens.
+
+use super::*;
+use crate::cause::{DifferenceCause, RequestPart};
+use crate::tokens::TokenSecret;
+use proptest::prelude::*;
+
+fn page(content: &str) -> PageTokens {
+    let fields = [("content-type", &b"text/html"[..])];
+    let content =
+        format!("<body><h1>Our news</h1><p>{content}</p><p>Some more text for all</p></body>");
+    PageTokens::of(TokenSecret::of(3), 200, fields, content.as_bytes(), true)
+}
+
+/// Judges a stored page of second 0 against renders; `render` gets the time in milliseconds.
+fn judge(
+    stored: &str,
+    circumstances: &Circumstances,
+    mut render: impl FnMut(u64) -> String,
+) -> (Conclusion, u64) {
+    let (mut noise, mut now) = (PageNoise::default(), 10_000);
+    let mut inquiry = Inquiry::new(page(stored), 0);
+    let mut samples = 0;
+    while let InquiryStep::Sample { after } = inquiry.step(&noise) {
+        now += after.max(100);
+        samples += 1;
+        assert!(samples <= 12, "a judgement ends");
+        inquiry.add(PageSample { begun: now, tokens: page(&render(now)) }, false);
+    }
+    (inquiry.conclude(&mut noise, circumstances), samples)
+}
+
+fn class_of(conclusion: Conclusion) -> Option<DifferenceClass> {
+    match conclusion {
+        Conclusion::Differs { class, .. } => Some(class),
+        Conclusion::Same => None,
+        Conclusion::Unjudged(reason) => panic!("no verdict: {reason:?}"),
+    }
+}
+
+fn followed() -> Circumstances {
+    Circumstances::of(PageDependence::Followed)
+}
+
+#[test]
+fn an_equal_render_ends_the_judgement_at_once() {
+    assert_eq!(judge("one", &followed(), |_| "one".into()), (Conclusion::Same, 1));
+}
+
+#[test]
+fn five_samples_that_agree_decide_against_the_page() {
+    let (conclusion, samples) = judge("old", &followed(), |_| "new".into());
+    assert_eq!(samples, 5);
+    let Conclusion::Differs { class, places, .. } = conclusion else { panic!("it differs") };
+    assert_eq!(class, DifferenceClass::BrokenPromise);
+    assert_eq!(places, ["body > p, word 1"]);
+    let lifetime = Circumstances::of(PageDependence::LifetimeOnly);
+    assert_eq!(class_of(judge("old", &lifetime, |_| "new".into()).0), Some(DifferenceClass::Aged));
+    let leak = Circumstances {
+        cause: Some(DifferenceCause::One(RequestPart::Cookie("currency".into()))),
+        ..followed()
+    };
+    assert_eq!(class_of(judge("old", &leak, |_| "new".into()).0), Some(DifferenceClass::Leak));
+    let late = Circumstances { purged_after: Some(3_000), was_replaced: true, ..followed() };
+    let (conclusion, _) = judge("old", &late, |_| "new".into());
+    assert!(matches!(conclusion, Conclusion::Differs { late_by: Some(3_000), .. }));
+    let gone = Circumstances { was_replaced: true, ..followed() };
+    let changed = Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
+    assert_eq!(judge("old", &gone, |_| "new".into()).0, changed);
+}
+
+#[test]
+fn a_change_while_samples_are_taken_decides_only_after_five_of_them() {
+    let mut count = 0;
+    let render = |_| {
+        count += 1;
+        if count <= 1 { "new" } else { "newer" }.to_owned()
+    };
+    let (conclusion, samples) = judge("old", &followed(), render);
+    assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::BrokenPromise), 6));
+}
+
+#[test]
+fn a_replica_that_lags_is_the_applications() {
+    let mut count = 0;
+    let render = |_| {
+        count += 1;
+        if count <= 3 { "old" } else { "new" }.to_owned()
+    };
+    assert_eq!(
+        class_of(judge("new", &followed(), render).0),
+        Some(DifferenceClass::OldApplication)
+    );
+}
+
+#[test]
+fn a_clock_is_told_from_a_change_by_a_third_sample() {
+    let clock = |now: u64| format!("It is 12:{:02}", now / 10_000);
+    let (conclusion, samples) = judge("It is 12:00", &followed(), clock);
+    assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::ByTheClock), 6));
+    let raised = |_| "Price: 12 Euro".to_owned();
+    let (conclusion, samples) = judge("Price: 10 Euro", &followed(), raised);
+    assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::BrokenPromise), 6));
+    let comment = |now: u64| format!("text <!-- made at {} -->", now);
+    assert_eq!(
+        class_of(judge("text <!-- made at 5 -->", &followed(), comment).0),
+        Some(DifferenceClass::Noise)
+    );
+}
+
+#[test]
+fn a_nonce_is_noise_and_is_known_the_next_time() {
+    let mut count = 0_u32;
+    let mut render = |_: u64| {
+        count += 1;
+        format!("text <input name=csrf value=x{:x}>", count.wrapping_mul(0x9E37_79B9))
+    };
+    let stored = render(0);
+    assert_eq!(class_of(judge(&stored, &followed(), &mut render).0), Some(DifferenceClass::Noise));
+    let mut noise = PageNoise::default();
+    let mut inquiry = Inquiry::new(page(&stored), 0);
+    while let InquiryStep::Sample { .. } = inquiry.step(&noise) {
+        inquiry.add(PageSample { begun: 0, tokens: page(&render(0)) }, false);
+    }
+    inquiry.conclude(&mut noise, &followed());
+    let mut again = Inquiry::new(page(&stored), 0);
+    again.add(PageSample { begun: 0, tokens: page(&render(0)) }, false);
+    assert_eq!(again.step(&noise), InquiryStep::Conclude);
+    assert_eq!(again.conclude(&mut noise, &followed()), Conclusion::Same);
+    // The noise hides nothing else.
+    let mut changed = Inquiry::new(page(&stored), 0);
+    changed.add(PageSample { begun: 0, tokens: page(&render(0).replace("text", "new")) }, false);
+    assert_ne!(changed.step(&noise), InquiryStep::Conclude);
+}
+
+#[test]
+fn disturbed_samples_are_dropped_and_end_without_a_verdict() {
+    let mut noise = PageNoise::default();
+    let mut inquiry = Inquiry::new(page("old"), 0);
+    for at in 0..20 {
+        if inquiry.step(&noise) == InquiryStep::Conclude {
+            break;
+        }
+        inquiry.add(PageSample { begun: at, tokens: page("new") }, at % 3 == 2);
+    }
+    let conclusion = inquiry.conclude(&mut noise, &followed());
+    assert_eq!(conclusion, Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile));
+}
+
+#[test]
+fn a_page_of_random_posts_is_random_as_a_whole() {
+    let mut count = 0_u64;
+    let render = |_| {
+        count += 1;
+        let word = |n: u64| format!("w{} ", (count * 7_919 + n * n) % 9_973);
+        (0..60).map(word).collect::<String>()
+    };
+    assert_eq!(
+        class_of(judge("another text", &followed(), render).0),
+        Some(DifferenceClass::Random)
+    );
+}
+
+proptest! {
+    /// A choice of two is called a fault at most as often as the stated bound allows.
+    #[test]
+    fn a_draw_that_is_seen_to_return_is_never_a_verdict(draws in prop::collection::vec(0..2u8, 11..12)) {
+        let mut at = 0;
+        let render = |_| {
+            at += 1;
+            format!("draw {}", ["red", "blue"][usize::from(draws[at.min(10)])])
+        };
+        let stored = format!("draw {}", ["red", "blue"][usize::from(draws[0])]);
+        let (conclusion, samples) = judge(&stored, &followed(), render);
+        let seen = &draws[1..=samples as usize];
+        let agree = seen.len() >= 5 && seen[seen.len() - 5..].iter().all(|draw| *draw == seen[seen.len() - 1]);
+        match class_of(conclusion) {
+            None => prop_assert!(seen.iter().all(|draw| *draw == draws[0])),
+            Some(DifferenceClass::Random) => prop_assert!(seen.iter().any(|draw| *draw != draws[0])),
+            Some(_) => prop_assert!(agree, "{draws:?}"),
+        }
+    }
+
+    /// Whatever the samples are, the judgement ends, and a page that all samples equal is right.
+    #[test]
+    fn every_judgement_ends(texts in prop::collection::vec("[ab12:]{0,6}( [ab12:]{0,4}){0,3}", 13..14)) {
+        let mut at = 0;
+        let render = |_| {
+            at += 1;
+            texts[at.min(12)].clone()
+        };
+        let (conclusion, samples) = judge(&texts[0], &followed(), render);
+        if texts[1..=samples as usize].iter().all(|text| *text == texts[0]) {
+            prop_assert_eq!(conclusion, Conclusion::Same);
+        }
+    }
+}

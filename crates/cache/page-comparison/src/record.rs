@@ -1,0 +1,196 @@
+//! The record of a trial: what was compared, and what was found, by class and pattern of paths.
+//!
+//! It has no text of a response and no value of a cookie, field or parameter. It is written as JSON and read again
+//! after a restart; a record of other rules, or one that cannot be read, is not continued.
+//! Memory: at most 1,000 problems and as many patterns, about 1 MB.
+
+use crate::bounds::ConfidenceBound;
+use crate::cause::DifferenceCause;
+use crate::class::{DifferenceClass, UnjudgedReason};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Problems that are kept; further ones are counted only.
+const MAX_PROBLEMS: usize = 1_000;
+/// Patterns whose versions are counted apart; `PathPatterns` has the same bound.
+const MAX_PATTERNS: usize = 1_001;
+/// The version of the format.
+const FORMAT: u32 = 1;
+
+/// A difference that was found for a pattern of paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundProblem {
+    /// Its class.
+    pub class: DifferenceClass,
+    /// The pattern of the paths.
+    pub pattern: String,
+    /// The URL of one of them, without values.
+    pub example: String,
+    /// Where it differs.
+    pub places: Vec<String>,
+    /// The part of the request that makes the difference, if it was searched for.
+    pub cause: Option<DifferenceCause>,
+    /// How often it was found.
+    pub count: u64,
+    /// How late it was purged at most, in milliseconds, for the class `late`.
+    pub late_by: u64,
+    /// When it was found last, in seconds since 1970.
+    pub last: u64,
+}
+
+/// A class that the operator accepts for the paths of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedDifference {
+    /// The class.
+    pub class: DifferenceClass,
+    /// The pattern; an asterisk at its end stands for anything.
+    pub pattern: String,
+}
+
+impl AcceptedDifference {
+    /// Whether this accepts a problem.
+    pub fn has(&self, class: DifferenceClass, pattern: &str) -> bool {
+        let is_path = match self.pattern.strip_suffix('*') {
+            Some(start) => pattern.starts_with(start),
+            None => pattern == self.pattern,
+        };
+        class == self.class && is_path
+    }
+}
+
+/// What a trial has counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    format: u32,
+    /// When it began, in seconds since 1970.
+    pub since: u64,
+    /// The fingerprint of the rules: with others a new record begins.
+    pub rules: u64,
+    /// Requests that could have been hits: GET and HEAD that no rule excepts.
+    pub requests: u64,
+    /// Those that would have been.
+    pub would_hit: u64,
+    /// The time that PHP worked for these, in microseconds.
+    pub saved_micros: u64,
+    /// Comparisons that ended with a verdict.
+    pub compared: u64,
+    /// Comparisons that ended without one, by reason.
+    pub unjudged: BTreeMap<UnjudgedReason, u64>,
+    /// Distinct versions of pages that were compared, by pattern.
+    pub versions: BTreeMap<String, u64>,
+    /// Reference renders, and the time that PHP worked for them, in microseconds.
+    pub renders: u64,
+    /// The time that PHP worked for reference renders, in microseconds.
+    pub render_micros: u64,
+    problems: Vec<FoundProblem>,
+    /// Problems beyond the bound.
+    pub problems_left_out: u64,
+    suspects: BTreeMap<String, u64>,
+}
+
+impl TrialRecord {
+    /// Begins a record at `since` (seconds since 1970) with the fingerprint of the rules.
+    pub fn new(since: u64, rules: u64) -> TrialRecord {
+        TrialRecord {
+            format: FORMAT,
+            since,
+            rules,
+            requests: 0,
+            would_hit: 0,
+            saved_micros: 0,
+            compared: 0,
+            unjudged: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            renders: 0,
+            render_micros: 0,
+            problems: Vec::new(),
+            problems_left_out: 0,
+            suspects: BTreeMap::new(),
+        }
+    }
+
+    /// Reads a record that was written earlier, if it is of these rules.
+    pub fn read(text: &[u8], rules: u64) -> Option<TrialRecord> {
+        let mut record: TrialRecord = serde_json::from_slice(text).ok()?;
+        record.problems.truncate(MAX_PROBLEMS);
+        (record.format == FORMAT && record.rules == rules).then_some(record)
+    }
+
+    /// The record as it is written.
+    pub fn written(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Counts a request, and the time that PHP worked for it if it would have been a hit.
+    pub fn request(&mut self, hit_micros: Option<u64>) {
+        self.requests += 1;
+        if let Some(micros) = hit_micros {
+            self.would_hit += 1;
+            self.saved_micros = self.saved_micros.saturating_add(micros);
+        }
+    }
+
+    /// Counts a comparison with a verdict. `is_new_version`: this stored page was not compared before.
+    pub fn compared(&mut self, pattern: &str, is_new_version: bool) {
+        self.compared += 1;
+        if is_new_version
+            && (self.versions.contains_key(pattern) || self.versions.len() < MAX_PATTERNS)
+        {
+            *self.versions.entry(pattern.to_owned()).or_insert(0) += 1;
+        }
+    }
+
+    /// Counts a comparison without a verdict; a difference that nobody explained stays as a suspect.
+    pub fn unjudged(&mut self, pattern: &str, reason: UnjudgedReason, has_difference: bool) {
+        *self.unjudged.entry(reason).or_insert(0) += 1;
+        if (has_difference || reason.is_suspect())
+            && (self.suspects.contains_key(pattern) || self.suspects.len() < MAX_PATTERNS)
+        {
+            *self.suspects.entry(pattern.to_owned()).or_insert(0) += 1;
+        }
+    }
+
+    /// Removes a suspect: its difference was explained later.
+    pub fn explained(&mut self, pattern: &str) {
+        self.suspects.remove(pattern);
+    }
+
+    /// Adds a problem, or counts it once more.
+    pub fn found(&mut self, problem: FoundProblem) {
+        let is_same = |known: &&mut FoundProblem| {
+            known.class == problem.class
+                && known.pattern == problem.pattern
+                && known.cause == problem.cause
+        };
+        if let Some(known) = self.problems.iter_mut().find(is_same) {
+            known.count += problem.count;
+            known.last = known.last.max(problem.last);
+            known.late_by = known.late_by.max(problem.late_by);
+            return;
+        }
+        if self.problems.len() >= MAX_PROBLEMS {
+            self.problems_left_out += 1;
+            return;
+        }
+        self.problems.push(problem);
+    }
+
+    /// The problems, the worst class first, within a class the most frequent.
+    pub fn problems(&self) -> Vec<&FoundProblem> {
+        let mut problems: Vec<&FoundProblem> = self.problems.iter().collect();
+        problems.sort_by(|a, b| a.class.cmp(&b.class).then(b.count.cmp(&a.count)));
+        problems
+    }
+
+    /// The patterns with a difference that nobody has explained, and how often it was seen.
+    pub fn suspects(&self) -> &BTreeMap<String, u64> {
+        &self.suspects
+    }
+
+    /// The bound of a verdict: by distinct versions of pages, because the same page compared again proves little.
+    pub fn bound(&self) -> ConfidenceBound {
+        let wrong = self.problems.iter().filter(|problem| problem.class.is_wrong());
+        let compared = self.versions.values().sum();
+        ConfidenceBound { compared, wrong: wrong.map(|problem| problem.count).sum() }
+    }
+}

@@ -1,0 +1,409 @@
+//! A response as tokens: its status, its header section and its content.
+//!
+//! HTML is cut into tags, attributes and words; JSON into values by path, whatever the order of its keys; other
+//! text into words, line by line. White space counts only as the end of a word. Content above 2 MiB, with too many
+//! tokens, or in an unknown media type is one token: the hash of all of it. Bytes that are no UTF-8 are compared as
+//! they are.
+//!
+//! Left out of the header section: fields of the connection and of the delivery (`Date`, `Age`, …), fields that
+//! follow from content and time of the render (`ETag`, `Last-Modified`, `Expires`, `Content-Length`), and the values
+//! of `Set-Cookie`, which are always another's; the names of these cookies are compared.
+
+use crate::place::{PlaceBuilder, PlaceTree, ROOT};
+use crate::{html, json};
+use std::fmt;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Larger content is compared by its hash: a diff of more would take longer than the render.
+pub const MAX_COMPARED_BYTES: usize = 2 << 20;
+/// Tokens of one response: 2 MiB in words of eight bytes, and 4 MiB of memory.
+pub(crate) const MAX_TOKENS: usize = 262_144;
+/// Header lines that are compared; the front of Pagewell allows fewer.
+const MAX_FIELDS: usize = 1_000;
+/// A number has at most so many digits: a time in microseconds.
+const MAX_DIGITS: usize = 16;
+
+/// The number of the word that is the end of its place.
+pub(crate) const END: u32 = u32::MAX;
+/// Makes the hash of an end another than that of its start.
+const END_VALUE: u64 = 0xD1B5_4A32_D192_ED03;
+
+/// Fields that say nothing about what a visitor sees.
+const NOT_COMPARED: [&str; 24] = [
+    "accept-ranges",
+    "age",
+    "alt-svc",
+    "cache-status",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "date",
+    "etag",
+    "expires",
+    "keep-alive",
+    "last-modified",
+    "nel",
+    "proxy-connection",
+    "report-to",
+    "server",
+    "server-timing",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "vary",
+    "via",
+    "x-cache",
+    "x-powered-by",
+];
+
+/// The key of the hashes of one process: a token's hash says nothing about its text to whoever has no such key.
+#[derive(Clone, Copy)]
+pub struct TokenSecret(u64);
+
+impl TokenSecret {
+    /// Makes the key of random bytes.
+    pub fn of(random: u64) -> TokenSecret {
+        TokenSecret(random)
+    }
+
+    fn hash(self, bytes: &[u8]) -> u64 {
+        xxh3_64_with_seed(bytes, self.0)
+    }
+}
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("TokenSecret")
+    }
+}
+
+/// A token: the keyed hash of its text, its place, and which word of its place it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlacedToken {
+    pub(crate) value: u64,
+    pub(crate) place: u32,
+    pub(crate) word: u32,
+}
+
+/// A response as tokens. It has no text: only keyed hashes, places, and (of a render of Pagewell's own) the numbers
+/// by which a clock is recognised.
+#[derive(Clone, Debug)]
+pub struct PageTokens {
+    pub(crate) tokens: Vec<PlacedToken>,
+    /// The numbers among the tokens: the index of the token, and its value. Empty for a visitor's response.
+    pub(crate) numbers: Vec<(u32, u64)>,
+    pub(crate) places: PlaceTree,
+    pub(crate) is_by_hash: bool,
+}
+
+impl PageTokens {
+    /// Makes the tokens of a response: its status, its header lines (names in any case) and its decoded content.
+    /// `keeps_numbers` is false for a response that a visitor received.
+    pub fn of<'a>(
+        secret: TokenSecret,
+        status: u16,
+        fields: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        content: &[u8],
+        keeps_numbers: bool,
+    ) -> PageTokens {
+        let mut writer = TokenWriter::new(secret, keeps_numbers);
+        let place = writer.places.only(ROOT, "status");
+        writer.word(place, 0, status.to_string().as_bytes());
+        let media_type = header_section(&mut writer, fields);
+        let before = writer.mark();
+        let is_cut = content.len() > MAX_COMPARED_BYTES
+            || !write_content(&mut writer, media_type, content)
+            || writer.is_full();
+        if is_cut {
+            writer.back_to(before);
+            let place = writer.places.only(ROOT, "content");
+            writer.whole(place, content);
+        }
+        writer.finish(is_cut)
+    }
+
+    /// The bytes of memory that these tokens occupy, about; at most 8 MiB.
+    pub fn bytes(&self) -> usize {
+        let tokens = self.tokens.len() * size_of::<PlacedToken>();
+        tokens + self.numbers.len() * size_of::<(u32, u64)>() + self.places.bytes()
+    }
+
+    /// Whether the content is one token because it is too large or of an unknown kind.
+    pub fn is_by_hash(&self) -> bool {
+        self.is_by_hash
+    }
+
+    /// Whether nothing at all differs; cheaper than a diff.
+    pub fn is_same(&self, other: &PageTokens) -> bool {
+        self.tokens.len() == other.tokens.len()
+            && self.tokens.iter().zip(&other.tokens).all(|(a, b)| a.value == b.value)
+    }
+}
+
+/// The media types whose content is cut into tokens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextKind {
+    Html,
+    Json,
+    Lines,
+    Unknown,
+}
+
+fn text_kind(media_type: &[u8]) -> TextKind {
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    let essence = String::from_utf8_lossy(essence).trim().to_ascii_lowercase();
+    match essence.as_str() {
+        "text/html" | "application/xhtml+xml" => TextKind::Html,
+        _ if essence.ends_with("/json") || essence.ends_with("+json") => TextKind::Json,
+        _ if essence.starts_with("text/") || essence.contains("xml") => TextKind::Lines,
+        "application/javascript" => TextKind::Lines,
+        _ => TextKind::Unknown,
+    }
+}
+
+/// Writes the header section; returns the kind of its content.
+fn header_section<'a>(
+    writer: &mut TokenWriter,
+    fields: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> TextKind {
+    let mut kind = TextKind::Unknown;
+    let mut lines: Vec<(String, &[u8])> = Vec::new();
+    for (name, value) in fields.into_iter().take(MAX_FIELDS) {
+        let name = name.to_ascii_lowercase();
+        if name == "content-type" {
+            kind = text_kind(value);
+        }
+        if !NOT_COMPARED.contains(&name.as_str()) && !name.starts_with("x-pagewell") {
+            lines.push((name, value));
+        }
+    }
+    // Servers and PHP send fields of different names in any order; those of one name have one.
+    lines.sort_by(|a, b| a.0.cmp(&b.0));
+    let above = writer.places.only(ROOT, "header");
+    for (name, value) in lines {
+        let place = writer.places.child(above, &name);
+        writer.word(place, 0, name.as_bytes());
+        let value = if name == "set-cookie" { cookie_name(value) } else { value };
+        writer.text(place, value);
+    }
+    kind
+}
+
+fn cookie_name(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b'=').next().unwrap_or_default()
+}
+
+/// Writes the content; returns false if only its hash can be compared.
+fn write_content(writer: &mut TokenWriter, kind: TextKind, content: &[u8]) -> bool {
+    match kind {
+        TextKind::Html => html::write(writer, content),
+        TextKind::Json => json::write(writer, content) || lines(writer, content),
+        TextKind::Lines => lines(writer, content),
+        TextKind::Unknown => return false,
+    };
+    true
+}
+
+/// Writes other text: a place for each line.
+fn lines(writer: &mut TokenWriter, content: &[u8]) -> bool {
+    let above = writer.places.only(ROOT, "text");
+    for line in content.split(|byte| *byte == b'\n') {
+        if writer.is_full() {
+            return false;
+        }
+        let place = writer.places.child(above, "line");
+        writer.text(place, line);
+    }
+    true
+}
+
+/// Writes tokens until there are too many.
+pub(crate) struct TokenWriter {
+    secret: TokenSecret,
+    keeps_numbers: bool,
+    tokens: Vec<PlacedToken>,
+    numbers: Vec<(u32, u64)>,
+    pub(crate) places: PlaceBuilder,
+    is_full: bool,
+}
+
+impl TokenWriter {
+    fn new(secret: TokenSecret, keeps_numbers: bool) -> TokenWriter {
+        let places = PlaceBuilder::default();
+        TokenWriter {
+            secret,
+            keeps_numbers,
+            tokens: Vec::new(),
+            numbers: Vec::new(),
+            places,
+            is_full: false,
+        }
+    }
+
+    /// Whether there were more tokens or places than are compared.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_full || self.places.is_full()
+    }
+
+    fn mark(&self) -> (usize, usize) {
+        (self.tokens.len(), self.numbers.len())
+    }
+
+    fn back_to(&mut self, (tokens, numbers): (usize, usize)) {
+        self.tokens.truncate(tokens);
+        self.numbers.truncate(numbers);
+        self.is_full = false;
+    }
+
+    /// Writes one token.
+    pub(crate) fn word(&mut self, place: u32, word: u32, text: &[u8]) {
+        if self.tokens.len() >= MAX_TOKENS {
+            self.is_full = true;
+            return;
+        }
+        if self.keeps_numbers
+            && let Some(number) = number(text)
+        {
+            self.numbers.push((self.tokens.len() as u32, number));
+        }
+        self.tokens.push(PlacedToken { value: self.secret.hash(text), place, word });
+    }
+
+    /// Writes the end of an element or of a document's value: it separates what is inside from what follows.
+    pub(crate) fn end(&mut self, place: u32, name: &[u8]) {
+        self.word(place, END, name);
+        if let Some(token) = self.tokens.last_mut() {
+            token.value ^= END_VALUE;
+        }
+    }
+
+    /// Writes content that is not cut into words.
+    fn whole(&mut self, place: u32, content: &[u8]) {
+        self.tokens.push(PlacedToken { value: self.secret.hash(content), place, word: 0 });
+    }
+
+    /// Writes text word by word. A word ends after a delimiter, so that a nonce within a script or a URL is a token
+    /// of its own.
+    pub(crate) fn text(&mut self, place: u32, text: &[u8]) {
+        self.text_after(place, 1, text);
+    }
+
+    /// Like `text`: its first word has this number. Returns the number after the last.
+    pub(crate) fn text_after(&mut self, place: u32, first: u32, text: &[u8]) -> u32 {
+        let mut word = first;
+        for run in text.split(u8::is_ascii_whitespace).filter(|run| !run.is_empty()) {
+            let mut start = 0;
+            while start < run.len() && !self.is_full {
+                let rest = &run[start..];
+                let letters = rest.iter().take_while(|byte| !is_delimiter(**byte)).count();
+                let marks = rest[letters..].iter().take_while(|byte| is_delimiter(**byte)).count();
+                self.word(place, word, &rest[..letters + marks]);
+                word = word.saturating_add(1);
+                start += letters + marks;
+            }
+        }
+        word
+    }
+
+    fn finish(self, is_by_hash: bool) -> PageTokens {
+        PageTokens {
+            tokens: self.tokens,
+            numbers: self.numbers,
+            places: self.places.finish(),
+            is_by_hash,
+        }
+    }
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    b"\"'<>=&;,:(){}[]?|/\\.-".contains(&byte)
+}
+
+/// The number at the start of a word, if that is all but its delimiters.
+fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let is_number =
+        (1..=MAX_DIGITS).contains(&digits) && text[digits..].iter().all(|byte| is_delimiter(*byte));
+    is_number
+        .then(|| text[..digits].iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokens(media_type: &str, content: &[u8]) -> PageTokens {
+        let fields = [("Content-Type", media_type.as_bytes())];
+        PageTokens::of(TokenSecret::of(7), 200, fields, content, true)
+    }
+
+    #[test]
+    fn white_space_and_the_order_of_keys_and_fields_do_not_count() {
+        let a = tokens("application/json", br#"{"a": 1, "b": [true, null]}"#);
+        let b = tokens("application/json", br#"{"b":[true,null],"a":1}"#);
+        assert!(a.is_same(&b));
+        assert!(!a.is_same(&tokens("application/json", br#"{"b":[true,null],"a":"1"}"#)));
+        let nested = tokens("application/json", b"[[1],2]");
+        assert!(!nested.is_same(&tokens("application/json", b"[[1,2]]")));
+        let bold = tokens("text/html", b"<b>x</b> y");
+        assert!(!bold.is_same(&tokens("text/html", b"<b>x y</b>")));
+        let html = tokens("text/html", b"<p class='a b'>One  two</p>");
+        assert!(html.is_same(&tokens("text/html", b"<p class=\"a b\">One two</p>")));
+    }
+
+    #[test]
+    fn fields_of_delivery_and_values_of_cookies_are_left_out() {
+        let of = |fields: &[(&str, &str)]| {
+            let fields = fields.iter().map(|(name, value)| (*name, value.as_bytes()));
+            PageTokens::of(TokenSecret::of(7), 200, fields, b"", true)
+        };
+        let a = of(&[("Date", "x"), ("Set-Cookie", "a=1; Path=/"), ("X-B", "1"), ("ETag", "1")]);
+        assert!(a.is_same(&of(&[("x-b", "1"), ("set-cookie", "a=2"), ("Age", "9")])));
+        assert!(!a.is_same(&of(&[("x-b", "1"), ("set-cookie", "b=2")])));
+        assert!(!a.is_same(&of(&[("x-b", "2"), ("set-cookie", "a=2")])));
+    }
+
+    #[test]
+    fn large_and_unknown_content_is_compared_by_hash() {
+        let large = vec![b'a'; MAX_COMPARED_BYTES + 1];
+        assert!(tokens("text/html", &large).is_by_hash());
+        assert!(tokens("image/png", b"\x89PNG").is_by_hash());
+        let many = b"<a>".repeat(MAX_TOKENS);
+        let many = tokens("text/html", &many);
+        assert!(many.is_by_hash() && many.bytes() < 8 << 20);
+        let nested = b"[".repeat(1 << 20);
+        assert!(tokens("application/json", &nested).bytes() < 8 << 20);
+    }
+
+    #[test]
+    fn a_nonce_is_a_token_of_its_own() {
+        let script = |nonce: &str| {
+            let page = format!("<script>var a={{\"ajax\":\"/x\",\"nonce\":\"{nonce}\"}};</script>");
+            tokens("text/html", page.as_bytes())
+        };
+        let (a, b) = (script("3fa9"), script("77b0"));
+        let differing = a.tokens.iter().zip(&b.tokens).filter(|(a, b)| a.value != b.value).count();
+        assert_eq!(differing, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn every_content_has_bounded_tokens(
+            kind in 0..4usize,
+            content in prop::collection::vec(any::<u8>(), 0..4_096),
+        ) {
+            let media = ["text/html", "application/json", "text/plain", "x/y"][kind];
+            let (a, b) = (tokens(media, &content), tokens(media, &content));
+            prop_assert!(a.is_same(&b));
+            prop_assert!(a.tokens.len() <= content.len() * 3 + 8);
+            prop_assert!(a.tokens.iter().all(|token| token.place != ROOT));
+        }
+
+        #[test]
+        fn hashes_of_two_processes_have_nothing_in_common(word in "[a-z]{1,9}") {
+            let of = |secret| PageTokens::of(TokenSecret::of(secret), 200, [], word.as_bytes(), true);
+            prop_assert!(of(1).tokens.last().map(|token| token.value) != of(2).tokens.last().map(|token| token.value));
+        }
+    }
+}
