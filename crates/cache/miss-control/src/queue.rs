@@ -3,6 +3,7 @@
 //! | call | when | what may follow |
 //! |---|---|---|
 //! | [`MissQueue::enter`] | a request needs the origin | a place, a wait, or a refusal |
+//! | [`MissQueue::enter_if_free`] | a request that no client waits for | a place, or nothing |
 //! | [`MissQueue::give`] | after each other call, until it returns none | a waiter is given a place |
 //! | [`MissQueue::raise`] | a client of a better level waits for the same page | the order changes |
 //! | [`MissQueue::defer`] | a waiter has waited for its longest wait | it is deferred, unless it was raised |
@@ -381,6 +382,16 @@ impl<H> MissQueue<H> {
     /// How long it has been overloaded, if it is.
     pub fn overloaded_for(&self, now: Duration) -> Option<Duration> {
         self.overload.lasts(now)
+    }
+
+    /// Gives a place to a request that no client waits for: only if no request waits, the origin is not overloaded,
+    /// and `free` places are free. One of them is taken, the others stay free for clients. Nothing waits, and nothing
+    /// gives way. The check and the place are one step.
+    pub fn enter_if_free(&mut self, group: MissGroup, free: usize) -> Option<HeldPlace> {
+        let level = ClientLevel::OverRate;
+        let is_calm = self.waiting.is_empty() && !self.overload.is_on();
+        let is_free = self.limits.places.saturating_sub(self.busy) >= free.max(1);
+        (is_calm && is_free && self.has_place_for(level)).then(|| self.occupy(level, group))
     }
 
     /// Whether a place is free, and no request waits.

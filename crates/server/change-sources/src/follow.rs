@@ -196,9 +196,11 @@ impl Follower {
                     feed.progress().advance(reached);
                 }
                 feed.applied.send_replace(Some(applied.clone()));
+                feed.note_settled();
                 self.followed(&applied, is_another_log, (mark.clone(), asked)).await;
             } else if !is_behind && has_moved {
                 feed.applied.send_replace(Some(applied.clone()));
+                feed.note_settled();
             }
             if !is_behind && let Some(opened) = feed.gate.open_at(&applied) {
                 tracing::info!(event = "database-caught-up", database = feed.config.name);

@@ -13,6 +13,7 @@
 //! | `gate` | stops storing pages while a database is not followed, or lags too far |
 //! | `check` | the database part of `pagewell check` and `pagewell changes suggest` |
 //! | `barrier` | holds the response to a write until its changes are applied |
+//! | `settled` | waits until all that was committed is applied and settled, with no bound |
 //!
 //! Invariants: a position covers only applied changes. Where a gap cannot be excluded, every page
 //! of the site is purged before any later change is applied. Not here: rules (`change_feed`), the kinds of
@@ -29,9 +30,11 @@ mod progress;
 mod reusable_session;
 mod row_changes;
 mod settle;
+mod settled;
 mod stream_ahead;
 
 pub use barrier::barrier;
+pub use settled::{SettledWait, settled};
 
 use barrier::{Asks, Questions};
 use cluster::Peers;
@@ -112,6 +115,8 @@ pub struct Feed {
     /// The position up to which changes are applied; `None` while the database is not followed.
     applied: watch::Sender<Option<Position>>,
     progress: Mutex<Progress>,
+    /// Counts how often the settled position may have advanced.
+    settled: watch::Sender<u64>,
     asks: Asks,
     release_asks: ReleaseAsks,
     /// The receivers of `asks` and `release_asks`, until the database is followed.
@@ -142,6 +147,7 @@ impl Feed {
             config,
             applied,
             progress: Mutex::default(),
+            settled: watch::Sender::new(0),
             asks,
             release_asks,
             questions: Mutex::new(Some((questions, held))),

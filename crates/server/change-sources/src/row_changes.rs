@@ -102,6 +102,8 @@ impl Follower {
             Some(_) => progress.hold(),
             None => progress.hold_none(),
         }
+        drop(progress);
+        self.feed.note_settled();
     }
 
     /// Opens a change, and queues it for settling.

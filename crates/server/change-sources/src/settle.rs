@@ -101,6 +101,7 @@ pub async fn run(site: Arc<SiteState>, feed: Arc<Feed>, mut entries: mpsc::Recei
                 site.footprints.settled(look, number);
             }
             feed.progress().settled();
+            feed.note_settled();
             is_said &= entry.what != Opening::Gate;
             settled += 1;
         }

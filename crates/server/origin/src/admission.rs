@@ -28,6 +28,8 @@ pub enum OriginClass {
     Upgrade,
     /// No client waits: the refresh of a stale page, cache warming, `[[wake]]`.
     Background,
+    /// A render to compare a stored page with: it gets a permit only while two are free.
+    Reference,
 }
 
 /// The facts by which a request to the origin is ordered.
@@ -58,8 +60,9 @@ impl Admission {
             RequestPurpose::Client => class,
             RequestPurpose::Fragment => OriginClass::Fragment,
             RequestPurpose::Background => OriginClass::Background,
+            RequestPurpose::Reference => OriginClass::Reference,
         };
-        let level = if class == OriginClass::Background {
+        let level = if matches!(class, OriginClass::Background | OriginClass::Reference) {
             // Last, because no client waits for it.
             ClientLevel::OverRate
         } else {
@@ -68,7 +71,7 @@ impl Admission {
             level
         };
         let kind = match class {
-            OriginClass::Page | OriginClass::Background => MissKind::Page,
+            OriginClass::Page | OriginClass::Background | OriginClass::Reference => MissKind::Page,
             OriginClass::Personal | OriginClass::Upgrade => MissKind::Personal,
             OriginClass::Fragment => MissKind::Part,
             OriginClass::Write => MissKind::Write,
@@ -192,5 +195,6 @@ mod tests {
         assert_eq!(class_for(RequestPurpose::Client), OriginClass::Page);
         assert_eq!(class_for(RequestPurpose::Fragment), OriginClass::Fragment);
         assert_eq!(class_for(RequestPurpose::Background), OriginClass::Background);
+        assert_eq!(class_for(RequestPurpose::Reference), OriginClass::Reference);
     }
 }

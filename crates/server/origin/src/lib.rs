@@ -393,8 +393,12 @@ impl Origin {
         }
     }
 
-    /// Waits for the permit of a request. Every request to the origin gets its permit here.
+    /// Waits for the permit of a request. Every request to the origin gets its permit here. A reference render does
+    /// not wait: it gets a permit while two are free, or is deferred.
     async fn admit(&self, admission: &Admission) -> Result<OriginPermit, Failure> {
+        if admission.class == OriginClass::Reference {
+            return self.places().enter_if_two_are_free(admission).ok_or(Failure::Deferred);
+        }
         self.places().enter(admission).await
     }
 

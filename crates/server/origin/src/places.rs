@@ -143,6 +143,19 @@ impl Places {
         }
     }
 
+    /// Gives a permit if two are free and no request waits; never waits. Afterwards one is still free for a client.
+    ///
+    /// | interleaving | what happens |
+    /// |---|---|
+    /// | two such requests while two permits are free | the second sees one free, and gets none: check and permit are one step under the lock |
+    /// | a client enters between check and permit | it cannot: it needs the same lock, and gets the other permit afterwards |
+    /// | a client waits whose permit is on its way | the permit is counted since the selection: it is not free |
+    /// | the permit is dropped, also by a cancelled task | it is released like any other, and the next waiter is selected |
+    pub(crate) fn enter_if_two_are_free(&self, admission: &Admission) -> Option<OriginPermit> {
+        let place = self.line.lock().enter_if_free(admission.group, 2)?;
+        Some(OriginPermit::new(self.line.clone(), place))
+    }
+
     async fn wait(&self, receiver: &mut Receiver<OriginPermit>) -> Result<OriginPermit, RecvError> {
         if let Ok(given) = timeout(NEEDED_AFTER, &mut *receiver).await {
             return given;

@@ -20,13 +20,16 @@ use crate::propagation::Propagation;
 use crate::successor::HandOver;
 use history::{ChangeRecorder, ChangeSource};
 use page_store::{
-    AppliedChange, Change, ChangeTarget, Keys, Number, OpenChange, PagePredicate, ReportedPage,
-    Strength,
+    AppliedChange, Change, ChangeTarget, Keys, Lease, Number, OpenChange, PagePredicate,
+    ReportedPage, Strength,
 };
 use statements::terms::SearchedPages;
 use std::time::Duration;
-use stored_pages::page::StoredPage;
+use stored_pages::page::{SharedPage, StoredPage};
 use telemetry::runtime::off_the_way;
+
+/// Looks for a page that gets another form while it is ended.
+const END_ROUNDS_MAX: usize = 8;
 
 /// A change that purges this many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
@@ -153,6 +156,37 @@ impl<'s> Changes<'s> {
             snapshots.note(targets);
         }
         self.hand_on(targets, Strength::Drop);
+    }
+
+    /// Ends exactly one page: a render with this lease, begun when everything was settled, has shown that it is wrong.
+    /// Other nodes and later processes purge its URL. Returns whether it was still stored.
+    ///
+    /// | interleaving | what happens |
+    /// |---|---|
+    /// | the page was replaced by a later render | its lease or content is another: nothing is removed here |
+    /// | it gets another form of the same response (compression) before the removal | the look is repeated, and finds it by key, variant and lease |
+    /// | a render with an older lease wants to be stored afterwards | the store refuses it (rule 9): it may have read the same old data |
+    /// | a change purges the page at the same time | one of both removes it |
+    pub fn end_page(&self, page: &SharedPage, lease: &Lease, url: &[u8], by: ChangeSource) -> bool {
+        let (site, mut has_ended) = (self.site, false);
+        for _ in 0..END_ROUNDS_MAX {
+            let is_it = |other: &&SharedPage| {
+                other.variant() == page.variant() && other.lease() == page.lease()
+            };
+            let Some(stored) = site.store.peek(page.key()).iter().find(is_it).cloned() else {
+                break;
+            };
+            let ended = site.store.supersede(page.key(), &[page.variant()], lease, &[stored]);
+            for removed in &ended.removed {
+                let (number, now_ms) = (ended.number.get(), site.clock.now().0);
+                site.history.superseded(removed, number, now_ms, by.clone());
+            }
+            has_ended |= !ended.removed.is_empty();
+        }
+        let targets = [ChangeTarget::Url(url)];
+        self.ended_elsewhere(&targets);
+        self.publish(&targets, Strength::Drop);
+        has_ended
     }
 
     /// Waits until everything that the site's databases have committed is applied by the process that

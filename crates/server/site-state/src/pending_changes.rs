@@ -16,16 +16,35 @@
 use crate::SiteState;
 use crate::journal::{Snapshots, WriteInFlight};
 use crate::propagation::Propagation;
+use std::collections::BTreeSet;
 use std::future::pending;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
-/// The flag that no operation may begin any more.
-const CLOSED: usize = 1 << (usize::BITS - 1);
-
-/// Counts the operations of a site in flight that may announce a change.
+/// The operations of a site in flight that may announce a change. Each has a number, in the order of their begins.
+///
+/// Lock: held for a few instructions, and no other lock is taken under it.
 #[derive(Default)]
-pub struct PendingChanges(AtomicUsize);
+pub struct PendingChanges {
+    state: Mutex<InFlightOperations>,
+    /// Notified when the oldest operation has ended.
+    oldest_ended: Notify,
+}
+
+#[derive(Default)]
+struct InFlightOperations {
+    /// The number of the operation that began last.
+    last: u64,
+    /// The numbers of those in flight: as many as there are connections and background tasks.
+    numbers: BTreeSet<u64>,
+    /// Whether no operation may begin any more.
+    is_closed: bool,
+}
+
+/// A moment between two begins of operations: all up to it have begun before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationMark(u64);
 
 /// One such operation, in flight until this is dropped. If there are snapshots, their journal
 /// records it. After a process was killed with one in flight, the journal may lack changes.
@@ -38,33 +57,78 @@ pub struct PendingChange {
 }
 
 /// One of the operations that [`PendingChanges`] counts.
-pub struct OperationGuard(Arc<PendingChanges>);
+pub struct OperationGuard {
+    all: Arc<PendingChanges>,
+    number: u64,
+}
 
 impl PendingChanges {
     /// Counts one more operation; `None` if none may begin any more.
     pub fn begin(self: &Arc<PendingChanges>) -> Option<OperationGuard> {
-        let before = self.0.fetch_add(1, Ordering::AcqRel);
-        // If it may not begin, the drop of `counted` subtracts it again.
-        let counted = OperationGuard(self.clone());
-        (before & CLOSED == 0).then_some(counted)
+        let mut state = self.lock();
+        if state.is_closed {
+            return None;
+        }
+        state.last += 1;
+        let number = state.last;
+        state.numbers.insert(number);
+        Some(OperationGuard { all: self.clone(), number })
     }
 
     /// The number of operations in flight.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.0.load(Ordering::Acquire) & !CLOSED
+        self.lock().numbers.len()
     }
 
     /// Lets no further operation begin. Returns the number still in flight; 0: there will be no
     /// further change.
     pub fn close(&self) -> usize {
-        self.0.fetch_or(CLOSED, Ordering::AcqRel) & !CLOSED
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.numbers.len()
+    }
+
+    /// The moment now: every operation that has begun is before it, and every later one after it.
+    #[must_use]
+    pub fn mark(&self) -> OperationMark {
+        OperationMark(self.lock().last)
+    }
+
+    /// Waits until all operations before the mark have ended, with no bound. Later ones do not count, so that this
+    /// ends under any load.
+    ///
+    /// | interleaving | what happens |
+    /// |---|---|
+    /// | the last of them ends between the look and the wait | the wait was enabled before the look, so it is woken |
+    /// | one begins after the mark, and ends last | its number is greater: it is not waited for |
+    /// | one ends that is not the oldest | nobody is woken; the oldest will wake |
+    /// | the task of one is cancelled or panics | its guard is dropped, which ends it |
+    pub async fn ended_before(&self, mark: OperationMark) {
+        loop {
+            let mut ended = pin!(self.oldest_ended.notified());
+            ended.as_mut().enable();
+            if self.lock().numbers.first().is_none_or(|oldest| *oldest > mark.0) {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, InFlightOperations> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for OperationGuard {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
+        let mut state = self.all.lock();
+        let was_oldest = state.numbers.first() == Some(&self.number);
+        state.numbers.remove(&self.number);
+        drop(state);
+        if was_oldest {
+            self.all.oldest_ended.notify_waiters();
+        }
     }
 }
 
@@ -158,6 +222,8 @@ impl PendingBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
 
     #[test]
     fn nothing_begins_after_closing() {
@@ -170,6 +236,50 @@ mod tests {
         drop(other);
         assert_eq!((pending.count(), pending.close()), (0, 0));
         assert!(pending.begin().is_none());
+        assert_eq!(pending.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn only_operations_before_a_mark_are_waited_for() {
+        let pending = Arc::new(PendingChanges::default());
+        let begin = || pending.begin().expect("it is open");
+        pending.ended_before(pending.mark()).await;
+        let (first, second) = (begin(), begin());
+        let mark = pending.mark();
+        let later = begin();
+        let mut waits = pin!(pending.ended_before(mark));
+        assert!(timeout(Duration::ZERO, waits.as_mut()).await.is_err());
+        drop(second);
+        let is_over = timeout(Duration::ZERO, waits.as_mut()).await.is_ok();
+        assert!(!is_over, "the first is still in flight");
+        drop(first);
+        waits.await;
+        assert_eq!(pending.count(), 1);
+        pending.ended_before(mark).await;
+        drop(later);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_wait_under_constant_load_ends() {
+        let pending = Arc::new(PendingChanges::default());
+        let load = {
+            let pending = pending.clone();
+            tokio::spawn(async move {
+                let mut open = std::collections::VecDeque::new();
+                loop {
+                    open.extend(pending.begin());
+                    if open.len() > 3 {
+                        open.pop_front();
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+        };
+        for _ in 0..200 {
+            pending.ended_before(pending.mark()).await;
+        }
+        load.abort();
+        assert!(load.await.is_err_and(|ended| ended.is_cancelled()));
         assert_eq!(pending.count(), 0);
     }
 }

@@ -161,6 +161,8 @@ pub enum RequestPurpose {
     Fragment,
     /// No client: a refresh, cache warming, `[[wake]]`.
     Background,
+    /// A render to compare a stored page with.
+    Reference,
 }
 
 /// The page and the include element for which a fragment is requested (LiteSpeed's ESI).

@@ -52,6 +52,22 @@ async fn a_place_is_spare_while_one_is_free_and_no_request_waits() {
 }
 
 #[tokio::test]
+async fn a_reference_render_leaves_one_place_for_a_client() {
+    let places = places(3, MissesMode::Observe, 10);
+    let one = places.enter_if_two_are_free(&unknown()).expect("three are free");
+    let two = places.enter_if_two_are_free(&unknown()).expect("two are free");
+    assert!(places.enter_if_two_are_free(&unknown()).is_none(), "one is free");
+    let client = places.enter(&unknown()).await.expect("a client gets the last one");
+    let waiting = wait(&places, unknown()).await;
+    drop((one, two));
+    let selected = waiting.await.expect("no panic").expect("it is selected first");
+    assert!(places.enter_if_two_are_free(&unknown()).is_none(), "one is free");
+    drop((client, selected));
+    drop(places.enter_if_two_are_free(&unknown()).expect("all are free"));
+    assert_eq!((places.taken(), places.waiting()), (0, 0));
+}
+
+#[tokio::test]
 async fn a_waiter_that_leaves_is_not_selected() {
     let places = places(1, MissesMode::Observe, 10);
     let place = places.enter(&unknown()).await.unwrap();
