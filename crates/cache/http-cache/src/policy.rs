@@ -36,6 +36,8 @@ pub struct Policy {
     /// ([`Failure::is_disconnection`]) and no directive applies. RFC 9111 §4.2.4 permits this to a
     /// disconnected cache. Default: 3,600.
     pub stale_if_disconnected_seconds: u32,
+    /// The same while the cache defers requests ([`Failure::Deferred`]). Default: 3,600.
+    pub stale_if_deferred_seconds: u32,
     /// The failures on which a stale response may be used at all, whether the response or this policy
     /// permits it. Default: all.
     pub stale_if_error_causes: FailureSet,
@@ -113,6 +115,7 @@ impl Default for Policy {
             soft_seconds: 0,
             stale_if_error_seconds: 0,
             stale_if_disconnected_seconds: 3_600,
+            stale_if_deferred_seconds: 3_600,
             stale_if_error_causes: FailureSet::ALL,
             targets: names(&["pagewell-cache-control", "cdn-cache-control"]),
             surrogate_control: FieldUse::Obey,

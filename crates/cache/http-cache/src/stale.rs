@@ -68,11 +68,18 @@ pub fn may_use_stale_on(
         return Err(NoStaleUse::CauseNotChosen);
     }
     let (seconds, by) = match if_error(stored, request, policy)? {
+        (seconds, StaleUse::ByPolicy) if seconds > 0 && failure == Failure::Deferred => {
+            (seconds.max(policy.stale_if_deferred_seconds), StaleUse::ByPolicy)
+        }
         // A response that was never fresh was meant to be validated on each use.
         (0, StaleUse::ByPolicy)
             if failure.is_disconnection() && stored.lifetime_ms() > 0 && marked.is_none() =>
         {
-            (policy.stale_if_disconnected_seconds, StaleUse::Disconnected)
+            let seconds = match failure {
+                Failure::Deferred => policy.stale_if_deferred_seconds,
+                _ => policy.stale_if_disconnected_seconds,
+            };
+            (seconds, StaleUse::Disconnected)
         }
         allowed => allowed,
     };

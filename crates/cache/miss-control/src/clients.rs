@@ -1,25 +1,25 @@
-//! The evidence about addresses: their credit, and the misses of those without credit. The size is fixed.
+//! The evidence about clients: the credit of addresses, the rates of all, and the level that follows. The size is fixed.
 //!
 //! **Credit**: 1 for each hit or file, 60 at most, halved in ten minutes; a miss costs 3. An address with the price
 //! of a miss, seen for two seconds, is known. It is kept in 16,384 buckets of 8 entries of 8 bytes (1 MiB): a 32-bit
 //! tag, the credit, the seconds of first and last use. In a full bucket the least credit gives way. A network
 //! reaches 64 buckets only, so it cannot fill the table. The hash is keyed: no client can choose its bucket.
 //!
-//! **Rate**: the misses of unknown addresses, in a count-min sketch of 4 × 4,096 counters of 16 bits
-//! (32 KiB), halved every 10 s. A collision overestimates, which only puts an unknown client last.
+//! **Rates** of addresses without credit, of tickets and of confirmed sessions are in sketches ([`RateSketch`]).
 //!
 //! | race | what happens |
 //! |---|---|
 //! | two misses spend the same credit | the second compares again, and finds the rest |
 //! | two addresses take one entry | the last one has it; the other is unknown |
-//! | a counter is halved while it is incremented | the increment is halved or not; the sketch is an estimate |
 //!
 //! Everything is a relaxed atomic: an entry is one word, and nothing else depends on its order.
 
+use crate::group::ClientLevel;
+use crate::rates::RateSketch;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const BUCKETS: usize = 16_384;
@@ -40,12 +40,12 @@ const SECONDS: u64 = 1 << 13;
 /// One entry in so many gives way to an address with less credit, so that old ones do not stay for ever.
 const GIVES_WAY: u64 = 8;
 
-const ROWS: usize = 4;
-const COLUMNS: usize = 4_096;
-/// The counters are halved after this time.
-const RATE_HALVED_AFTER: u64 = 10;
-/// The misses of an unknown address at once. With the halving, it is one in two seconds for long.
-const MISSES_MAX: u16 = 10;
+/// An address without credit: ten misses at once, and one in two seconds for long.
+const ADDRESS_RATE: (u16, u64) = (10, 10);
+/// A ticket: twenty misses at once, and one in ten seconds for long.
+const TICKET_RATE: (u16, u64) = (20, 100);
+/// A confirmed session: forty misses at once, and two a second for long.
+const SESSION_RATE: (u16, u64) = (40, 10);
 
 /// The network of an address in reports: /24, or /48 for IPv6. Never a whole address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,8 +130,24 @@ struct Bucket([AtomicU64; ENTRIES]);
 pub struct ClientTable<S> {
     hasher: S,
     buckets: Box<[Bucket]>,
-    misses: Box<[AtomicU16]>,
-    halved_at: AtomicU32,
+    rates: RateSketch,
+    ticket_rates: RateSketch,
+    session_rates: RateSketch,
+}
+
+/// What a request shows about its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShownEvidence {
+    /// The client's address; none over a Unix socket.
+    pub address: Option<IpAddr>,
+    /// The number of a session that the application has confirmed.
+    pub session: Option<u64>,
+    /// The number of a valid ticket.
+    pub ticket: Option<u64>,
+    /// Whether the client has sent a write just before, by a signed mark.
+    pub has_written: bool,
+    /// Whether the operator has exempted the client.
+    pub is_exempt: bool,
 }
 
 impl<S> fmt::Debug for ClientTable<S> {
@@ -160,8 +176,9 @@ impl<S: BuildHasher> ClientTable<S> {
         ClientTable {
             hasher,
             buckets: std::iter::repeat_with(bucket).take(BUCKETS).collect(),
-            misses: std::iter::repeat_with(AtomicU16::default).take(ROWS * COLUMNS).collect(),
-            halved_at: AtomicU32::new(0),
+            rates: RateSketch::new(ADDRESS_RATE.0, ADDRESS_RATE.1),
+            ticket_rates: RateSketch::new(TICKET_RATE.0, TICKET_RATE.1),
+            session_rates: RateSketch::new(SESSION_RATE.0, SESSION_RATE.1),
         }
     }
 
@@ -233,41 +250,53 @@ impl<S: BuildHasher> ClientTable<S> {
                 }
             }
         }
-        self.halve(now);
-        for at in self.counters(address) {
-            let more = |count: u16| Some(count.saturating_add(1));
-            let _ = self.misses[at].fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        }
+        self.rates.note(&self.hasher, address_number(address), now);
     }
 
     /// Whether an unknown address sends more misses than one visitor would.
     pub fn is_over_rate(&self, address: IpAddr, now: Duration) -> bool {
-        self.halve(now);
-        let counts = self.counters(address).map(|at| self.misses[at].load(Ordering::Relaxed));
-        counts.into_iter().min().unwrap_or(0) >= MISSES_MAX
+        self.rates.is_over(&self.hasher, address_number(address), now)
     }
 
-    fn counters(&self, address: IpAddr) -> [usize; ROWS] {
-        let number = address_number(address);
-        std::array::from_fn(|row| {
-            let hash = self.hasher.hash_one((number, row + 1));
-            row * COLUMNS + hash as usize % COLUMNS
-        })
-    }
-
-    /// Halves the counters for each ten seconds that have passed. One caller does it.
-    fn halve(&self, now: Duration) {
-        let period = (now.as_secs() / RATE_HALVED_AFTER) as u32;
-        let before = self.halved_at.load(Ordering::Relaxed);
-        let passed = period.wrapping_sub(before);
-        if passed == 0 || passed > u32::MAX / 2 {
-            return;
+    /// The level of a client that shows this evidence: the best for which it has any.
+    pub fn level(&self, shown: &ShownEvidence, now: Duration) -> ClientLevel {
+        let key = &self.hasher;
+        let has_session =
+            shown.session.is_some_and(|session| !self.session_rates.is_over(key, session, now));
+        if shown.is_exempt || has_session {
+            return ClientLevel::Confirmed;
         }
-        let (order, halved_at) = (Ordering::Relaxed, &self.halved_at);
-        if halved_at.compare_exchange(before, period, order, order).is_ok() {
-            for counter in &self.misses {
-                let less = |count: u16| Some(count.checked_shr(passed).unwrap_or(0));
-                let _ = counter.fetch_update(order, order, less);
+        let is_known = shown.session.is_some()
+            || shown.has_written
+            || shown.address.is_some_and(|address| self.is_known(address, now));
+        if is_known {
+            let was_deferred = shown.ticket.is_some();
+            return if was_deferred { ClientLevel::KnownAgain } else { ClientLevel::Known };
+        }
+        if shown.ticket.is_some_and(|ticket| !self.ticket_rates.is_over(key, ticket, now)) {
+            return ClientLevel::Returned;
+        }
+        match shown.address {
+            Some(address) if self.is_over_rate(address, now) => ClientLevel::OverRate,
+            _ => ClientLevel::Unknown,
+        }
+    }
+
+    /// Counts a miss of a client that shows this evidence. It is counted for the identity by which the client has
+    /// its level, so a visitor with a session or a ticket does not spend what an office shares.
+    pub fn note_miss_of(&self, shown: &ShownEvidence, level: ClientLevel, now: Duration) {
+        match (level, shown.session, shown.ticket) {
+            (ClientLevel::Confirmed, Some(session), _) => {
+                self.session_rates.note(&self.hasher, session, now);
+            }
+            (ClientLevel::Returned, _, Some(ticket)) => {
+                self.ticket_rates.note(&self.hasher, ticket, now);
+            }
+            (ClientLevel::Confirmed, ..) => {}
+            _ => {
+                if let Some(address) = shown.address {
+                    self.note_miss(address, now);
+                }
             }
         }
     }
@@ -340,20 +369,55 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_address_has_a_rate() {
+    fn the_best_evidence_decides_and_is_spent() {
         let (table, address) = (table(), v4(9));
-        for n in 0..10 {
-            assert!(!table.is_over_rate(address, at(50)), "{n}");
-            table.note_miss(address, at(50));
+        let unknown = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
+        let level = |shown: &ShownEvidence| table.level(shown, at(100));
+        let spend = |shown: &ShownEvidence, count: usize| {
+            (0..count).for_each(|_| table.note_miss_of(shown, level(shown), at(100)));
+        };
+        assert_eq!(level(&ShownEvidence::default()), ClientLevel::Unknown);
+        assert_eq!(level(&unknown), ClientLevel::Unknown);
+        let ticket = ShownEvidence { ticket: Some(5), ..unknown };
+        assert_eq!(level(&ticket), ClientLevel::Returned);
+        // Shared by many clients, a ticket is worth no more than by one.
+        for n in 0..20 {
+            let other = ShownEvidence { address: Some(v4(n)), ..ticket };
+            assert_eq!(level(&other), ClientLevel::Returned, "{n}");
+            spend(&other, 1);
         }
-        assert!(table.is_over_rate(address, at(51)));
-        assert!(!table.is_over_rate(v4(10), at(51)));
-        assert!(!table.is_over_rate(address, at(60)), "halved");
-        // Once in two seconds is never too much.
-        for second in (100..400).step_by(2) {
-            assert!(!table.is_over_rate(v4(11), at(second)), "{second}");
-            table.note_miss(v4(11), at(second));
+        assert_eq!(level(&ticket), ClientLevel::Unknown, "the ticket is spent, not the address");
+        spend(&unknown, 10);
+        assert_eq!(level(&unknown), ClientLevel::OverRate);
+        assert_eq!(level(&ticket), ClientLevel::OverRate);
+        let session = ShownEvidence { session: Some(7), ..ticket };
+        assert_eq!(level(&session), ClientLevel::Confirmed);
+        spend(&session, 40);
+        assert_eq!(level(&session), ClientLevel::KnownAgain, "a session has a rate");
+        let written = ShownEvidence { has_written: true, ..unknown };
+        assert_eq!(level(&written), ClientLevel::Known);
+        let exempt = ShownEvidence { is_exempt: true, ..unknown };
+        spend(&exempt, 100);
+        assert_eq!(level(&exempt), ClientLevel::Confirmed);
+    }
+
+    /// Behind one address, a crawler spends the credit of the office, but no session and no ticket.
+    #[test]
+    fn an_office_keeps_its_sessions_and_tickets() {
+        let (table, address) = (table(), v4(9));
+        table.add(address, 60, at(10));
+        let anyone = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
+        for second in 20..80 {
+            for _ in 0..20 {
+                let level = table.level(&anyone, at(second));
+                table.note_miss_of(&anyone, level, at(second));
+            }
         }
+        assert_eq!(table.level(&anyone, at(80)), ClientLevel::OverRate);
+        let colleague = ShownEvidence { session: Some(1), ..anyone };
+        assert_eq!(table.level(&colleague, at(80)), ClientLevel::Confirmed);
+        let visitor = ShownEvidence { ticket: Some(1), ..anyone };
+        assert_eq!(table.level(&visitor, at(80)), ClientLevel::Returned);
     }
 
     /// The flood of `table.py`: 12 hits each, 500 addresses a second. Its figures were 23 % and 1 %.

@@ -52,15 +52,12 @@ impl ClientLevel {
         self >= ClientLevel::Returned
     }
 
-    /// The level of a write by such a client. A write is never deferred, so an unknown client's rate does not count,
-    /// nor do the places for unknown clients: there may be only one.
+    /// The level of a write by such a client. A write is never deferred, so tickets and rates do not count.
     pub fn of_write(self) -> ClientLevel {
         match self {
             ClientLevel::Confirmed => ClientLevel::Confirmed,
-            ClientLevel::KnownAgain | ClientLevel::Known => ClientLevel::KnownAgain,
-            ClientLevel::Returned | ClientLevel::Unknown | ClientLevel::OverRate => {
-                ClientLevel::Known
-            }
+            ClientLevel::KnownAgain | ClientLevel::Known => ClientLevel::Known,
+            _ => ClientLevel::Unknown,
         }
     }
 }
@@ -78,17 +75,27 @@ pub enum MissKind {
     Part,
     /// A request with an unsafe method. Never deferred.
     Write,
-    /// A request of a verified crawler.
+    /// A request of a verified crawler within its rate. Never deferred, because search engines remove pages that
+    /// answer 503 for days.
     Crawler,
 }
 
 impl MissKind {
     /// The number of kinds.
     pub(crate) const COUNT: usize = 6;
+    /// All kinds, in their order.
+    pub(crate) const ALL: [MissKind; MissKind::COUNT] = [
+        MissKind::Page,
+        MissKind::Personal,
+        MissKind::Credential,
+        MissKind::Part,
+        MissKind::Write,
+        MissKind::Crawler,
+    ];
 
     /// Whether requests of this kind may be deferred.
     pub fn may_be_deferred(self) -> bool {
-        !matches!(self, MissKind::Write | MissKind::Part)
+        !matches!(self, MissKind::Write | MissKind::Part | MissKind::Crawler)
     }
 
     /// The name in reports.
@@ -202,6 +209,14 @@ impl MissGroup {
         };
         let first = path.split('/').find(|segment| !segment.is_empty()).unwrap_or("");
         MissGroup { kind, shape, section: UrlSection::of(first.as_bytes()) }
+    }
+
+    /// A number of the group. Others may have the same.
+    pub(crate) fn number(self) -> usize {
+        let section = self.section.as_bytes().iter();
+        section.fold(self.shape.index() * 7 + self.kind as usize, |number, byte| {
+            number.wrapping_mul(31).wrapping_add(*byte as usize)
+        })
     }
 
     /// The first group of the same kind and shape, in the order of groups.

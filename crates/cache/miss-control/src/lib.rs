@@ -7,21 +7,26 @@
 //!
 //! Start reading at [`MissQueue`]. Invariants: never more requests at the origin than places; each
 //! waiter is given a place, is deferred, or leaves; everything is bounded, the queue by [`QueueLimits`].
-//! The evidence about addresses is in [`ClientTable`], what the origin works for in [`MissReport`].
+//! The evidence about clients is in [`ClientTable`] and [`Ticket`], what the origin works for in [`MissReport`].
 //! Not here: I/O, the clock (time is an argument), HTTP, and the waiting itself, which is in
 //! `origin/src/places.rs`. Reasons and figures: docs/decisions/misses.md.
 
 mod clients;
 mod group;
+mod measured;
 mod overload;
 mod queue;
+mod rates;
 mod report;
+mod shares;
+mod ticket;
 mod turns;
 
-pub use clients::{ClientNetwork, ClientTable, address_number};
+pub use clients::{ClientNetwork, ClientTable, ShownEvidence, address_number};
 pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape};
 pub use overload::OverloadChange;
 pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
-pub use report::{MissReport, Ranking, RequestCounts};
+pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts};
+pub use ticket::{TICKET_CODE_BYTES, Ticket};

@@ -16,15 +16,11 @@
 //!
 //! By [`MissOrder::Arrival`] all places are for everybody, the first to arrive is the first to get one,
 //! and nothing is deferred. By [`MissOrder::Rationed`], confirmed visitors are first, the groups follow
-//! in turn ([`Turns`]), and places are reserved:
-//!
-//! | places | calm | overload |
-//! |---|---|---|
-//! | for unknown and returned clients | all but one (all, if fewer than four) | a quarter, at least one |
-//! | for all others | all | all |
+//! in turn ([`Turns`]), and places are reserved ([`TakenPlaces`]).
 
-use crate::group::{ClientLevel, MissGroup};
+use crate::group::{ClientLevel, MissGroup, MissKind};
 use crate::overload::{Overload, OverloadChange};
+use crate::shares::{PlaceTerms, TakenPlaces};
 use crate::turns::{AgeOrder, Turns};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -40,8 +36,6 @@ const WAITING_UNKNOWN: u32 = 8;
 const WAITING_KNOWN: u32 = 32;
 /// After so many confirmed visitors in sequence, one place goes to the others.
 const CONFIRMED_IN_SEQUENCE: u32 = 7;
-/// With fewer places, none of them is reserved while there is no overload.
-const RESERVED_FROM: usize = 4;
 
 /// How requests are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +73,13 @@ impl Miss {
     fn may_be_deferred(&self) -> bool {
         self.level != ClientLevel::Confirmed && self.group.kind.may_be_deferred()
     }
+
+    /// Whether it shows, while it waits, that the origin is overloaded. Writes of clients without evidence do, too:
+    /// otherwise a flood of them would have all places.
+    fn is_pressing(&self) -> bool {
+        let is_flood = self.group.kind == MissKind::Write && self.level.is_unknown();
+        is_flood || self.may_be_deferred()
+    }
 }
 
 /// A waiter's number. A greater one arrived later.
@@ -98,6 +99,8 @@ pub struct HeldPlace {
     pub level: ClientLevel,
     /// The group of the request.
     pub group: MissGroup,
+    /// Whether no other request was at the origin when it was given.
+    pub was_alone: bool,
 }
 
 /// The result of entering.
@@ -140,16 +143,17 @@ pub struct MissQueue<H> {
     limits: QueueLimits,
     order: MissOrder,
     last_id: u64,
-    /// The requests at the origin: all, unknown and returned.
-    busy: usize,
-    unknown: usize,
+    /// The requests at the origin.
+    taken: TakenPlaces,
     waiting: BTreeMap<WaiterId, QueuedMiss<H>>,
     /// Those of confirmed visitors.
     confirmed: BTreeSet<WaiterId>,
     /// Those of all others.
     turns: Turns,
-    /// The number of waiters that may be deferred.
-    deferrable: usize,
+    /// The number of waiters that show an overload.
+    pressing: usize,
+    /// The time of the last call.
+    now: Duration,
     /// The waiters of each address.
     addresses: HashMap<u64, u32>,
     in_sequence: u32,
@@ -163,12 +167,12 @@ impl<H> MissQueue<H> {
             limits,
             order,
             last_id: 0,
-            busy: 0,
-            unknown: 0,
+            taken: TakenPlaces::new(limits),
             waiting: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             turns: Turns::new(),
-            deferrable: 0,
+            pressing: 0,
+            now: Duration::ZERO,
             addresses: HashMap::new(),
             in_sequence: 0,
             overload: Overload::default(),
@@ -183,8 +187,11 @@ impl<H> MissQueue<H> {
         handle: impl FnOnce() -> H,
         deferred: &mut Option<H>,
     ) -> QueueEntry {
-        if self.waiting.is_empty() && self.has_place_for(miss.level) {
-            return QueueEntry::Place(self.occupy(miss.level, miss.group));
+        if miss.level == ClientLevel::Confirmed {
+            self.taken.note_confirmed(self.now);
+        }
+        if self.waiting.is_empty() && self.has_place_for(miss.level, miss.group.kind) {
+            return QueueEntry::Place(self.taken.occupy(miss.level, miss.group));
         }
         let is_full = self.waiting.len() >= self.limits.waiting;
         if self.order == MissOrder::Arrival {
@@ -227,7 +234,7 @@ impl<H> MissQueue<H> {
         } else {
             self.turns.add(miss.group, miss.level, id)
         };
-        self.deferrable += usize::from(miss.may_be_deferred());
+        self.pressing += usize::from(miss.is_pressing());
         if let Some(address) = miss.address {
             *self.addresses.entry(address).or_default() += 1;
         }
@@ -250,7 +257,7 @@ impl<H> MissQueue<H> {
         } else {
             self.turns.remove(waiter.group, waiter.miss.level, id);
         }
-        self.deferrable -= usize::from(waiter.miss.may_be_deferred());
+        self.pressing -= usize::from(waiter.miss.is_pressing());
         if let Some(address) = waiter.miss.address
             && let Some(count) = self.addresses.get_mut(&address)
         {
@@ -267,12 +274,12 @@ impl<H> MissQueue<H> {
     pub fn give(&mut self) -> Option<(H, HeldPlace)> {
         let id = self.select()?;
         let waiter = self.remove(id)?;
-        let place = self.occupy(waiter.miss.level, waiter.miss.group);
+        let place = self.taken.occupy(waiter.miss.level, waiter.miss.group);
         Some((waiter.handle, place))
     }
 
     fn select(&mut self) -> Option<WaiterId> {
-        if self.busy >= self.limits.places {
+        if self.taken.is_full() {
             return None;
         }
         if self.order == MissOrder::Arrival {
@@ -284,42 +291,29 @@ impl<H> MissQueue<H> {
             self.in_sequence = if others_wait { self.in_sequence + 1 } else { 0 };
             return confirmed;
         }
-        let worst = ClientLevel::ALL.into_iter().rev().find(|level| self.has_place_for(*level));
+        let worst = |kind| {
+            ClientLevel::ALL.into_iter().rev().find(|level| self.has_place_for(*level, kind))
+        };
+        let worst = MissKind::ALL.map(worst);
         let age = if self.overload.is_on() { AgeOrder::NewestFirst } else { AgeOrder::OldestFirst };
-        let other = worst.and_then(|worst| self.turns.pick(worst, age));
+        let other = self.turns.pick(worst, age);
         self.in_sequence = 0;
         other.or(confirmed)
     }
 
-    /// Whether a place is free for a request of this level, if no other request waits.
-    fn has_place_for(&self, level: ClientLevel) -> bool {
-        self.busy < self.limits.places
-            && (!level.is_unknown() || self.unknown < self.unknown_share())
+    /// Whether a place is free for such a request, if no other request waits.
+    fn has_place_for(&self, level: ClientLevel, kind: MissKind) -> bool {
+        self.taken.has_one_for((level, kind), self.terms())
     }
 
-    /// The places for unknown and returned clients.
-    fn unknown_share(&self) -> usize {
-        let all = self.limits.places;
-        match self.order {
-            MissOrder::Arrival => all,
-            MissOrder::Rationed if self.overload.is_on() => {
-                (all / 4).min(self.limits.unknown).max(1)
-            }
-            MissOrder::Rationed if all < RESERVED_FROM => all,
-            MissOrder::Rationed => all - 1,
-        }
+    fn terms(&self) -> PlaceTerms {
+        PlaceTerms { order: self.order, is_overloaded: self.overload.is_on(), now: self.now }
     }
 
-    fn occupy(&mut self, level: ClientLevel, group: MissGroup) -> HeldPlace {
-        self.busy += 1;
-        self.unknown += usize::from(level.is_unknown());
-        HeldPlace { level, group }
-    }
-
-    /// Frees a place. [`MissQueue::give`] gives it to a waiter.
-    pub fn release(&mut self, place: HeldPlace) {
-        self.busy -= 1;
-        self.unknown -= usize::from(place.level.is_unknown());
+    /// Frees a place, which was held for so long. [`MissQueue::give`] gives it to a waiter.
+    pub fn release(&mut self, place: HeldPlace, took: Duration) {
+        let terms = self.terms();
+        self.taken.release(&place, took, terms);
     }
 
     /// Removes a waiter. Returns its handle; none if it has been given a place, or was deferred.
@@ -345,8 +339,8 @@ impl<H> MissQueue<H> {
             return;
         }
         waiter.miss.level = level;
-        self.deferrable -= usize::from(before.may_be_deferred());
-        self.deferrable += usize::from(waiter.miss.may_be_deferred());
+        self.pressing -= usize::from(before.is_pressing());
+        self.pressing += usize::from(waiter.miss.is_pressing());
         if level == ClientLevel::Confirmed {
             self.turns.remove(waiter.group, before.level, id);
             self.confirmed.insert(id);
@@ -357,7 +351,8 @@ impl<H> MissQueue<H> {
 
     /// Brings overload up to date. To be called with each other call, before it and after it.
     pub fn note_time(&mut self, now: Duration) -> Option<OverloadChange> {
-        self.overload.note(self.deferrable > 0, now)
+        self.now = self.now.max(now);
+        self.overload.note(self.pressing > 0, now)
     }
 
     /// Changes the order. Requests that wait keep their longest waits. An overload is forgotten if the order is
@@ -396,12 +391,12 @@ impl<H> MissQueue<H> {
 
     /// Whether a place is free, and no request waits.
     pub fn has_one_to_spare(&self) -> bool {
-        self.busy < self.limits.places && self.waiting.is_empty()
+        !self.taken.is_full() && self.waiting.is_empty()
     }
 
     /// The number of requests at the origin.
     pub fn busy(&self) -> usize {
-        self.busy
+        self.taken.busy()
     }
 
     /// The number of waiting requests.
@@ -414,8 +409,13 @@ impl<H> MissQueue<H> {
         self.turns.groups()
     }
 
+    /// The places that all but confirmed visitors have now, without writes of unknown clients.
+    pub fn other_places(&self) -> usize {
+        self.taken.for_others(self.terms())
+    }
+
     /// The places that unknown clients have now.
     pub fn unknown_places(&self) -> usize {
-        self.unknown_share()
+        self.taken.for_unknown(self.terms())
     }
 }

@@ -77,6 +77,20 @@ impl<K: PartialEq> Ranking<K> {
     }
 }
 
+/// The group with the most requests, for one log line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BusiestGroup {
+    /// Its pattern of URLs.
+    pub group: String,
+    /// Its share of the requests, in per cent.
+    pub share: u64,
+    /// The networks with the most requests, each with its share.
+    pub networks: String,
+}
+
+/// The networks that are named in a log line.
+const NETWORKS_NAMED: usize = 3;
+
 /// The load of the origin by groups, networks and user agents.
 #[derive(Clone, Debug, Default)]
 pub struct MissReport {
@@ -113,6 +127,21 @@ impl MissReport {
         }
     }
 
+    /// The group with the most requests.
+    pub fn busiest(&self) -> BusiestGroup {
+        let all: u64 = self.groups.names.iter().map(|(_, counts)| counts.requests).sum();
+        let share = |requests: u64| requests * 100 / all.max(1);
+        let top = self.groups.names.iter().max_by_key(|(_, counts)| counts.requests);
+        let Some((group, counts)) = top else { return BusiestGroup::default() };
+        let networks = self.networks.clone().into_sorted();
+        let shown = networks.iter().take(NETWORKS_NAMED);
+        let shown: Vec<String> = shown
+            .map(|(network, counts)| format!("{network} ({} %)", share(counts.requests)))
+            .collect();
+        let (group, share) = (group.to_string(), share(counts.requests));
+        BusiestGroup { group, share, networks: shown.join(", ") }
+    }
+
     /// Records that a request was deferred.
     pub fn note_deferred(&mut self, group: MissGroup) {
         self.groups.counts(&group).deferred += 1;
@@ -144,10 +173,13 @@ mod tests {
             report.note_request(group("/shop/?a&b"), None, Some("Mozilla/5.0"), now);
             report.note_busy(group("/shop/?a&b"), Duration::from_millis(30));
         }
-        let groups = report.groups.into_sorted();
+        let groups = report.groups.clone().into_sorted();
         assert_eq!((groups.len(), groups[0].0), (NAMES_MAX, group("/shop/?a&b")));
         assert_eq!(groups[0].1.requests, 10_000);
         assert_eq!(groups[0].1.busy_us, 300_000_000);
+        let busiest = report.busiest();
+        assert_eq!((&*busiest.group, busiest.share), ("/shop?a&b", 50));
+        assert_eq!(busiest.networks.matches("/24 (").count(), 3, "{}", busiest.networks);
         assert_eq!(report.agents.into_sorted()[0].0, "Mozilla/5.0");
         assert_eq!(report.networks.into_sorted().len(), NAMES_MAX);
     }

@@ -111,15 +111,23 @@ impl Turns {
         }
     }
 
-    /// The next waiter of a level up to `worst`, without removing it; its group's turn is over.
-    pub(crate) fn pick(&mut self, worst: ClientLevel, order: AgeOrder) -> Option<WaiterId> {
+    /// The next waiter of a level up to the `worst` of its kind, without removing it; its group's turn is over.
+    pub(crate) fn pick(
+        &mut self,
+        worst: [Option<ClientLevel>; MissKind::COUNT],
+        order: AgeOrder,
+    ) -> Option<WaiterId> {
         let turn = |group: &MissGroup, leaf: &Leaf| {
             let kind = group.kind as usize;
             let shape = self.shapes[kind][group.shape.index()];
             (self.kinds[kind].turn, shape.turn, leaf.turn)
         };
-        let may_go = |leaf: &Leaf| leaf.waiters.first().is_some_and(|(level, _)| *level <= worst);
-        let eligible = self.leaves.iter().filter(|(_, leaf)| may_go(leaf));
+        let may_go = |group: &MissGroup, leaf: &Leaf| {
+            let worst = worst[group.kind as usize];
+            let best = leaf.waiters.first().map(|(level, _)| *level);
+            worst.is_some_and(|worst| best.is_some_and(|best| best <= worst))
+        };
+        let eligible = self.leaves.iter().filter(|(group, leaf)| may_go(group, leaf));
         let group = *eligible.min_by_key(|(group, leaf)| turn(group, leaf))?.0;
         self.last += 1;
         let kind = group.kind as usize;

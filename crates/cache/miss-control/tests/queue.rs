@@ -139,18 +139,23 @@ impl Tested {
             return;
         }
         assert_eq!(self.queue.order(), MissOrder::Rationed, "a place is idle");
-        let visitors = self.held.iter().filter(|held| held.level != ClientLevel::Confirmed).count();
-        let unknown = self.held.iter().filter(|held| held.level.is_unknown()).count();
-        let all = self.limits.places;
-        let most = match (self.queue.is_overloaded(), all) {
-            (true, _) => (all / 3).max(2).min(all),
-            (false, ..4) => all,
-            (false, _) => all - 1,
+        let is_write = |level: ClientLevel, group: MissGroup| {
+            level.is_unknown() && group.kind == MissKind::Write
         };
+        let count =
+            |of: &dyn Fn(&HeldPlace) -> bool| self.held.iter().filter(|held| of(held)).count();
+        let writes = count(&|held| is_write(held.level, held.group));
+        let confirmed = count(&|held| held.level == ClientLevel::Confirmed);
+        let others = self.held.len() - writes - confirmed;
+        let unknown = count(&|held| held.level.is_unknown() && held.group.kind != MissKind::Write);
         for (_, miss) in self.waiting.values() {
             assert_ne!(miss.level, ClientLevel::Confirmed, "a place is idle");
-            let is_limited = visitors >= most
-                || miss.level.is_unknown() && unknown >= self.queue.unknown_places();
+            let is_limited = if is_write(miss.level, miss.group) {
+                writes >= (self.limits.places / 4).max(1)
+            } else {
+                let is_full = others >= self.queue.other_places();
+                is_full || miss.level.is_unknown() && unknown >= self.queue.unknown_places()
+            };
             assert!(is_limited, "a place is idle: {miss:?}");
         }
     }
@@ -170,7 +175,7 @@ impl Tested {
             Step::Release(at) if !self.held.is_empty() => {
                 let at = at % self.held.len();
                 let place = self.held.swap_remove(at);
-                self.queue.release(place);
+                self.queue.release(place, Duration::from_millis(30));
                 self.settle();
             }
             Step::Leave(at) => {
@@ -219,7 +224,7 @@ impl Tested {
     /// Everything ends, and nothing is left.
     fn finish(mut self) {
         while let Some(place) = self.held.pop() {
-            self.queue.release(place);
+            self.queue.release(place, Duration::from_millis(30));
             self.settle();
         }
         assert!(self.waiting.is_empty(), "a request waits for ever");
@@ -260,7 +265,7 @@ proptest! {
         }
         let mut order = vec![0];
         while let Some(held) = place.take() {
-            queue.release(held);
+            queue.release(held, Duration::from_millis(30));
             if let Some((number, held)) = queue.give() {
                 order.push(number);
                 place = Some(held);
@@ -301,7 +306,7 @@ proptest! {
         let mut picks = Vec::new();
         let mut late = late.into_iter();
         while let Some(held) = place.take() {
-            queue.release(held);
+            queue.release(held, Duration::from_millis(30));
             if let Some((group, held)) = queue.give() {
                 picks.push(group);
                 place = Some(held);

@@ -6,6 +6,9 @@ use miss_control::{
 };
 use std::time::Duration;
 
+/// How long a place is held.
+const MS: Duration = Duration::from_millis(30);
+
 struct Origin {
     queue: MissQueue<String>,
     places: Vec<HeldPlace>,
@@ -35,7 +38,8 @@ impl Origin {
         let entry = self.queue.enter(miss, || url.to_owned(), &mut None);
         self.queue.note_time(self.now);
         if let QueueEntry::Place(place) = &entry {
-            self.places.push(HeldPlace { level: place.level, group: place.group });
+            let HeldPlace { level, group, was_alone } = *place;
+            self.places.push(HeldPlace { level, group, was_alone });
         }
         entry
     }
@@ -45,7 +49,7 @@ impl Origin {
         while matches!(self.enter(ClientLevel::Confirmed, "/account"), QueueEntry::Place(_)) {}
         while self.queue.waiting() > 0 {
             let place = self.places.pop().expect("all are held");
-            self.queue.release(place);
+            self.queue.release(place, MS);
             let (_, place) = self.queue.give().expect("one waits");
             self.places.push(place);
         }
@@ -55,13 +59,23 @@ impl Origin {
     fn order(&mut self) -> Vec<String> {
         let mut order = Vec::new();
         while let Some(place) = self.places.pop() {
-            self.queue.release(place);
+            self.queue.release(place, MS);
             while let Some((url, place)) = self.queue.give() {
                 order.push(url);
                 self.places.push(place);
             }
         }
         order
+    }
+
+    /// Gives places to all that may have one. Returns their URLs.
+    fn given(&mut self) -> Vec<String> {
+        let mut given = Vec::new();
+        while let Some((url, place)) = self.queue.give() {
+            given.push(url);
+            self.places.push(place);
+        }
+        given
     }
 
     /// Has a request wait for so long that overload begins.
@@ -121,19 +135,74 @@ fn within_a_group_the_level_decides() {
 
 #[test]
 fn under_overload_places_are_reserved_and_the_newest_is_first() {
-    let mut origin = Origin::new(8, 100);
+    let mut origin = Origin::new(9, 100);
     origin.overload();
     for n in 0..5 {
         origin.enter(ClientLevel::Unknown, &format!("/shop?{n}"));
     }
     assert_eq!((origin.queue.busy(), origin.queue.waiting()), (2, 3), "a quarter for unknown");
-    // All others have the rest.
+    // A third for all but sessions, while there are sessions.
     origin.enter(ClientLevel::Known, "/news/1");
-    assert_eq!(origin.queue.give().map(|(url, _)| url).as_deref(), Some("/news/1"));
-    assert!(origin.queue.give().is_none());
+    assert_eq!(origin.given(), ["/news/1"]);
+    origin.enter(ClientLevel::Known, "/news/2");
+    assert_eq!((origin.given(), origin.queue.busy()), (vec![], 3));
+    for n in 3..8 {
+        assert_eq!(origin.queue.busy(), n);
+        origin.enter(ClientLevel::Confirmed, "/account");
+        assert_eq!(origin.given(), ["/account"]);
+    }
+    // Its turn is after that of the group that has waited longer.
     let place = origin.places.remove(0);
-    origin.queue.release(place);
-    assert_eq!(origin.queue.give().map(|(url, _)| url).as_deref(), Some("/shop?4"));
+    origin.queue.release(place, MS);
+    assert_eq!(origin.given(), ["/shop?4"]);
+}
+
+/// Without sessions, reserved places would be idle.
+#[test]
+fn places_are_reserved_for_sessions_only_while_there_are_some() {
+    let mut origin = Origin::new(9, 100);
+    origin.overload();
+    for n in 0..9 {
+        origin.enter(ClientLevel::Known, &format!("/news/{n}"));
+    }
+    assert_eq!((origin.queue.busy(), origin.queue.other_places()), (3, 3));
+    origin.now += Duration::from_secs(10);
+    origin.queue.note_time(origin.now);
+    assert_eq!(origin.given().len(), 6);
+    assert_eq!((origin.queue.busy(), origin.queue.other_places()), (9, 9));
+}
+
+#[test]
+fn a_flood_of_writes_has_a_share_of_its_own() {
+    let mut origin = Origin::new(8, 1_000);
+    origin.overload();
+    for n in 0..100 {
+        origin.enter_as(ClientLevel::Unknown, MissKind::Write, &format!("/comment?{n}"), None);
+    }
+    assert_eq!(origin.queue.busy(), 2, "a quarter");
+    // Neither pages nor writes of known visitors wait for them.
+    for (level, kind) in [
+        (ClientLevel::Unknown, MissKind::Page),
+        (ClientLevel::Known, MissKind::Write),
+        (ClientLevel::Confirmed, MissKind::Write),
+    ] {
+        origin.enter_as(level, kind, kind.as_str(), None);
+        assert_eq!(origin.given(), [kind.as_str()]);
+    }
+}
+
+#[test]
+fn a_verified_crawler_is_never_deferred() {
+    let mut origin = Origin::new(1, 3);
+    origin.fill();
+    let entry = origin.enter_as(ClientLevel::Known, MissKind::Crawler, "/bot", Some(7));
+    let QueueEntry::Waits(id, None) = entry else { panic!("{entry:?}") };
+    assert!(matches!(origin.queue.defer(id), Deferral::Stays));
+    // It is no victim of a full queue, either.
+    for n in 0..5 {
+        origin.enter(ClientLevel::Unknown, &format!("/shop?{n}"));
+    }
+    assert!(origin.order().contains(&"/bot".to_owned()));
 }
 
 #[test]
@@ -163,13 +232,16 @@ fn waits_are_shorter_under_overload_and_writes_wait_as_long_as_any_request() {
 }
 
 #[test]
-fn writes_alone_are_no_overload() {
+fn writes_of_visitors_alone_are_no_overload() {
     let mut origin = Origin::new(1, 100);
     origin.fill();
-    let write = ClientLevel::Unknown.of_write();
-    assert!(waits(&origin.enter_as(write, MissKind::Write, "/comment", None)));
+    assert!(waits(&origin.enter_as(ClientLevel::Known, MissKind::Write, "/comment", None)));
     origin.now += Duration::from_secs(5);
     assert_eq!(origin.queue.note_time(origin.now), None);
+    // Those of clients without evidence are: else a flood would have all places.
+    assert!(waits(&origin.enter_as(ClientLevel::Unknown, MissKind::Write, "/comment", None)));
+    origin.now += Duration::from_secs(2);
+    assert_eq!(origin.queue.note_time(origin.now), Some(OverloadChange::Began));
 }
 
 #[test]

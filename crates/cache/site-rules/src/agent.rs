@@ -72,7 +72,7 @@ impl Agent {
     }
 
     /// The class of the client that sent a request.
-    pub(crate) fn of(fields: &dyn Fields) -> Agent {
+    pub fn of(fields: &dyn Fields) -> Agent {
         let mut agent = Agent::Desktop;
         fields.values("user-agent", &mut |value| agent = Agent::of_value(value));
         agent

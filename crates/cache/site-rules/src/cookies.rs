@@ -23,6 +23,9 @@ use http_cache::litespeed::is_vary_reading;
 /// Pagewell's own cookie, which marks a client that has just sent a write.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
 
+/// Pagewell's own cookie, which a deferred client returns when it asks again.
+pub const TICKET_COOKIE: &str = "pagewell-place";
+
 /// The maximum number of cookies of a request that are looked through, or reported, for an explanation.
 pub const COOKIES_REPORTED_MAX: usize = 64;
 
@@ -224,6 +227,7 @@ impl CookieLists {
             CookieKind::Session
         } else if self.own_script.have(name)
             || name == AFTER_WRITE_COOKIE.as_bytes()
+            || name == TICKET_COOKIE.as_bytes()
             || self.script.have(name)
         {
             CookieKind::ScriptOnly

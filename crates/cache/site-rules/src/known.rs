@@ -550,6 +550,10 @@ pub const TRACKING: &[&str] = &[
     "ref_url",
 ];
 
+/// The beginnings of names of cookies that applications set for signed-in visitors only, with a secret.
+pub(crate) const LOGIN_COOKIES: [&str; 5] =
+    ["wordpress_logged_in_", "wordpress_sec_", "remember_web_", "REMEMBERME", "xf_user"];
+
 /// The session cookies of applications that have a LiteSpeed plugin.
 pub const LITESPEED_OWNERS: [&str; 8] = [
     "PHPSESSID",

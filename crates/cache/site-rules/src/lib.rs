@@ -36,11 +36,14 @@ mod role;
 mod rule;
 mod rules;
 mod view;
+mod visitor;
 
 pub use agent::{Agent, is_of_desktops};
 pub use client_networks::network;
 pub use compile::{RuleError, Surroundings};
-pub use cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
+pub use cookies::{
+    AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, TICKET_COOKIE, UnknownCookies,
+};
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
 pub use edge::{AccessRequest, Denial, FileSurroundings, ScriptPath, ScriptRefusal};
@@ -64,3 +67,4 @@ pub use role::{NoRole, RoleCookies};
 pub use rule::Load;
 pub use rules::SiteRules;
 pub use view::{Peer, RequestClient, RequestView};
+pub use visitor::{VisitorCookies, is_same_code};

@@ -53,10 +53,14 @@ impl Secret {
     }
 
     fn code(&self, host: &str, until_ms: u64) -> [u8; CODE_BYTES] {
+        self.code_of(host.as_bytes(), &[&[0], &until_ms.to_be_bytes()])
+    }
+
+    /// The code of these bytes. What `begin` begins with distinguishes the purposes: no host begins with a zero.
+    pub(crate) fn code_of(&self, begin: &[u8], rest: &[&[u8]]) -> [u8; CODE_BYTES] {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
-        mac.update(host.as_bytes());
-        mac.update(&[0]);
-        mac.update(&until_ms.to_be_bytes());
+        mac.update(begin);
+        rest.iter().for_each(|part| mac.update(part));
         let whole = mac.finalize().into_bytes();
         let mut code = [0; CODE_BYTES];
         code.copy_from_slice(&whole[..CODE_BYTES]);

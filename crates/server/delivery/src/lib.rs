@@ -9,12 +9,14 @@
 //! | the site that a request is for | `site` (with the choice by host), `waiter` (the followers of its renders), `searches` |
 //! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
+//! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred) |
 //! | files | `static_files`, `file_cache` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
 pub mod body;
 pub mod coding_queue;
 pub mod codings;
+pub mod deferral;
 pub mod esi;
 pub mod file_cache;
 pub mod in_flight;
@@ -29,4 +31,5 @@ pub mod site;
 pub mod static_files;
 pub mod stored_answer;
 pub mod template_mark;
+pub mod visitors;
 pub mod waiter;

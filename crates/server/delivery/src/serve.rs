@@ -5,6 +5,7 @@
 //! 9211).
 
 use crate::body::{Content, ResponseBody};
+use crate::deferral::DeferredResponse;
 use crate::site::Site;
 use crate::template_mark;
 use bytes::Bytes;
@@ -473,6 +474,9 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
     if matches!(failure, Failure::Refused | Failure::Overloaded | Failure::Deferred) {
         // Both are temporary: PHP-FPM is restarted, or the queue becomes shorter.
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    }
+    if failure == Failure::Deferred {
+        response.extensions_mut().insert(DeferredResponse);
     }
     response
 }

@@ -17,6 +17,7 @@ use config::PrivateCopies;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::codings::{self, encode_response};
+use delivery::deferral;
 use delivery::esi;
 use delivery::lookup::{self, StoredPages};
 use delivery::plan::{bypassing_field, copy_key, tell_bypassed};
@@ -202,7 +203,8 @@ async fn forward_and_keep(
             }
         }
     }
-    forward::answer(site, &facts, sent.map(forward::not_late), why)
+    let answer = forward::answer(site, &facts, sent.map(forward::not_late), why);
+    deferral::finish(site, (&head.method, &head.headers), &target, answer)
 }
 
 /// The reason for forwarding a request with a session cookie.

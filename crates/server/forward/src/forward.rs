@@ -17,11 +17,13 @@ use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody, SpoolContent};
 use delivery::codings::encode_response;
+use delivery::deferral;
 use delivery::esi;
 use delivery::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spool};
 use delivery::serve;
 use delivery::site::Site;
 use delivery::static_files;
+use delivery::visitors;
 use history::UnstoredRecord;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::litespeed::CacheControl;
@@ -281,12 +283,14 @@ async fn passed(
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
+    let asked = (target.clone(), head.clone());
     let sent = match facts.method {
         // A write may outlive its client, so it shares the head.
         Kind::Unsafe => writes::send(site, outgoing, target, client, head.clone()).await,
         _ => client_gone::send(site, outgoing, why.on_client_gone).await.map(not_late),
     };
-    answer(site, facts, sent, why)
+    let (target, head) = asked;
+    deferral::finish(site, (&head.method, &head.headers), &target, answer(site, facts, sent, why))
 }
 
 /// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is
@@ -301,12 +305,13 @@ pub async fn post_form(
     let facts = read_facts(&Method::GET, &headers);
     let Answerer::Origin(script) = answerer(site, &target, &facts).await else { return None };
     site.counters.forwards.add();
+    let admission = visitors::admission(site, client, OriginClass::Personal, (&target, &headers));
     let outgoing = OriginRequest {
         headers: outgoing(&headers),
         body: RequestBody::Stream(Box::new(Upload::of_bytes(content))),
         script,
         method: Method::POST,
-        ..OriginRequest::of(&target, client, OriginClass::Personal)
+        ..OriginRequest::of(&target, client, admission)
     };
     client_gone::send(site, outgoing, OnClientGone::Abort).await.ok()?.ok()
 }
@@ -331,16 +336,15 @@ pub async fn prepare(
         Kind::Unsafe => OriginClass::Write,
         _ => OriginClass::Personal,
     };
-    let mut request = Box::new(OriginRequest {
+    let admission = visitors::admission(site, client, class, (target, &head.headers));
+    Ok(Box::new(OriginRequest {
         headers: with_announced(site, outgoing(&head.headers), &head.headers),
         body: content_of(body, head.version, &head.headers, &site.limits),
         script,
         version: head.version,
         method: head.method.clone(),
-        ..OriginRequest::of(target, client, class)
-    });
-    request.admission.describe(&head.headers);
-    Ok(request)
+        ..OriginRequest::of(target, client, admission)
+    }))
 }
 
 /// The result of a forwarded request: the response or why there is none, and whether the changes that it

@@ -7,6 +7,7 @@ use crate::scripts;
 use crate::sendfile;
 use delivery::esi;
 use delivery::site::Site;
+use delivery::visitors;
 use http::{HeaderMap, HeaderName, Method};
 use http_cache::{Failure, FieldUse};
 use origin::routes::{Route, route_in};
@@ -40,7 +41,7 @@ pub async fn send_following(
         let begun = site.clock.monotonic();
         let asked =
             traces::in_request(site.config.traces.as_ref(), &mut request.headers, trace.as_ref());
-        let mut answered = site.origin.send(request).await;
+        let mut answered = site.origin.send(request, &site.counters).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
             sendfile::note(site, &response.headers, || request.url());
@@ -57,6 +58,7 @@ pub async fn send_following(
             Err(Unsent::Redirected(path)) => path,
             Ok(mut response) => {
                 add_tags(&request.extras, &mut response.headers);
+                visitors::note(site, &request.host, (&method, &request.headers), &response.headers);
                 let place = || request.url();
                 litespeed::take_in(site, (&method, place), &request.headers, &response.headers);
                 if let Some(hand) = hand {

@@ -18,6 +18,7 @@ use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
 use delivery::serve;
 use delivery::site::Site;
+use delivery::visitors;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_cache::ForwardReason;
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -133,12 +134,14 @@ pub async fn pass(
     };
     site.counters.forwards.add();
     let (head, _) = request.into_parts();
+    let asked = (&target, &head.headers);
+    let admission = visitors::admission(site, client, OriginClass::Upgrade, asked);
     let mut outgoing = OriginRequest {
         headers: switching(forward::outgoing(&head.headers), &protocols),
         version: head.version,
         extras: ClientExtras { trailers: Trailers::Dropped, ..client.extras.clone() },
         method: head.method.clone(),
-        ..OriginRequest::of(&target, client, OriginClass::Upgrade)
+        ..OriginRequest::of(&target, client, admission)
     };
     let trace = client.extras.trace.as_ref();
     let asked = traces::in_request(site.config.traces.as_ref(), &mut outgoing.headers, trace);

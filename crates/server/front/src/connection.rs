@@ -149,7 +149,7 @@ async fn serve_http1<IO>(
     let hits = (site.config.hits_in_front && !redirected && site.answers_from_cache())
         .then(|| HitFinder::new(site.clone(), &client));
     let front = Front::new(io, begun, site.clone(), in_flight.clone(), slot.clone(), hits);
-    let mut front = front.logged(&client);
+    let mut front = front.logged(&client).credited(&client);
     loop {
         let next = until_stopping(pin!(poll_fn(|cx| front.poll_request(cx))), stop.clone()).await;
         if !matches!(next, Some(Ok(Next::Request))) {

@@ -42,6 +42,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use telemetry::client::ClientConnection;
 use telemetry::limit_hits::Limit;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -118,6 +119,8 @@ pub struct Front<IO> {
     requests: usize,
     /// Writes the access log, if there is one.
     lines: Option<Box<Lines>>,
+    /// The connection, whose hits are evidence about its client.
+    credited: Option<Arc<ClientConnection>>,
 }
 
 impl<IO> Front<IO> {
@@ -154,6 +157,7 @@ impl<IO> Front<IO> {
             waiting_hit: None,
             requests: 0,
             lines: None,
+            credited: None,
         }
     }
 
@@ -441,6 +445,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
             hits.rest();
         }
         self.in_flight.rest();
+        if let Some(evidence) = self.credited.as_ref().and_then(|client| client.evidence.as_ref()) {
+            // The client's next request may come by another connection.
+            self.in_flight.note_received(self.requests);
+            evidence.add_hits(self.in_flight.plain_hits(0));
+        }
         self.site.counters.connections_rested.add();
     }
 

@@ -7,7 +7,8 @@ use crate::places::OriginLine;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use miss_control::{
-    ClientLevel, ClientNetwork, HeldPlace, MissGroup, MissKind, WaiterId, address_number,
+    ClientLevel, ClientNetwork, HeldPlace, MissGroup, MissKind, ShownEvidence, WaiterId,
+    address_number,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telemetry::client::{Client, RequestPurpose};
@@ -53,9 +54,14 @@ pub struct Admission {
 const AGENT_BYTES_MAX: usize = 80;
 
 impl Admission {
-    /// The admission of a request for `client` and this path and query, of this class if the client itself waits
-    /// for it.
-    pub fn of(client: &Client, class: OriginClass, path_and_query: &str) -> Admission {
+    /// The admission of a request for `client`, which shows this evidence, and for this path and query, of this class
+    /// if the client itself waits for it.
+    pub fn of(
+        client: &Client,
+        shown: &ShownEvidence,
+        class: OriginClass,
+        path_and_query: &str,
+    ) -> Admission {
         let class = match client.extras.purpose {
             RequestPurpose::Client => class,
             RequestPurpose::Fragment => OriginClass::Fragment,
@@ -66,8 +72,8 @@ impl Admission {
             // Last, because no client waits for it.
             ClientLevel::OverRate
         } else {
-            let level = client.level();
-            client.note_miss();
+            let level = client.level(shown);
+            client.note_miss(shown, level);
             level
         };
         let kind = match class {
@@ -86,9 +92,7 @@ impl Admission {
             agent: None,
         }
     }
-}
 
-impl Admission {
     /// Takes the `User-Agent` of the client, for reports.
     pub fn describe(&mut self, headers: &HeaderMap) {
         let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok());
@@ -137,9 +141,9 @@ impl SharedLevel {
             return;
         }
         state.level = level;
-        if let Some((line, id)) = &state.waits {
-            line.raise(*id, level);
-        }
+        let logged = state.waits.as_ref().map(|(line, id)| line.raise(*id, level));
+        drop(state);
+        drop(logged);
     }
 
     /// Calls `enter` with the level. It may record where the request waits.
@@ -190,7 +194,7 @@ mod tests {
         let class_for = |purpose| {
             let mut client = Client::of(ClientConnection::none("http").into());
             client.extras.purpose = purpose;
-            Admission::of(&client, OriginClass::Page, "/").class
+            Admission::of(&client, &ShownEvidence::default(), OriginClass::Page, "/").class
         };
         assert_eq!(class_for(RequestPurpose::Client), OriginClass::Page);
         assert_eq!(class_for(RequestPurpose::Fragment), OriginClass::Fragment);

@@ -58,6 +58,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use telemetry::client::{Client, ClientExtras};
+use telemetry::counters::{Counter, Counters};
 use telemetry::trailers::Trailers;
 
 /// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
@@ -103,13 +104,15 @@ pub struct OriginRequest {
     /// The capture of the statements of the request; used by a FastCGI origin only. The caller keeps the
     /// [capture](capture::Capture), and waits for its report after the end of the response.
     pub capture: Option<CaptureParameters>,
+    /// The counter of the requests that were sent; one that is deferred is not.
+    pub counter: Option<fn(&Counters) -> &Counter>,
 }
 
 impl OriginRequest {
     /// A GET request for this target on behalf of a client, without header fields and content.
-    pub fn of(target: &TargetUri, client: &Client, class: OriginClass) -> OriginRequest {
+    pub fn of(target: &TargetUri, client: &Client, admission: Admission) -> OriginRequest {
         OriginRequest {
-            admission: Admission::of(client, class, &target.path_and_query),
+            admission,
             method: Method::GET,
             target: target.path_and_query.clone(),
             host: target.host.clone(),
@@ -124,6 +127,7 @@ impl OriginRequest {
             litespeed: LiteSpeedFeatures::Nothing,
             progress: SendProgress::default(),
             capture: None,
+            counter: None,
         }
     }
 
@@ -372,8 +376,15 @@ impl Origin {
     ///
     /// # Errors
     /// The origin's failure, or the reason why the request could not be sent.
-    pub async fn send(&self, request: &mut OriginRequest) -> Result<OriginResponse, Unsent> {
+    pub async fn send(
+        &self,
+        request: &mut OriginRequest,
+        counters: &Counters,
+    ) -> Result<OriginResponse, Unsent> {
         let permit = self.admit(&request.admission).await?;
+        if let Some(counter) = request.counter.take() {
+            counter(counters).add();
+        }
         match self {
             Origin::FastCgi(origin) => origin.send(request, permit).await,
             // Boxed, because the HTTP library's state would enlarge the state of every fetch.

@@ -15,6 +15,7 @@
 //! | a follower raises its leader before the leader waits | the leader enters with the raised level: the level and the position are behind one lock |
 //! | … while it waits | its position changes, and it is selected if a reserved place is free for it now |
 //! | … after it was selected, deferred, or has left | the queue does not know its number any more: nothing happens |
+//! | overload begins or ends under the lock | it is logged after the lock was released, and that of the level, too ([`OverloadLog`]) |
 //! | a request enters while the permit of another is on its way | the place is counted since the selection, so it cannot be taken |
 //!
 //! A lease is taken before its request waits here, and kept while it waits, for at most
@@ -25,9 +26,10 @@ use crate::upload::Room;
 use config::{Config, Limits, MissesMode};
 use http_cache::Failure;
 use miss_control::{
-    ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissQueue, MissReport, OverloadChange,
-    QueueEntry, QueueLimits, WaiterId,
+    BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissQueue, MissReport,
+    OverloadChange, QueueEntry, QueueLimits, WaiterId,
 };
+use std::ops::{Deref, DerefMut};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -165,7 +167,7 @@ impl Places {
             // Without new requests, this is what notices that overload has begun, or has ended: then places are
             // free that were reserved.
             let queue = self.line.lock();
-            self.line.hand_over(queue);
+            drop(self.line.hand_over(queue));
             self.needed.notify_one();
             if let Ok(given) = timeout(NEEDED_AGAIN, &mut *receiver).await {
                 return given;
@@ -191,7 +193,7 @@ impl Places {
         self.line.is_off.store(mode == MissesMode::Off, Ordering::Relaxed);
         let mut queue = self.line.lock();
         queue.set_order(order_of(mode), mode != MissesMode::Off);
-        self.line.hand_over(queue);
+        drop(self.line.hand_over(queue));
     }
 
     /// The number of requests at the origin now.
@@ -300,33 +302,11 @@ impl OriginLine {
     }
 
     /// Locks the queue, and brings its overload up to date.
-    fn lock(&self) -> MutexGuard<'_, MissQueue<Sender<OriginPermit>>> {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        self.note_time(&mut queue);
-        queue
-    }
-
-    fn note_time(&self, queue: &mut MissQueue<Sender<OriginPermit>>) {
-        if self.is_off.load(Ordering::Relaxed) {
-            return;
-        }
-        match queue.note_time(self.now()) {
-            Some(OverloadChange::Began) => {
-                let (waiting, groups) = (queue.waiting(), queue.groups());
-                let hint = match queue.order() {
-                    MissOrder::Arrival => {
-                        "see pagewell misses; misses.mode = \"protect\" puts visitors first"
-                    }
-                    MissOrder::Rationed => "see pagewell misses for the URLs and clients",
-                };
-                tracing::warn!(event = "misses-overload-began", waiting, groups, hint);
-            }
-            Some(OverloadChange::Ended(lasted)) => {
-                self.overload_ms.fetch_add(lasted.as_millis() as u64, Ordering::Relaxed);
-                tracing::info!(event = "misses-overload-ended", seconds = lasted.as_secs());
-            }
-            None => {}
-        }
+    fn lock(self: &Arc<OriginLine>) -> LockedQueue<'_> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = LockedQueue { queue, line: self, log: OverloadLog(None) };
+        locked.note_time();
+        locked
     }
 
     fn deferred(&self, admission: &Admission) -> Failure {
@@ -345,7 +325,7 @@ impl OriginLine {
             self.report().note_request(group, admission.network, agent, self.now());
         }
         // Under the lock of the level, so that a follower raises either it or the waiter.
-        admission.level.enter(|level, waits| {
+        let (arrival, _log) = admission.level.enter(|level, waits| {
             let miss = Miss { level, group: admission.group, address: admission.address };
             let (mut channel, mut gives_way) = (None, None);
             let handle = || {
@@ -357,10 +337,10 @@ impl OriginLine {
             let entry = queue.enter(miss, handle, &mut gives_way);
             // This notes that a request waits from now on. The waiter that gave way is notified by
             // the end of its channel.
-            self.note_time(&mut queue);
-            self.hand_over(queue);
+            queue.note_time();
+            let log = self.hand_over(queue);
             drop(gives_way);
-            match entry {
+            let arrival = match entry {
                 QueueEntry::Place(place) => Arrival::Permit(OriginPermit::new(self.clone(), place)),
                 QueueEntry::Full => Arrival::Full,
                 QueueEntry::Deferred => Arrival::Deferred,
@@ -371,27 +351,29 @@ impl OriginLine {
                     let position = QueuePosition { line: self.clone(), id };
                     Arrival::Waits { position, receiver, longest }
                 }
-            }
-        })
+            };
+            (arrival, log)
+        });
+        arrival
     }
 
-    /// Gives all places that are free to waiters. The lock is released before they are notified.
-    fn hand_over(
-        self: &Arc<OriginLine>,
-        mut queue: MutexGuard<'_, MissQueue<Sender<OriginPermit>>>,
-    ) {
+    /// Gives all places that are free to waiters. The lock is released before they are notified. What is to be
+    /// logged is returned, because the caller may hold another lock.
+    fn hand_over(self: &Arc<OriginLine>, mut queue: LockedQueue<'_>) -> OverloadLog {
         let mut given = Vec::new();
         while let Some((waiter, place)) = queue.give() {
             given.push((waiter, OriginPermit::new(self.clone(), place)));
         }
         if !given.is_empty() {
-            self.note_time(&mut queue);
+            queue.note_time();
         }
+        let log = OverloadLog(queue.log.0.take());
         drop(queue);
         for (waiter, permit) in given {
             // A waiter that is gone returns the permit, whose end selects the next one.
             drop(waiter.send(permit));
         }
+        log
     }
 
     /// Takes back the place of a permit that has ended, and gives it to the next waiter.
@@ -401,15 +383,83 @@ impl OriginLine {
         }
         self.busy_us[place.level as usize].fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         let mut queue = self.lock();
-        queue.release(place);
-        self.hand_over(queue);
+        queue.release(place, took);
+        drop(self.hand_over(queue));
     }
 
-    /// Raises the level of a waiter.
-    pub(crate) fn raise(self: &Arc<OriginLine>, id: WaiterId, level: ClientLevel) {
+    /// Raises the level of a waiter. The result is dropped when no lock is held.
+    #[must_use]
+    pub(crate) fn raise(self: &Arc<OriginLine>, id: WaiterId, level: ClientLevel) -> OverloadLog {
         let mut queue = self.lock();
         queue.raise(id, level);
-        self.hand_over(queue);
+        self.hand_over(queue)
+    }
+}
+
+/// The locked queue. Its fields are dropped in their order: the lock is released before anything is logged.
+struct LockedQueue<'a> {
+    queue: MutexGuard<'a, MissQueue<Sender<OriginPermit>>>,
+    line: &'a Arc<OriginLine>,
+    log: OverloadLog,
+}
+
+impl LockedQueue<'_> {
+    /// Brings overload up to date.
+    fn note_time(&mut self) {
+        if self.line.is_off.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(change) = self.queue.note_time(self.line.now()) else { return };
+        if let OverloadChange::Ended(lasted) = change {
+            self.line.overload_ms.fetch_add(lasted.as_millis() as u64, Ordering::Relaxed);
+        }
+        let (line, waiting) = (self.line.clone(), self.queue.waiting());
+        self.log = OverloadLog(Some(OverloadEvent { change, waiting, line }));
+    }
+}
+
+impl Deref for LockedQueue<'_> {
+    type Target = MissQueue<Sender<OriginPermit>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.queue
+    }
+}
+
+impl DerefMut for LockedQueue<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.queue
+    }
+}
+
+/// An overload that has begun or ended, which is logged when this is dropped.
+#[derive(Debug)]
+pub(crate) struct OverloadLog(Option<OverloadEvent>);
+
+#[derive(Debug)]
+struct OverloadEvent {
+    change: OverloadChange,
+    waiting: usize,
+    line: Arc<OriginLine>,
+}
+
+impl Drop for OverloadLog {
+    fn drop(&mut self) {
+        let Some(event) = self.0.take() else { return };
+        if let OverloadChange::Ended(lasted) = event.change {
+            tracing::info!(event = "misses-overload-ended", seconds = lasted.as_secs());
+            return;
+        }
+        let order = event.line.lock().order();
+        let hint = match order {
+            MissOrder::Arrival => {
+                "see pagewell misses; misses.mode = \"protect\" puts visitors first"
+            }
+            MissOrder::Rationed => "see pagewell misses for the URLs and clients",
+        };
+        let BusiestGroup { group, share, networks } = event.line.report().busiest();
+        let waiting = event.waiting;
+        tracing::warn!(event = "misses-overload-began", group, share, networks, waiting, hint);
     }
 }
 

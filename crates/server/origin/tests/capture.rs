@@ -100,7 +100,7 @@ async fn send(
     headers.insert("host", HeaderValue::from_static("blog.test"));
     let nobody = Client::of(ClientConnection::none("http").into());
     let mut request = OriginRequest {
-        admission: Admission::of(&nobody, OriginClass::Page, "/"),
+        admission: Admission::of(&nobody, &Default::default(), OriginClass::Page, "/"),
         method: Method::GET,
         target: target.to_owned(),
         host: "blog.test".to_owned(),
@@ -118,9 +118,10 @@ async fn send(
         extras: ClientExtras::default(),
         litespeed: LiteSpeedFeatures::Nothing,
         progress: SendProgress::default(),
+        counter: None,
         capture,
     };
-    let mut response = origin.send(&mut request).await.ok()?;
+    let mut response = origin.send(&mut request, &Default::default()).await.ok()?;
     let mut content = Vec::new();
     while let Some(piece) = response.body.next().await {
         content.extend_from_slice(&piece.ok()?);

@@ -36,6 +36,7 @@ use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::serve;
 use delivery::site::Site;
+use delivery::visitors;
 use delivery::waiter::{RenderOutcome, Waiter};
 use http::Response;
 use http::header::AUTHORIZATION;
@@ -243,7 +244,8 @@ async fn follow(
 ) -> FollowOutcome {
     let _following = site.counters.followers.during();
     // The render is for this client as well, so it waits no longer than this client would.
-    follower.waiter().level.raise(ask.client.level());
+    let level = visitors::level(site, &ask.client, &ask.headers, &ask.target.host);
+    follower.waiter().level.raise(level);
     let mut outcome = follower.waiter().outcome.subscribe();
     // The follower keeps the sender alive; `Right` ensures that an outcome is sent.
     let outcome = match outcome.wait_for(Option::is_some).await {

@@ -343,7 +343,6 @@ impl Render {
         let request_time = self.site.clock.now();
         self.began_ms.get_or_insert(request_time.0);
         self.asked = request_time;
-        self.site.counters.renders.add();
         // Trace context and Pagewell's capabilities are added to the lines that are sent; they are
         // not used otherwise.
         let config = &self.site.config;
@@ -406,7 +405,10 @@ impl Render {
     fn unsent(self: Box<Self>, unsent: Unsent) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
-                self.tell_not_stored(failure.into(), None, &HeaderMap::new());
+                // A deferred request was no render.
+                if failure != Failure::Deferred {
+                    self.tell_not_stored(failure.into(), None, &HeaderMap::new());
+                }
                 let response = on_failure(&self.site, &self.ask, failure, self.recipient());
                 self.give_up(response, RenderOutcome::Failed(failure));
             }

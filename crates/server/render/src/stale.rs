@@ -5,6 +5,7 @@
 
 use super::{Render, RenderRequest};
 use delivery::body::ResponseBody;
+use delivery::deferral;
 use delivery::lookup;
 use delivery::serve;
 use delivery::site::Site;
@@ -39,8 +40,10 @@ pub(super) fn on_failure(
     failure: Failure,
     recipient: ClientConnection,
 ) -> Response<ResponseBody> {
-    stale_on(site, ask, failure, recipient)
-        .unwrap_or_else(|| forward::failed(site, Unsent::Failed(failure), ask.why))
+    stale_on(site, ask, failure, recipient).unwrap_or_else(|| {
+        let response = forward::failed(site, Unsent::Failed(failure), ask.why);
+        deferral::finish(site, (&ask.method, &ask.headers), &ask.target, response)
+    })
 }
 
 /// The stale page, if it may be served after this failure (RFC 5861 section 4, RFC 9111 section

@@ -6,6 +6,7 @@ use super::{ForNobody, Render, RenderPermit, RenderRequest};
 use delivery::body::ResponseBody;
 use delivery::serve;
 use delivery::site::Site;
+use delivery::visitors;
 use history::shown::cut;
 use history::{Content, RenderRecord, StoreOutcome, UnstoredRecord};
 use http::{HeaderMap, Response, StatusCode, header};
@@ -103,16 +104,17 @@ impl Render {
     /// The request that is sent to the origin, with these header lines.
     pub(super) fn request(&mut self, headers: HeaderMap, script: Option<Script>) -> OriginRequest {
         let (capture, peer) = (self.begin_capture(script.as_ref()), self.peer());
-        let RenderRequest { target, client, version, .. } = &self.ask;
+        let RenderRequest { target, client, version, headers: asked, .. } = &self.ask;
+        let admission = visitors::admission(&self.site, client, OriginClass::Page, (target, asked));
         let mut request = OriginRequest {
             headers,
             peer,
             script,
             version: *version,
             capture,
-            ..OriginRequest::of(target, client, OriginClass::Page)
+            counter: Some(|counters| &counters.renders),
+            ..OriginRequest::of(target, client, admission)
         };
-        request.admission.describe(&self.ask.headers);
         if let RenderPermit::Leader(leader) = &self.right {
             request.admission.share(&leader.waiter().level);
         }

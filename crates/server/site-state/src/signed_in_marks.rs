@@ -35,7 +35,16 @@ impl SignedInMarks {
             all.retain(|_, ends_ms| now_ms < *ends_ms);
         }
         if all.len() >= MARKS_MAX {
-            all.clear();
+            // Those that end first are the oldest of their kind. Many at once, so that this is seldom.
+            let mut ends: Vec<u64> = all.values().copied().collect();
+            let (_, last, _) = ends.select_nth_unstable(MARKS_MAX / 16);
+            let last = *last;
+            let mut surplus = MARKS_MAX / 16 + 1;
+            all.retain(|_, ends_ms| {
+                let goes = *ends_ms <= last && surplus > 0;
+                surplus -= usize::from(goes);
+                !goes
+            });
         }
         all.insert(mark, now_ms.saturating_add(for_ms));
     }
@@ -60,6 +69,9 @@ pub enum MarkOf {
     Ended,
     /// The key of a page that could be shared.
     Page,
+    /// A host with the session cookies of a visitor, or with its login cookie, whom the application has confirmed: its
+    /// requests to the origin come first.
+    Session,
 }
 
 #[cfg(test)]
@@ -75,5 +87,12 @@ mod tests {
             marks.add(mark, (2_000, 50));
         }
         assert!(marks.lock().len() <= MARKS_MAX && marks.has(MARKS_MAX as u128, 2_000));
+        // A flood removes the oldest marks only.
+        let marks = SignedInMarks::default();
+        for mark in 0..MARKS_MAX as u128 * 2 {
+            marks.add(mark, (2_000 + mark as u64, 1 << 20));
+            assert!(mark < 1_000 || marks.has(mark - 1_000, 2_000), "{mark}");
+        }
+        assert!(!marks.has(0, 2_000) && marks.lock().len() > MARKS_MAX / 2);
     }
 }

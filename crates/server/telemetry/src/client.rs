@@ -9,7 +9,7 @@ use crate::traces::Trace;
 use crate::trailers::Trailers;
 use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use miss_control::ClientLevel;
+use miss_control::{ClientLevel, ShownEvidence};
 use site_rules::{Peer, RequestClient};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -88,12 +88,10 @@ impl Client {
 }
 
 impl Client {
-    /// The level of the client, by which its requests to the origin are ordered.
-    pub fn level(&self) -> ClientLevel {
-        match (&self.connection.evidence, self.address()) {
-            (Some(evidence), Some(address)) => evidence.level_of(address),
-            _ => ClientLevel::Unknown,
-        }
+    /// The level of the client if it shows this evidence. Its requests to the origin are ordered by it.
+    pub fn level(&self, shown: &ShownEvidence) -> ClientLevel {
+        let evidence = self.connection.evidence.as_ref();
+        evidence.map_or(ClientLevel::Unknown, |evidence| evidence.level_of(shown))
     }
 
     /// Records that a request of the client was answered without the origin, and not by a plain hit.
@@ -103,10 +101,10 @@ impl Client {
         }
     }
 
-    /// Counts a request to the origin for the client.
-    pub fn note_miss(&self) {
-        if let (Some(evidence), Some(address)) = (&self.connection.evidence, self.address()) {
-            evidence.note_miss(address);
+    /// Counts a request to the origin for the client, which has this level by this evidence.
+    pub fn note_miss(&self, shown: &ShownEvidence, level: ClientLevel) {
+        if let Some(evidence) = &self.connection.evidence {
+            evidence.note_miss(shown, level);
         }
     }
 }

@@ -77,6 +77,7 @@ counters! {
     memcached_refused: "Items not stored over the memcached port.",
     sendfiles_removed: "Responses from which `X-Sendfile`, `X-Accel-Redirect` or the like was removed.",
     origin_failures: "Requests that the origin failed to answer.",
+    tickets_issued: "Deferred clients that got a ticket, which keeps their place in the queue.",
     rejected: "Requests rejected before they were parsed completely.",
     connections_rested: "Times that an idle HTTP/1.1 connection released its request memory.",
     access_log_dropped: shared "Access log lines dropped.",

@@ -1,12 +1,12 @@
 //! The evidence about clients by their addresses: one table for the process, written when a request needs
-//! more than a plain hit, and when a connection ends.
+//! more than a plain hit, and when a connection is idle or ends.
 //!
 //! Credit belongs to the other end of a connection, or to the client that a PROXY header names. A client
 //! that an HTTP proxy names gets none, because its hits cannot be distinguished; its misses are counted.
 
 use crate::clock::Clock;
 use crate::per_address::PerAddress;
-use miss_control::ClientLevel;
+use miss_control::{ClientLevel, ShownEvidence};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -53,20 +53,13 @@ impl ClientEvidence {
         }
     }
 
-    /// The level of a client with this address.
-    pub fn level_of(&self, address: IpAddr) -> ClientLevel {
-        let (clients, now) = (&self.addresses.clients, self.clock.monotonic());
-        if clients.is_known(address, now) {
-            ClientLevel::Known
-        } else if clients.is_over_rate(address, now) {
-            ClientLevel::OverRate
-        } else {
-            ClientLevel::Unknown
-        }
+    /// The level of a client that shows this.
+    pub fn level_of(&self, shown: &ShownEvidence) -> ClientLevel {
+        self.addresses.clients.level(shown, self.clock.monotonic())
     }
 
-    /// Counts a request to the origin for a client with this address.
-    pub fn note_miss(&self, address: IpAddr) {
-        self.addresses.clients.note_miss(address, self.clock.monotonic());
+    /// Counts a request to the origin for a client of this level that shows this.
+    pub fn note_miss(&self, shown: &ShownEvidence, level: ClientLevel) {
+        self.addresses.clients.note_miss_of(shown, level, self.clock.monotonic());
     }
 }

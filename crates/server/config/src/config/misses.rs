@@ -4,6 +4,7 @@
 
 use super::raw;
 use super::resolve::LoadError;
+use crate::networks::Networks;
 
 /// How requests that need the origin are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,10 +30,12 @@ impl MissesMode {
 }
 
 /// The settings for requests that need the origin.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Misses {
     /// How they are treated.
     pub mode: MissesMode,
+    /// The clients whose requests are never deferred.
+    pub exempt: Networks,
 }
 
 /// Checks and completes `[misses]`.
@@ -47,7 +50,9 @@ pub(super) fn resolve(raw: &raw::MissesKeys) -> Result<Misses, LoadError> {
             return Err(LoadError(text));
         }
     };
-    Ok(Misses { mode })
+    let exempt =
+        Networks::read(&raw.exempt).map_err(|why| LoadError(format!("misses.exempt: {why}")))?;
+    Ok(Misses { mode, exempt })
 }
 
 #[cfg(test)]
@@ -56,7 +61,9 @@ mod tests {
 
     #[test]
     fn a_mode_is_one_of_three_words() {
-        let read = |mode: Option<&str>| resolve(&raw::MissesKeys { mode: mode.map(str::to_owned) });
+        let read = |mode: Option<&str>| {
+            resolve(&raw::MissesKeys { mode: mode.map(str::to_owned), ..Default::default() })
+        };
         assert_eq!(read(None).unwrap().mode, MissesMode::Observe);
         assert_eq!(read(Some("off")).unwrap().mode, MissesMode::Off);
         assert_eq!(read(Some("protect")).unwrap().mode, MissesMode::Protect);

@@ -298,6 +298,8 @@ pub struct Rewarm {
 #[allow(missing_docs)]
 pub struct MissesKeys {
     pub mode: Option<String>,
+    pub stale: Option<String>,
+    pub exempt: Vec<String>,
 }
 
 /// The keys of the `[snapshot]` table.

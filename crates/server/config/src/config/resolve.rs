@@ -466,6 +466,10 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
     if let Some(window) = seconds("cache.stale_if_error", &cache.stale_if_error)? {
         policy.stale_if_error_seconds = window.as_secs() as _;
         policy.stale_if_disconnected_seconds = 0;
+        policy.stale_if_deferred_seconds = window.as_secs() as _;
+    }
+    if let Some(window) = seconds("misses.stale", &file.misses.stale)? {
+        policy.stale_if_deferred_seconds = window.as_secs() as _;
     }
     Ok(policy)
 }

@@ -249,6 +249,18 @@ pub(super) const KEYS: &[OptionRow] = &[
         "How requests that need the origin are treated: `off`, `observe` (reports only) or `protect`. With `protect`, visitors come before crawlers, and requests are [deferred](../guide/crawlers.md) while the origin is overloaded.",
     ),
     row(
+        "misses.stale",
+        "",
+        "1h",
+        "How long after its expiry a page may answer a request that is deferred, if it does not forbid that (`s-maxage`, `must-revalidate`, `no-cache`). A page that a change has purged never does.",
+    ),
+    row(
+        "misses.exempt",
+        "",
+        "[]",
+        "Addresses and networks that are never deferred and come first, as monitoring and imports.",
+    ),
+    row(
         "wake.url",
         "",
         "",

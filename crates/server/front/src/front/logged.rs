@@ -43,6 +43,12 @@ impl<IO> Front<IO> {
         self
     }
 
+    /// Counts the hits of the connection as evidence about its client.
+    pub fn credited(mut self, client: &Arc<ClientConnection>) -> Front<IO> {
+        self.credited = Some(client.clone());
+        self
+    }
+
     /// Records the length of the header section, just consumed, by which a plain hit was found.
     pub(super) fn note_hit(&mut self, head_bytes: usize) {
         if let Some(lines) = &mut self.lines {

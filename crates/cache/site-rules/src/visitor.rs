@@ -1,0 +1,107 @@
+//! Cookies as evidence about a client that waits for the origin: sessions that the application can confirm, logins, and
+//! the ticket of a deferred request.
+//!
+//! A session is the set of the request's session cookies, because only the application knows which of them counts: a
+//! client that copies one of them has another set. A login cookie is one that applications set for signed-in visitors
+//! only, with a secret. A session cookie that changes at a POST is no evidence: Laravel changes it with each response,
+//! and PHP in strict mode for each value that a client invents.
+
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, pairs};
+use crate::known::LOGIN_COOKIES;
+use crate::rules::SiteRules;
+use http_cache::Fields;
+use subtle::ConstantTimeEq;
+
+/// The most session cookies of a request that are evidence.
+const COOKIES_MAX: usize = 16;
+/// The longest evidence of a request, in bytes.
+const BYTES_MAX: usize = 8 << 10;
+/// A shorter value may be guessed.
+const SECRET_BYTES_MIN: usize = 16;
+
+/// The cookies of one request as evidence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisitorCookies {
+    /// The session cookies as written, sorted; empty if there are none, or too many.
+    pub session: Vec<u8>,
+    /// Those of them that applications set at a login.
+    pub logins: Vec<Vec<u8>>,
+    /// The value of the ticket.
+    pub ticket: Option<Vec<u8>>,
+    /// Whether the client has sent a write just before.
+    pub has_written: bool,
+}
+
+impl SiteRules {
+    /// The cookies of a request to `host` as evidence. `changed` are the Set-Cookie lines of its response: then the
+    /// session is that of the client's next request.
+    pub fn visitor_cookies<'a>(
+        &self,
+        fields: &dyn Fields,
+        changed: impl Iterator<Item = &'a [u8]>,
+        (host, now_ms): (&str, u64),
+    ) -> VisitorCookies {
+        let mut found = VisitorCookies::default();
+        let mut session: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        fields.values("cookie", &mut |line| {
+            for pair in pairs(line) {
+                if pair.name.written() == TICKET_COOKIE.as_bytes() {
+                    found.ticket = Some(pair.value.to_vec());
+                } else if pair.name.written() == AFTER_WRITE_COOKIE.as_bytes() {
+                    found.has_written |= self.secret.holds(pair.value, host, now_ms);
+                } else if self.lists.kind(&pair.name) == CookieKind::Session {
+                    session.push((pair.name.written().to_vec(), pair.written.to_vec()));
+                    if is_login(&pair) {
+                        found.logins.push(pair.written.to_vec());
+                    }
+                }
+            }
+        });
+        for line in changed {
+            let Some(pair) = pairs(line).next() else { continue };
+            if self.lists.kind(&pair.name) == CookieKind::Session {
+                session.retain(|(name, _)| name != pair.name.written());
+                if !pair.value.is_empty() && pair.value != b"deleted" {
+                    session.push((pair.name.written().to_vec(), pair.written.to_vec()));
+                }
+            }
+        }
+        session.sort();
+        let bytes: usize = session.iter().map(|(_, written)| written.len() + 1).sum();
+        let has_secret =
+            session.iter().any(|(name, written)| written.len() > name.len() + SECRET_BYTES_MIN);
+        if has_secret && session.len() <= COOKIES_MAX && bytes <= BYTES_MAX {
+            for (_, written) in session {
+                found.session.extend_from_slice(&written);
+                found.session.push(b'\n');
+            }
+        }
+        found.logins.truncate(COOKIES_MAX);
+        found
+    }
+
+    /// The login cookie that a line of Set-Cookie sets, as requests will have it.
+    pub fn login_set_by<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        pairs(line).next().filter(is_login).map(|pair| pair.written)
+    }
+
+    /// The code of a ticket for `host`.
+    pub fn ticket_code(&self, host: &str, ticket: &[u8]) -> [u8; 16] {
+        self.secret.code_of(b"\0ticket", &[host.as_bytes(), b"\0", ticket])
+    }
+}
+
+/// Whether two codes are the same, in a time that does not depend on where they differ.
+pub fn is_same_code(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
+}
+
+/// Whether every reading of the name is that of a login, and the value a secret.
+fn is_login(pair: &Pair<'_>) -> bool {
+    let mut is_login = pair.value.len() >= SECRET_BYTES_MIN;
+    pair.name.any(|reading| {
+        is_login &= LOGIN_COOKIES.iter().any(|begin| reading.starts_with(begin.as_bytes()));
+        false
+    });
+    is_login
+}

@@ -1,0 +1,119 @@
+//! The evidence about the client of a request that needs the origin: its level there, and what raises it.
+//!
+//! | evidence | from |
+//! |---|---|
+//! | a confirmed session | [`note`]: the application says `X-Pagewell-Refusal: signed-in`, or a write sets a login cookie |
+//! | a ticket | `deferral` |
+//! | a write just before | the signed mark after a write |
+//! | hits | `telemetry::evidence` |
+//!
+//! The marks of confirmed sessions are keyed hashes with a bounded number ([`SignedInMarks`]), so no client can
+//! compute one, and a flood ends only the oldest. Nothing here is called for a hit. Which evidence counts how much is
+//! decided in `miss_control::ClientTable`.
+//!
+//! [`SignedInMarks`]: site_state::signed_in_marks::SignedInMarks
+
+use crate::site::Site;
+use config::target::TargetUri;
+use http::{HeaderMap, Method, header};
+use http_cache::{Method as Kind, refusal_code};
+use miss_control::{ClientLevel, ShownEvidence, Ticket};
+use origin::{Admission, OriginClass};
+use site_rules::{RequestClient, VisitorCookies, is_same_code};
+use site_state::signed_in_marks::MarkOf;
+use telemetry::client::Client;
+use telemetry::request_fields::AsSent;
+
+/// How long a session is confirmed. Each page of a signed-in visitor confirms it again.
+const CONFIRMED_MS: u64 = 3_600_000;
+/// The code by which an application says that a page is for a signed-in visitor.
+const SIGNED_IN: &str = "signed-in";
+
+/// What a request to `host` with these header lines shows about its client.
+pub fn evidence(site: &Site, client: &Client, headers: &HeaderMap, host: &str) -> ShownEvidence {
+    let address = client.address();
+    let is_exempt = address.is_some_and(|address| site.config.misses.exempt.have(address));
+    let mut shown = ShownEvidence { address, is_exempt, ..ShownEvidence::default() };
+    if headers.contains_key(header::COOKIE) {
+        let cookies = cookies_of(site, headers, host);
+        shown.session = session(site, &cookies, host);
+        shown.ticket = ticket(site, &cookies, host).map(|ticket| ticket.id());
+        shown.has_written = cookies.has_written;
+    }
+    shown
+}
+
+/// The level of the client of a request, by which its requests to the origin are ordered.
+pub fn level(site: &Site, client: &Client, headers: &HeaderMap, host: &str) -> ClientLevel {
+    client.level(&evidence(site, client, headers, host))
+}
+
+/// The admission of a request of this class to the origin; it counts as a miss of the client.
+pub fn admission(
+    site: &Site,
+    client: &Client,
+    class: OriginClass,
+    (target, headers): (&TargetUri, &HeaderMap),
+) -> Admission {
+    let shown = evidence(site, client, headers, &target.host);
+    let mut admission = Admission::of(client, &shown, class, &target.path_and_query);
+    admission.describe(headers);
+    admission
+}
+
+fn cookies_of(site: &Site, headers: &HeaderMap, host: &str) -> VisitorCookies {
+    let asked = (host, site.clock.now().0);
+    site.config.rules.visitor_cookies(&AsSent(headers), std::iter::empty(), asked)
+}
+
+/// The valid ticket of a request with these header lines.
+pub(crate) fn ticket_of(site: &Site, headers: &HeaderMap, host: &str) -> Option<Ticket> {
+    headers
+        .contains_key(header::COOKIE)
+        .then(|| cookies_of(site, headers, host))
+        .and_then(|cookies| ticket(site, &cookies, host))
+}
+
+fn ticket(site: &Site, cookies: &VisitorCookies, host: &str) -> Option<Ticket> {
+    let code = |ticket: &[u8]| site.config.rules.ticket_code(host, ticket);
+    let value = cookies.ticket.as_ref()?;
+    Ticket::read(value, site.clock.now().0 / 1000, code, is_same_code)
+}
+
+/// The number of the session, if it is confirmed.
+fn session(site: &Site, cookies: &VisitorCookies, host: &str) -> Option<u64> {
+    let whole = Some(&cookies.session).filter(|session| !session.is_empty());
+    let now_ms = site.clock.now().0;
+    let marks = whole.into_iter().chain(&cookies.logins).map(|of| mark(site, host, of));
+    marks.into_iter().find(|mark| site.signed_in.has(*mark, now_ms)).map(|mark| mark as u64)
+}
+
+fn mark(site: &Site, host: &str, of: &[u8]) -> u128 {
+    site.signed_in.mark(MarkOf::Session, &[host.as_bytes(), b"\n", of].concat())
+}
+
+/// Records what a response of the origin shows about the client of its request.
+pub fn note(
+    site: &Site,
+    host: &str,
+    (method, headers): (&Method, &HeaderMap),
+    response: &HeaderMap,
+) {
+    let rules = &site.config.rules;
+    let set = || response.get_all(header::SET_COOKIE).iter().map(|line| line.as_bytes());
+    let confirm = |of: &[u8]| {
+        let lasts = (site.clock.now().0, CONFIRMED_MS);
+        site.signed_in.add(mark(site, host, of), lasts);
+    };
+    if refusal_code(response) == Some(SIGNED_IN) {
+        let asked = (host, site.clock.now().0);
+        let sessions = [
+            rules.visitor_cookies(&AsSent(headers), std::iter::empty(), asked).session,
+            rules.visitor_cookies(&AsSent(headers), set(), asked).session,
+        ];
+        sessions.iter().filter(|session| !session.is_empty()).for_each(|session| confirm(session));
+    }
+    if Kind::of(method) == Kind::Unsafe {
+        set().filter_map(|line| rules.login_set_by(line)).for_each(confirm);
+    }
+}
