@@ -21,6 +21,7 @@ pub mod proxy_protocol;
 pub mod purge;
 pub mod request_head;
 pub mod route;
+pub mod rules;
 pub mod snapshot;
 pub mod target_key;
 pub mod valkey;
@@ -45,6 +46,7 @@ pub const TARGETS: [Target; 18] = [
     ("request_head", request_head::run),
     ("target_key", target_key::run),
     ("route", route::run),
+    ("rules", rules::run),
     ("purge", purge::run),
     ("snapshot", snapshot::run),
     ("valkey", valkey::run),

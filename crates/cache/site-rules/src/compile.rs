@@ -7,7 +7,7 @@ use crate::client_networks::ClientNetworks;
 use crate::condition::NamedCondition;
 use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
-use crate::edge::{self, EdgeRules, FileSurroundings};
+use crate::edge::{self, EdgeRules, FileSurroundings, RedirectMap};
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::glob::{Case, Glob, Globs, Star};
@@ -83,7 +83,7 @@ impl SiteRules {
             let added = lists.add_conditions(&rule.conditions.cookie);
             added.map_err(|error| RuleError(format!("rule: {error}")))?;
         }
-        Ok(SiteRules {
+        let mut rules = SiteRules {
             after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
             times: rules.iter().any(|rule| rule.server_timing.is_some()),
             responsive: rules.iter().any(|rule| rule.response.is_some()),
@@ -97,7 +97,9 @@ impl SiteRules {
             lists,
             form,
             last_sets_nothing,
-        })
+        };
+        rules.set_redirect_map(RedirectMap::default());
+        Ok(rules)
     }
 }
 
@@ -131,11 +133,12 @@ fn read_rules(
 }
 
 impl raw::Rule {
-    /// This rule without what decides only which requests are refused; `None` if nothing else is left. The stored
+    /// This rule without what decides only which requests are refused or redirected; `None` if nothing else is left. The stored
     /// pages do not depend on it.
     pub fn without_access(mut self) -> Option<raw::Rule> {
-        let is_access = self.deny.is_some();
+        let is_access = self.deny.is_some() || self.redirect.is_some() || self.slash.is_some();
         (self.deny, self.retry_after) = (None, None);
+        (self.redirect, self.redirect_status, self.slash) = (None, None, None);
         let is_only_access = is_access && sets_nothing(&self) && !edge::is_edge_rule(&self);
         (!is_only_access).then_some(self)
     }

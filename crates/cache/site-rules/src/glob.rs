@@ -79,6 +79,18 @@ impl Glob {
         }
     }
 
+    /// The pattern of a path as a regular expression whose wildcards capture.
+    pub(crate) fn capturing(&self) -> String {
+        let (mut regex, mut rest) = (String::from("^"), self.as_str());
+        while let Some(at) = rest.find('*') {
+            regex.push_str(&regex::escape(&rest[..at]));
+            let stars = rest[at..].bytes().take_while(|byte| *byte == b'*').count();
+            regex.push_str(if stars > 1 { "(.*)" } else { "([^/]*)" });
+            rest = &rest[at + stars..];
+        }
+        regex + &regex::escape(rest) + "$"
+    }
+
     /// The pattern as it was written.
     pub(crate) fn as_str(&self) -> &str {
         &self.written
@@ -227,6 +239,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_capturing_pattern_matches_the_same(pattern in "[ab/*.]{0,7}", text in "[ab/.]{0,8}") {
+            let glob = Glob::read(&pattern, Star::Segment, Case::Kept).unwrap();
+            let capturing = crate::regexes::pattern(&glob.capturing()).unwrap();
+            prop_assert_eq!(glob.fits(text.as_bytes()), capturing.is_match(text.as_bytes()));
+        }
+
         #[test]
         fn as_defined(pattern in "[ab/*]{0,7}", text in "[ab/]{0,8}") {
             prop_assert_eq!(fits(&pattern, &text), plain(pattern.as_bytes(), text.as_bytes()));

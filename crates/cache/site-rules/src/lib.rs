@@ -46,7 +46,10 @@ pub use cookies::{
 };
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
-pub use edge::{AccessRequest, Denial, FileSurroundings, ScriptPath, ScriptRefusal};
+pub use edge::{
+    AccessRequest, AddedLine, Denial, FileSurroundings, Redirect, RedirectMap, RedirectSource,
+    ScriptPath, ScriptRefusal, SlashChange,
+};
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
 pub use ignored::IgnoredFields;

@@ -67,6 +67,15 @@ pub enum Deny {
     Flag(bool),
 }
 
+/// The target of a redirect, or `false`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "write a path or a URL; or false")]
+#[allow(missing_docs)]
+pub enum Target {
+    To(String),
+    Flag(bool),
+}
+
 /// The keys of the table `[keys]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -137,6 +146,9 @@ pub struct Rule {
     pub when_saturated: Option<WhenSaturated>,
     pub deny: Option<Deny>,
     pub retry_after: Option<String>,
+    pub redirect: Option<Target>,
+    pub redirect_status: Option<u16>,
+    pub slash: Option<String>,
     pub php: Option<bool>,
     pub set_headers: BTreeMap<String, Words>,
     pub add_headers: BTreeMap<String, Words>,
@@ -194,6 +206,9 @@ pub const RULE_KEYS: &[&str] = &[
     "when_saturated",
     "deny",
     "retry_after",
+    "redirect",
+    "redirect_status",
+    "slash",
     "php",
     "set_headers",
     "add_headers",

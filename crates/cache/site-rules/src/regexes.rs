@@ -40,7 +40,8 @@ impl Regexes {
     }
 }
 
-fn pattern(written: &str) -> Result<Regex, String> {
+/// Reads a pattern; the error is a message for the operator.
+pub(crate) fn pattern(written: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(written)
         .unicode(false)
         .dot_matches_new_line(true)

@@ -128,6 +128,17 @@ impl Conditions {
             && self.fit_client(view)
     }
 
+    /// Whether the conditions on URL and method hold.
+    pub(crate) fn fit_url(&self, view: &RequestView<'_>) -> bool {
+        let path = view.plain_path();
+        (self.methods.is_empty() || self.methods.contains(view.method))
+            && !self.methods_excluded.contains(view.method)
+            && self.host.fit(view.host_name().as_bytes())
+            && self.path.fit(&path)
+            && self.regex.fit(&path)
+            && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+    }
+
     /// Whether the conditions on the client hold.
     pub(crate) fn fit_client(&self, view: &RequestView<'_>) -> bool {
         (self.agents.is_empty() || self.agents.contains(&view.class()))

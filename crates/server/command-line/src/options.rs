@@ -418,14 +418,20 @@ impl ServeArgs {
             Some(path) => load(path).map_err(|error| error.to_string())?,
             None => (File::default(), String::new()),
         };
-        let config = resolve(&self.over(file)?);
-        let config = config.map_err(|error| match &self.config {
+        Ok((self.resolved(file, &text)?, text))
+    }
+
+    /// Returns the configuration from a file as written, with this text, and flags.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn resolved(&self, file: File, text: &str) -> Result<Config, String> {
+        resolve(&self.over(file)?).map_err(|error| match &self.config {
             Some(path) if !self.is_about_flag(&error.to_string()) => {
-                format!("{}: {}", path.display(), with_place(&text, &error.to_string()))
+                format!("{}: {}", path.display(), with_place(text, &error.to_string()))
             }
             _ => error.to_string(),
-        })?;
-        Ok((config, text))
+        })
     }
 
     /// Adds the file and the position in it to an error that begins with a key of the file `text`. Other

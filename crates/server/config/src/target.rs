@@ -238,7 +238,6 @@ pub fn normal_host(host: &str, scheme: &str) -> Result<String, TargetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::OtherHosts;
 
     fn read(uri: &str, host: Option<&str>) -> Result<TargetUri, TargetError> {
         let mut headers = HeaderMap::new();
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn a_reference_stays_within_the_site() {
         let aliases = vec!["www.example.org".to_owned()];
-        let hosts = Hosts { canonical: None, aliases, others: OtherHosts::Serve };
+        let hosts = Hosts { aliases, ..Hosts::default() };
         let page = TargetUri {
             scheme: "https",
             host: "example.org:8443".into(),

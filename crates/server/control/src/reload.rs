@@ -105,6 +105,32 @@ impl Reload {
         done
     }
 
+    /// Reads the files again that are part of the configuration in effect (`Config::watched_files`). What the
+    /// configuration file says now does not count.
+    ///
+    /// # Errors
+    /// A file is invalid.
+    pub async fn read_watched_files(&self, default_site: &Arc<Site>) -> Result<(), NotReloaded> {
+        let mut state = self.state.lock().await;
+        let (args, written) = (self.args.clone(), toml::Value::Table(state.written.clone()));
+        let resolved = read_apart(move || {
+            let file = written.try_into().map_err(|error| error.to_string())?;
+            args.resolved(file, "")
+        });
+        match resolved.await {
+            Ok(config) => {
+                let (_, successor) = put_in_place(&default_site.now(), Arc::new(config)).await;
+                state._default_site = Some(successor);
+                tracing::info!(event = "files-reloaded");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!(event = "not-reloaded", %error);
+                Err(error)
+            }
+        }
+    }
+
     async fn try_run(
         &self,
         default_site: &Arc<Site>,
@@ -112,7 +138,8 @@ impl Reload {
     ) -> Result<ReloadResult, NotReloaded> {
         // The file is read twice: as resolved configuration, and as written keys for the
         // comparison.
-        let (config, _) = self.args.read().map_err(NotReloaded::Wrong)?;
+        let args = self.args.clone();
+        let (config, _) = read_apart(move || args.read()).await?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
@@ -123,6 +150,16 @@ impl Reload {
         *state = State { written, _default_site: Some(successor) };
         Ok(ReloadResult { changed, dropped })
     }
+}
+
+/// Reads the configuration on a thread of its own, because its files may be large.
+async fn read_apart<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, NotReloaded> {
+    let read = tokio::task::spawn_blocking(read).await;
+    // A panic is in the log already.
+    let read = read.unwrap_or_else(|error| Err(error.to_string()));
+    read.map_err(NotReloaded::Wrong)
 }
 
 fn written(file: &Path) -> Result<toml::Table, String> {

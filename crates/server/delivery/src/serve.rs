@@ -372,7 +372,8 @@ pub fn passed_on(mut headers: HeaderMap, policy: &Policy, status: &CacheStatus<'
 }
 
 fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
+    // A URL may have bytes of other characters, as it was sent.
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
         headers.insert(name, value);
     }
 }
@@ -404,6 +405,18 @@ pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     });
     let port = port.map_or(String::new(), |port| format!(":{port}"));
     let location = format!("https://{name}{port}{}", target.path_and_query);
+    set(response.headers_mut(), header::LOCATION, &location);
+    response
+}
+
+/// A redirect to the same target at the canonical host.
+pub fn to_canonical(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
+    let Some((host, code)) = site.config.hosts.redirect_of(&target.host) else {
+        return error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
+    };
+    site.counters.redirected.add();
+    let mut response = error(code, Reason::ToCanonical, None);
+    let location = format!("{}://{host}{}", target.scheme, target.path_and_query);
     set(response.headers_mut(), header::LOCATION, &location);
     response
 }
@@ -449,7 +462,7 @@ pub fn unpublished() -> Response<ResponseBody> {
 
 fn explained(code: StatusCode) -> &'static str {
     match code.as_u16() {
-        301 | 308 => "This page is at another address.",
+        301 | 302 | 303 | 307 | 308 => "This page is at another address.",
         400 => "The request could not be understood.",
         403 => "This address is not open to you.",
         404 => "There is nothing at this address.",

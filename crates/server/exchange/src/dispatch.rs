@@ -82,7 +82,9 @@ pub async fn dispatch(
         | RequestStep::Purge
         | RequestStep::Challenge
         | RequestStep::Misdirected
-        | RequestStep::ToHttps => {
+        | RequestStep::ToHttps
+        | RequestStep::ToCanonical
+        | RequestStep::Redirected(_) => {
             let reason = reason.unwrap_or(Reason::TargetInvalid);
             serve::error(StatusCode::BAD_REQUEST, reason, None)
         }

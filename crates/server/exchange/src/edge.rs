@@ -1,5 +1,5 @@
-//! The rules at the beginning and the end of a request: whether a rule refuses it (`deny`), and the fields of its
-//! response (`set_headers` and others). Which rule applies is decided in `site_rules`; when, in [`steps`](crate::steps).
+//! The rules at the beginning and the end of a request: whether a rule refuses it (`deny`) or redirects it (`redirect`,
+//! `slash`, redirect files), and the fields of its response (`set_headers` and others). Which rule applies is decided in `site_rules`; when, in [`steps`](crate::steps).
 //!
 //! Invariants: the response to a request that another client might be refused is `private`, so that no shared cache
 //! gives it to that client. The fields of every response of the site are changed.
@@ -9,10 +9,11 @@ use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::serve;
 use delivery::site::Site;
-use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, Method, Response};
+use origin::routes::{Route, route_in};
 use reasons::Reason;
-use site_rules::{AccessRequest, Denial, RequestView};
+use site_rules::{AccessRequest, Denial, Redirect, RequestView, SlashChange};
 use telemetry::request_fields::{AsSent, view_of};
 
 /// Whether a field permits storing to some shared caches, whatever `Cache-Control` says.
@@ -31,6 +32,37 @@ pub(crate) fn denial(asked: &AskedRequest<'_>) -> Option<Denial> {
     with_views(asked, |request| {
         if asked.is_fragment { rules.fragment_denial(request) } else { rules.denial(request) }
     })
+}
+
+/// The redirect of a request, if a rule or a line of a file has one. A page's request for a fragment gets none.
+///
+/// `slash` makes no difference for what is there: a directory of the document root, whose address ends in a slash, and
+/// a file, whose address does not.
+pub fn redirect(asked: &AskedRequest<'_>) -> Option<Redirect> {
+    let (site, rules) = (asked.site, &asked.site.config.rules);
+    if !rules.may_answer() || asked.is_fragment {
+        return None;
+    }
+    let found = with_views(asked, |request| rules.redirect(request))?;
+    let path = asked.target.ok()?.path();
+    let is_there = |change: SlashChange| {
+        site.root().is_some_and(|root| match (change, route_in(root, path.trim_end_matches('/'))) {
+            (SlashChange::Remove, route) => matches!(route, Route::AddSlash(_)),
+            (SlashChange::Add, route) => matches!(route, Route::Static(_) | Route::Hidden(_)),
+        })
+    };
+    (!found.source.slash.is_some_and(is_there)).then_some(found)
+}
+
+/// The response to a request that is redirected.
+pub(crate) fn redirected(site: &Site, redirect: &Redirect) -> Response<ResponseBody> {
+    site.counters.redirected.add();
+    let mut response = serve::error(redirect.source.status, Reason::Redirected, None);
+    if let Some(location) = redirect.location.as_deref().map(HeaderValue::from_str) {
+        // A target is visible ASCII (`UrlTarget`).
+        response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
+    }
+    response
 }
 
 fn with_views<T>(
@@ -79,6 +111,16 @@ impl ResponseChanges {
         let is_for_some = rules.has_access_rules()
             && with_views(asked, |request| Some(rules.is_for_some_clients(request))) == Some(true);
         ResponseChanges { fields, is_for_some }
+    }
+
+    /// The response with its changes.
+    pub(crate) fn applied(
+        self,
+        site: &Site,
+        mut response: Response<ResponseBody>,
+    ) -> Response<ResponseBody> {
+        self.apply(site, &mut response);
+        response
     }
 
     /// Changes the fields of the response.

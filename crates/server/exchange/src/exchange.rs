@@ -6,7 +6,7 @@
 use crate::assembly::{PageRequest, assembled};
 use crate::challenge;
 use crate::dispatch::dispatch;
-use crate::edge::ResponseChanges;
+use crate::edge::{self, ResponseChanges};
 use crate::purge;
 use crate::steps::{AskedRequest, RequestStep};
 use config::networks::forwarded_scheme;
@@ -72,6 +72,7 @@ async fn by_site(
         return Box::pin(purge::answer(default_site, &request, client)).await;
     }
     let changes = ResponseChanges::of(&asked);
+    let redirect = matches!(step, RequestStep::Redirected(_)).then(|| edge::redirect(&asked));
     site.counters.requests.add();
     let target = match read {
         Ok(target) => target,
@@ -82,12 +83,14 @@ async fn by_site(
         RequestStep::Misdirected => {
             return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
         }
-        RequestStep::ToHttps => {
-            let mut response = serve::to_https(site, &target);
-            changes.apply(site, &mut response);
-            return response;
+        RequestStep::ToHttps => return changes.applied(site, serve::to_https(site, &target)),
+        RequestStep::ToCanonical => {
+            return changes.applied(site, serve::to_canonical(site, &target));
         }
         _ => {}
+    }
+    if let Some(redirect) = redirect.flatten() {
+        return changes.applied(site, edge::redirected(site, &redirect));
     }
     let told = litespeed::is_told(&site.config.dialects, request.headers());
     let is_timed = is_told_timing(site, &request, &target, client);

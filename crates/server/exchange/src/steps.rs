@@ -6,8 +6,8 @@
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
 //! `delivery::lookup`; a plain hit does not come here.
 //!
-//! Places for steps that are not built yet: the canonical host in `to-https`; `limited` (all requests), a password and
-//! the redirects of rules after `denied`, in this order; `trial` before `private`; `limited`
+//! Places for steps that are not built yet: `limited` (all requests) and a password after `denied`, in this order, and
+//! before `redirected`; `trial` before `private`; `limited`
 //! (requests to the origin) belongs to a lookup that needs the origin.
 
 use crate::challenge;
@@ -20,7 +20,7 @@ use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use http_cache::Method as Kind;
 use reasons::Reason;
-use site_rules::{BypassBecause, Denial, Handling, Plan};
+use site_rules::{BypassBecause, Denial, Handling, Plan, RedirectSource};
 use std::cell::OnceCell;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
@@ -38,8 +38,12 @@ pub enum RequestStep {
     Misdirected,
     /// It is redirected to the same target over HTTPS.
     ToHttps,
+    /// It is redirected to the same target at the canonical host.
+    ToCanonical,
     /// A rule refuses it.
     Denied(Denial),
+    /// A rule or a line of a redirect file has another address for it.
+    Redirected(RedirectSource),
     /// It offers another protocol, and the origin may accept it.
     Upgrade,
     /// A GET or HEAD with content is forwarded: the content is not part of the key.
@@ -71,7 +75,9 @@ impl RequestStep {
             RequestStep::Challenge => Some(Reason::AcmeChallenge),
             RequestStep::Misdirected => Some(Reason::HostUnknown),
             RequestStep::ToHttps => Some(Reason::ToHttps),
+            RequestStep::ToCanonical => Some(Reason::ToCanonical),
             RequestStep::Denied(_) => Some(Reason::Denied),
+            RequestStep::Redirected(_) => Some(Reason::Redirected),
             RequestStep::Upgrade | RequestStep::WithContent => Some(Reason::Bypass),
             RequestStep::Trace => Some(Reason::MethodTrace),
             RequestStep::Unpublished => Some(Reason::ClusterUnpublished),
@@ -90,7 +96,9 @@ impl RequestStep {
             RequestStep::Challenge => "challenge",
             RequestStep::Misdirected => "misdirected",
             RequestStep::ToHttps => "to-https",
+            RequestStep::ToCanonical => "to-canonical",
             RequestStep::Denied(_) => "denied",
+            RequestStep::Redirected(_) => "redirected",
             RequestStep::Upgrade => "upgrade",
             RequestStep::WithContent => "content",
             RequestStep::Leaving(_) => "leaving",
@@ -111,7 +119,9 @@ impl RequestStep {
             | RequestStep::Challenge
             | RequestStep::Misdirected
             | RequestStep::ToHttps
+            | RequestStep::ToCanonical
             | RequestStep::Denied(_)
+            | RequestStep::Redirected(_)
             | RequestStep::Trace
             | RequestStep::Options
             | RequestStep::Unpublished => true,
@@ -133,8 +143,11 @@ pub struct StepFacts<'a> {
     is_challenge: bool,
     is_host_known: bool,
     is_redirected: bool,
+    is_alias: bool,
     /// The refusal by a rule, if it is needed.
     denial: &'a dyn Fn() -> Option<Denial>,
+    /// The redirect by a rule or a file, if it is needed.
+    redirect: &'a dyn Fn() -> Option<RedirectSource>,
     offers_upgrade: bool,
     method: &'a Method,
     has_content: bool,
@@ -160,13 +173,15 @@ impl StepFacts<'_> {
 type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
-const STEPS: [(&str, Row); 15] = [
+const STEPS: [(&str, Row); 17] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
     ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
     ("challenge", |facts| facts.is_challenge.then_some(RequestStep::Challenge)),
     ("misdirected", |facts| (!facts.is_host_known).then_some(RequestStep::Misdirected)),
     ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
+    ("to-canonical", |facts| facts.is_alias.then_some(RequestStep::ToCanonical)),
     ("denied", |facts| (facts.denial)().map(RequestStep::Denied)),
+    ("redirected", |facts| (facts.redirect)().map(RequestStep::Redirected)),
     ("upgrade", |facts| facts.offers_upgrade.then_some(RequestStep::Upgrade)),
     ("target-of-read", |facts| {
         let is_invalid = facts.is_read() && facts.is_for_server();
@@ -281,19 +296,21 @@ impl<'a> AskedRequest<'a> {
         let is_challenge = !self.is_fragment
             && matches!(*self.method, Method::GET | Method::HEAD)
             && self.target.is_ok_and(|target| challenge::is_managed(site, target));
-        let is_redirected = !self.is_fragment
-            && self.target.is_ok_and(|target| {
-                is_redirected(site, target.scheme)
-                    && !challenge::is_challenge(target)
-                    && challenge::has_certificate(site, target)
-            });
+        let of_site = self.target.ok().filter(|target| !self.is_fragment && !is_exempt(target));
+        let is_redirected = of_site.is_some_and(|target| {
+            is_redirected(site, target.scheme) && challenge::has_certificate(site, target)
+        });
+        let is_alias =
+            of_site.is_some_and(|target| site.config.hosts.redirect_of(&target.host).is_some());
         let found = step(&StepFacts {
             is_purge: self.is_purge,
             target: self.target,
             is_challenge,
             is_host_known,
             is_redirected,
+            is_alias,
             denial: &|| edge::denial(self),
+            redirect: &|| edge::redirect(self).map(|redirect| redirect.source),
             offers_upgrade: self.offers_upgrade,
             method: self.method,
             has_content: self.has_content,
@@ -319,9 +336,18 @@ pub fn is_redirected(site: &Site, scheme: &str) -> bool {
     site.config.https_redirect.is_some() && scheme == "http"
 }
 
+/// Whether the target is redirected to no other scheme or host: an ACME challenge, which is always answered over HTTP
+/// (RFC 8555 section 8.3), or the server as a whole.
+fn is_exempt(target: &TargetUri) -> bool {
+    challenge::is_challenge(target) || &*target.path_and_query == "*"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const REDIRECT: RedirectSource =
+        RedirectSource { rule: None, status: http::StatusCode::FOUND, slash: None };
 
     fn target(path_and_query: &str) -> TargetUri {
         let key = format!("http://a{path_and_query}");
@@ -337,7 +363,9 @@ mod tests {
             is_challenge: false,
             is_host_known: true,
             is_redirected: false,
+            is_alias: false,
             denial: &|| None,
+            redirect: &|| None,
             offers_upgrade: false,
             method: &Method::GET,
             has_content: false,
@@ -362,6 +390,8 @@ mod tests {
         let steps = [
             RequestStep::WithContent,
             RequestStep::Upgrade,
+            RequestStep::Redirected(REDIRECT),
+            RequestStep::ToCanonical,
             RequestStep::ToHttps,
             RequestStep::Misdirected,
             RequestStep::Challenge,
@@ -372,10 +402,14 @@ mod tests {
                 leaving(facts);
                 facts.has_content = true;
                 facts.offers_upgrade = at >= 1;
-                facts.is_redirected = at >= 2;
-                facts.is_host_known = at < 3;
-                facts.is_challenge = at >= 4;
-                facts.is_purge = at >= 5;
+                if at >= 2 {
+                    facts.redirect = &|| Some(REDIRECT);
+                }
+                facts.is_alias = at >= 3;
+                facts.is_redirected = at >= 4;
+                facts.is_host_known = at < 5;
+                facts.is_challenge = at >= 6;
+                facts.is_purge = at >= 7;
             });
             assert_eq!(found, right);
         }

@@ -43,10 +43,17 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         warn(&format!("on this machine: {warning}"))?;
     }
     for site in std::iter::once(&config).chain(config.other_sites.iter().map(|site| &**site)) {
+        let hosts: Vec<&str> = site.hosts.all().map(String::as_str).collect();
+        let host = hosts.first().copied().unwrap_or_default();
+        let prefix = if host.is_empty() { String::new() } else { format!("{host}: ") };
+        if let Some(error) = site.rules.loops_of_lines(&hosts).first() {
+            return Err(format!("{name}: {prefix}site.redirect_files: {error}"));
+        }
         let rules = [site.rules.never_reached(), site.rules.without_effect()];
-        for warning in rules.into_iter().flatten() {
-            let host = site.hosts.canonical.as_ref().map(|host| format!("{host}: "));
-            warn(&format!("{}{warning}", host.unwrap_or_default()))?;
+        let rules = rules.into_iter().flatten().chain(site.rules.edge_rules_never_reached());
+        let lines = site.repeated_redirects.iter().cloned().chain(site.rules.denied_lines(host));
+        for warning in rules.chain(lines) {
+            warn(&format!("{prefix}{warning}"))?;
         }
     }
     let unit = Unit::installed();

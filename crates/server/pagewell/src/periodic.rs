@@ -1,18 +1,21 @@
 //! The periodic background tasks of a process: tidying up the store after large changes, compression,
 //! cache warming, closing idle connections to the origin, returning memory to the system, watching the
-//! clock, removing inactive pages, reloading certificates, recording the metrics of the last hour. Each
+//! clock, removing inactive pages, reloading certificates and other files, recording the metrics of the last hour. Each
 //! ends when the process begins to leave.
 
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
 use certificates::Certificates;
+use config::{FileLook, WatchedFile};
 use control::history::{self, MetricsHistory};
+use control::reload::Reload;
 use delivery::codings::{self, Compressor};
 use delivery::site::Site;
 use origin::Origin;
 use render::rewarm;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::phase::{Phase, PhaseWatch};
 use telemetry::release_memory;
@@ -73,6 +76,31 @@ async fn follow_certificates(tls: Arc<Certificates>, site: Arc<Site>, mut stop: 
             Ok(true) => tracing::info!(event = "certificates-read"),
             Ok(false) => {}
             Err(error) => tracing::error!(event = "certificates-unusable", %error),
+        }
+    }
+}
+
+/// Reads files of the configuration again when they have changed. A change that cannot be used is reported once.
+pub async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: PhaseWatch) {
+    let mut refused = Vec::new();
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(site.now().limits.certificate_look) => {}
+        }
+        let now = site.now();
+        let files = || now.all_sites().flat_map(|site| &site.config.watched_files);
+        let changed: Vec<(PathBuf, FileLook)> = files()
+            .filter_map(WatchedFile::changed)
+            .map(|(path, look)| (path.clone(), look))
+            .collect();
+        if changed.is_empty() || changed == refused {
+            continue;
+        }
+        if let Some(reload) = reload.get()
+            && reload.read_watched_files(&site).await.is_err()
+        {
+            refused = changed;
         }
     }
 }

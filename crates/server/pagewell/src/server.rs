@@ -215,6 +215,8 @@ impl Server {
         if let Some(https) = https {
             https.run(&stopped);
         }
+        let reload = server.reload.clone();
+        tokio::spawn(periodic::follow_files(reload, site.clone(), stopped.clone()));
         Ok(server)
     }
 

@@ -208,6 +208,10 @@ reasons! {
     AcmeChallenge = "acme-challenge", [Answered], "404", "Challenges of other ACME clients: give their certificate in a [[tls]], or use another host.";
     /// The site redirects to HTTPS (`https_redirect`).
     ToHttps = "to-https", [Answered], "301 or 308", "Request the https address.";
+    /// The host is an alias, and the site redirects to its canonical host (`site.canonical_redirect`).
+    ToCanonical = "to-canonical", [Answered], "301 or 308", "Request the canonical host (site.host).";
+    /// A [rule](../guide/rules.md#redirects) or a line of a redirect file has another address for it.
+    Redirected = "redirected", [Answered], "301, 302, 303, 307, 308, 410", "Nothing, if the redirect is intended; otherwise change the rule or the line.";
     /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.
     HiddenName = "hidden-name", [Answered], "404", "A file with this name is never served: rename it, or change site.hidden.";
     /// The file is never served: its name is hidden, or it is source code. The response says `not-found`.

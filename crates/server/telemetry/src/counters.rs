@@ -70,6 +70,7 @@ counters! {
     fragments_failed: "ESI fragments that failed.",
     files: "Requests answered with a file.",
     denied: "Requests refused by a rule (`deny`).",
+    redirected: "Requests redirected by a rule, a redirect file or `site.canonical_redirect`.",
     scripts_refused: "Requests for a script that does not run: by a rule (`php = false`) or `site.entry_points`.",
     memcached_hits: "Items found over the memcached port.",
     memcached_misses: "Items requested over the memcached port that were not stored.",

@@ -17,6 +17,7 @@ use http::{Method, StatusCode};
 /// A rule with `deny`.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessRule {
+    pub(crate) number: usize,
     pub(crate) conditions: Conditions,
     /// The response; `None`: the rule exempts.
     pub(crate) denial: Option<Denial>,
@@ -119,6 +120,24 @@ impl SiteRules {
             }
         }
         true
+    }
+
+    /// Whether nobody gets an answer for this URL, because a rule denies it to all clients.
+    pub(crate) fn is_denied_to_all(&self, view: RequestView<'_>) -> bool {
+        let asked = AccessRequest { sent: view, normal: None };
+        let forms = asked.forms();
+        for rule in &self.edge.access {
+            let conditions = &rule.conditions;
+            let is_for_some = conditions.distinguish_clients();
+            match rule.denial {
+                Some(_) if !is_for_some && restricts_url(conditions, &asked, &forms) => {
+                    return true;
+                }
+                None if is_for_some || exempts(conditions, &asked, &forms) => return false,
+                Some(_) | None => {}
+            }
+        }
+        false
     }
 
     /// The refusal of a request, if a rule refuses it.

@@ -6,6 +6,9 @@
 //! | `read` | reads the keys of these kinds, and refuses contradictions |
 //! | `paths` | the forms of a path, and what matches them |
 //! | `access` | `deny` |
+//! | `redirects`, `targets` | `redirect`, `slash`, and the form of their targets |
+//! | `redirect_map` | the lines of redirect files |
+//! | `redirect_faults` | loops of redirects, and rules that nothing reaches |
 //! | `scripts` | `php`, `site.entry_points` |
 //! | `response_fields` | `set_headers`, `add_headers`, `remove_headers`, `file_cache` |
 //!
@@ -14,24 +17,37 @@
 mod access;
 mod paths;
 mod read;
+mod redirect_faults;
+mod redirect_map;
+mod redirects;
 mod response_fields;
 mod scripts;
+mod targets;
 
 pub use access::{AccessRequest, Denial};
 pub use read::FileSurroundings;
+pub use redirect_map::{AddedLine, RedirectMap};
+pub use redirects::{Redirect, RedirectSource, SlashChange};
 pub use scripts::{ScriptPath, ScriptRefusal};
 
 pub(crate) use read::{complete, is_edge_rule, read};
 
 use crate::rules::SiteRules;
+use crate::view::RequestView;
 use access::AccessRule;
+use redirects::RedirectRule;
 use response_fields::FieldRule;
 use scripts::{EntryPoints, ScriptRule};
+use std::sync::Arc;
 
 /// The rules of a site that do not concern the cache.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EdgeRules {
     access: Vec<AccessRule>,
+    redirects: Vec<RedirectRule>,
+    redirect_map: Option<Arc<RedirectMap>>,
+    /// Whether a rule may answer a request instead of a page or file.
+    may_answer: bool,
     scripts: Vec<ScriptRule>,
     entry_points: Option<EntryPoints>,
     fields: Vec<FieldRule>,
@@ -42,6 +58,25 @@ pub(crate) struct EdgeRules {
 }
 
 impl SiteRules {
+    /// Adds the lines of redirect files.
+    pub fn set_redirect_map(&mut self, map: RedirectMap) {
+        self.edge.redirect_map = (!map.is_empty()).then(|| Arc::new(map));
+        let redirects = !self.edge.redirects.is_empty() || self.edge.redirect_map.is_some();
+        self.edge.may_answer = self.has_access_rules() || redirects;
+    }
+
+    /// Whether any request may be answered by a rule: by a refusal or a redirect.
+    #[inline]
+    pub fn may_answer(&self) -> bool {
+        self.edge.may_answer
+    }
+
+    /// Whether no rule answers a client that sends this request, and its response needs no protection from shared
+    /// caches: for plain hits. A request in its normal form.
+    pub fn is_free(&self, view: RequestView<'_>) -> bool {
+        self.is_open(view) && !self.may_redirect(&view)
+    }
+
     /// The name of the rule with this number, if it has one.
     pub fn rule_name(&self, number: usize) -> Option<&str> {
         self.edge.names.get(number.checked_sub(1)?)?.as_deref()

@@ -2,10 +2,10 @@
 //! for a decision before it, a condition on the client for something that is stored with a page, a field that
 //! belongs to the message or to the cache.
 
-use super::EdgeRules;
 use super::access::{AccessRule, Denial};
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
+use super::{EdgeRules, redirects};
 use crate::duration::parse_duration;
 use crate::glob::{Case, Globs, Star};
 use crate::raw::{self, Deny, Words};
@@ -72,7 +72,8 @@ const REFUSED_FIELDS: [&str; 28] = [
 
 /// Whether the rule has an action of these kinds.
 pub(crate) fn is_edge_rule(raw: &raw::Rule) -> bool {
-    raw.deny.is_some() || raw.php.is_some() || has_fields(raw)
+    (raw.deny.is_some() || raw.php.is_some() || has_fields(raw))
+        || (raw.redirect.is_some() || raw.slash.is_some() || raw.redirect_status.is_some())
 }
 
 fn has_fields(raw: &raw::Rule) -> bool {
@@ -91,8 +92,9 @@ pub(crate) fn read(
     files: Option<&FileSurroundings>,
 ) -> Result<(), String> {
     if let Some(denial) = deny(raw, number, conditions, response)? {
-        edge.access.push(AccessRule { conditions: conditions.clone(), denial });
+        edge.access.push(AccessRule { number, conditions: conditions.clone(), denial });
     }
+    edge.redirects.extend(redirects::read(raw, number, conditions, response)?);
     if let Some(runs) = raw.php {
         edge.scripts.push(script_rule(number, runs, conditions, response, files)?);
     }
@@ -276,7 +278,7 @@ fn name(key: &str, word: &str) -> Result<HeaderName, String> {
     }
     let instead = match name.as_str() {
         "cache-control" | "expires" => "use store for pages, and file_cache for files",
-        "location" => "a rule cannot redirect by it",
+        "location" => "use redirect",
         _ => "it belongs to the message or to the cache",
     };
     Err(format!("{key}: {word:?}: {instead}"))

@@ -22,6 +22,7 @@ mod private;
 mod public_name;
 mod purging;
 pub mod raw;
+mod redirect_files;
 mod resolve;
 mod resolve_rules;
 mod resolve_sites;
@@ -37,6 +38,7 @@ mod table_limits;
 mod traces;
 pub mod units;
 mod wake;
+mod watched;
 pub mod written;
 
 use crate::networks::Networks;
@@ -72,6 +74,7 @@ pub use resolve_sites::resolve;
 pub use rewarm::Rewarm;
 pub use snapshot::Snapshot;
 pub use wake::Wake;
+pub use watched::{FileLook, WatchedFile};
 
 /// The address of a socket: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +160,10 @@ pub struct Config {
     pub wakes: Vec<Wake>,
     /// How pages survive a restart; `None`: they do not.
     pub snapshot: Option<Snapshot>,
+    /// Files that are read again when they change.
+    pub watched_files: Vec<WatchedFile>,
+    /// Warnings about lines of redirect files that never count.
+    pub repeated_redirects: Vec<String>,
     /// The fingerprint: a hash of everything that determines the pages and which requests find
     /// them.
     pub print: u128,
@@ -214,6 +221,8 @@ pub struct Hosts {
     pub aliases: Vec<String>,
     /// Whether requests for other hosts are refused.
     pub others: OtherHosts,
+    /// The status with which the aliases are redirected to the canonical host, if they are.
+    pub redirect: Option<StatusCode>,
 }
 
 impl Hosts {
@@ -227,6 +236,12 @@ impl Hosts {
         let all = || self.canonical.iter().chain(&self.aliases);
         let is_site = all().any(|known| known == host);
         all().filter(move |known| is_site && *known != host)
+    }
+
+    /// The canonical host, and the status with which this host is redirected to it, if it is.
+    pub fn redirect_of(&self, host: &str) -> Option<(&str, StatusCode)> {
+        let is_alias = || self.aliases.iter().any(|alias| alias == host);
+        self.canonical.as_deref().zip(self.redirect).filter(|_| is_alias())
     }
 
     /// Whether requests for this host are answered.

@@ -214,6 +214,9 @@ pub struct Site {
     #[serde(deserialize_with = "words")]
     pub aliases: Vec<String>,
     pub other_hosts: Option<String>,
+    pub canonical_redirect: Option<u16>,
+    #[serde(deserialize_with = "words")]
+    pub redirect_files: Vec<String>,
     pub memory: Option<String>,
     pub php: Option<Php>,
     pub cache: Option<Cache>,

@@ -97,8 +97,12 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
+    let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
+    let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
     Ok(Config {
-        rules: resolve_rules::rules(file, &policy, &trusted_proxies, &site)?,
+        rules,
+        watched_files: redirect_files.watched,
+        repeated_redirects: redirect_files.repeated,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,
         policy,

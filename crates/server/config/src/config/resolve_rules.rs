@@ -11,6 +11,7 @@ use super::{Hosts, OtherHosts, SiteConfig};
 use crate::networks::Networks;
 use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
+use http::StatusCode;
 use http_cache::Policy;
 use site_rules::{FileSurroundings, Secret, SiteRules, Surroundings};
 use std::io::Read;
@@ -95,9 +96,22 @@ pub(super) fn hosts(file: &File) -> Result<Hosts, LoadError> {
     if canonical.is_none() && (!site.aliases.is_empty() || others == OtherHosts::Refuse) {
         return wrong("site.host", "is required with site.aliases and other_hosts = \"refuse\"");
     }
-    let aliases =
-        site.aliases.iter().map(|text| host("site.aliases", text)).collect::<Result<_, _>>()?;
-    Ok(Hosts { canonical, aliases, others })
+    let aliases = site
+        .aliases
+        .iter()
+        .map(|text| host("site.aliases", text))
+        .collect::<Result<Vec<_>, _>>()?;
+    const REDIRECT: &str = "site.canonical_redirect";
+    let redirect = match site.canonical_redirect {
+        None => None,
+        Some(_) if aliases.is_empty() => {
+            return wrong(REDIRECT, "needs site.aliases: those are redirected to site.host");
+        }
+        Some(301) => Some(StatusCode::MOVED_PERMANENTLY),
+        Some(308) => Some(StatusCode::PERMANENT_REDIRECT),
+        Some(other) => return wrong(REDIRECT, format!("{other}: must be 301 or 308")),
+    };
+    Ok(Hosts { canonical, aliases, others, redirect })
 }
 
 /// Parses the networks whose connections are not counted. The default is loopback: programs on the
@@ -144,6 +158,12 @@ mod tests {
             ("site.host = \"a b\"", "no host"),
             ("site.other_hosts = \"maybe\"", "serve or refuse"),
             ("trusted_proxies = [\"10.0.0.0/33\"]", "trusted_proxies"),
+            ("site.canonical_redirect = 301", "site.aliases"),
+            (
+                "site.host = \"a\"\nsite.aliases = [\"b\"]\nsite.canonical_redirect = 302",
+                "301 or 308",
+            ),
+            ("[[rule]]\npath = \"/a\"\nredirect = \"/a\"", "never ends"),
             ("[[rule]]\ncountry_header = \"x\"", "trusted_proxies"),
             ("cookies.secret_file = \"/nowhere\"", "/nowhere"),
         ] {

@@ -124,6 +124,8 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.php.children = None;
     other.php.binary = None;
     other.site.memory = None;
+    other.site.canonical_redirect = None;
+    other.site.redirect_files = Vec::new();
     other.site.php = None;
     other.site.cache = None;
     other.site.cluster = None;
@@ -174,6 +176,7 @@ mod tests {
         let plain = print("");
         assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
         assert_eq!(plain, print("[[rule]]\npath = \"/x\"\ndeny = 403"));
+        assert_eq!(plain, print("[[rule]]\npath = \"/x\"\nredirect = \"/y\""));
         for other in [
             "keys.lower_case = true",
             "cache.default_lifetime = \"5s\"",

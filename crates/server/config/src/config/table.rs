@@ -278,6 +278,18 @@ const REST: &[OptionRow] = &[
         "Requests for a host that is neither `site.host` nor an alias: `serve`, or `refuse` (421). With several sites, at most one may `serve` them, and none does by default.",
     ),
     row(
+        "site.canonical_redirect",
+        "",
+        "none",
+        "`301` or `308`: requests for an alias are redirected to `site.host` with this status, after the redirect to HTTPS.",
+    ),
+    row(
+        "site.redirect_files",
+        "",
+        "none",
+        "Files with redirects, one per line: old path, target, status ([guide](../guide/rules.md#redirects)). A changed file is reloaded.",
+    ),
+    row(
         "site.memory",
         "",
         "an equal part of what the other sites leave of `memory`",

@@ -66,6 +66,7 @@ fn value_of(key: &str) -> &'static str {
         | "private.enabled"
         | "codings.files_beside" => "true",
         "site.aliases"
+        | "site.redirect_files"
         | "trusted_proxies"
         | "acme.fallback"
         | "keys.drop"
@@ -93,7 +94,7 @@ fn value_of(key: &str) -> &'static str {
         | "rewarm.min_uses"
         | "traces.share" => "1",
         "site.database" | "site.change" | "site.wake" => "[]",
-        "https_redirect" => "308",
+        "https_redirect" | "site.canonical_redirect" => "308",
         "php.env" | "php.ini" => "{ a = \"b\" }",
         _ => "\"x\"",
     }

@@ -2,8 +2,8 @@
 //! Prometheus text format 0.0.4, which differs in the type line of counters and in its end).
 //!
 //! Names begin with `pagewell_`; counters end in `_total`; times are in seconds. The labels are
-//! `site`, the site's canonical host if there are several sites, `limit`, a key of `[limits]`, and those of managed
-//! certificates (`certificates`).
+//! `site`, the site's canonical host if there are several sites, `limit`, a key of `[limits]`, `kind`, a kind of
+//! rules, and those of managed certificates (`certificates`).
 //! The number of series depends on the configuration and the code alone, not on requests.
 
 use super::certificates;
@@ -14,7 +14,7 @@ use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, header};
 use std::fmt::Write as _;
 use std::sync::Arc;
-use telemetry::counters::Times;
+use telemetry::counters::{Counters, Times};
 
 /// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,15 @@ pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> 
             let _ = writeln!(out, "pagewell_limits_hit_total{{{and}limit=\"{limit}\"}} {count}");
         }
     }
+    begin(&mut out, "pagewell_edge_answers", EDGE_ANSWERS, Kind::Counter, format);
+    for (site, label) in sites.iter().zip(&labels) {
+        let and = label.trim_end_matches('}').trim_start_matches('{');
+        let and = if and.is_empty() { String::new() } else { format!("{and},") };
+        for (kind, read) in EDGE_KINDS {
+            let count = read(&site.counters);
+            let _ = writeln!(out, "pagewell_edge_answers_total{{{and}kind=\"{kind}\"}} {count}");
+        }
+    }
     begin(&mut out, "pagewell_findings", FINDINGS, Kind::Gauge, format);
     for (name, count) in attention.counts() {
         let _ = writeln!(out, "pagewell_findings{{name=\"{name}\"}} {count}");
@@ -133,6 +142,16 @@ pub(super) fn escaped(value: &str) -> String {
 }
 
 const FINDINGS: &str = "Problems that need attention now, by their names in GET /v1/status.";
+
+const EDGE_ANSWERS: &str = "Requests answered by a rule for access or redirects, by its kind.";
+
+type CounterRead = fn(&Counters) -> u64;
+
+/// The kinds of rules that answer requests, and how often they did.
+const EDGE_KINDS: [(&str, CounterRead); 2] = [
+    ("denied", |counters| counters.denied.get()),
+    ("redirected", |counters| counters.redirected.get()),
+];
 
 const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the table of limits.";
 

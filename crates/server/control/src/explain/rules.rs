@@ -18,6 +18,11 @@ pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
     if let RequestStep::Denied(denial) = judged.step {
         all.push(("deny", denial.rule));
     }
+    if let RequestStep::Redirected(redirect) = judged.step
+        && let Some(number) = redirect.rule
+    {
+        all.push((if redirect.slash.is_some() { "slash" } else { "redirect" }, number));
+    }
     if judged.reason == Some(Reason::ScriptRefused)
         && let Some(ScriptRefusal::Rule(number)) = script_refusal(&asked.site, &judged.target)
     {

@@ -18,7 +18,7 @@ pub struct ChangedKey {
 }
 
 /// The tables and keys outside `[limits]` that may change.
-const TABLES: [&str; 13] = [
+const TABLES: [&str; 15] = [
     "cache",
     "connections_exempt",
     "cookies",
@@ -28,8 +28,10 @@ const TABLES: [&str; 13] = [
     "rule",
     "site.aliases",
     "site.cache",
+    "site.canonical_redirect",
     "site.cookies",
     "site.keys",
+    "site.redirect_files",
     "site.rule",
     "trusted_proxies",
 ];

@@ -137,7 +137,7 @@ impl HitFinder {
         if !asked.is_plain_for(site, &self.key) {
             return None;
         }
-        if site.config.rules.has_access_rules() && !asked.is_open(site, &self.key) {
+        if site.config.rules.may_answer() && !asked.is_free(site, &self.key) {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
@@ -241,12 +241,12 @@ impl PlainRequest<'_> {
             && (canonical.is_none() || canonical.as_deref() == key.host())
     }
 
-    /// Whether the site's rules refuse no client that sends the request.
-    fn is_open(&self, site: &Site, key: &Key) -> bool {
+    /// Whether the site's rules neither refuse nor redirect any client that sends the request.
+    fn is_free(&self, site: &Site, key: &Key) -> bool {
         let is_head = self.kind == Method::Head;
         let method = if is_head { &http::Method::HEAD } else { &http::Method::GET };
         let view = |host| RequestView::of_url(method, self.scheme, host, self.target);
-        key.host().is_some_and(|host| site.config.rules.is_open(view(host)))
+        key.host().is_some_and(|host| site.config.rules.is_free(view(host)))
     }
 
     /// Applies the rules to the request and completes its key, which has been written. `None` if

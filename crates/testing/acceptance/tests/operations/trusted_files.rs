@@ -112,6 +112,7 @@ fn every_other_configured_file_is_checked() {
     of_kinds(&|file| format!("admin_token_file = {file:?}\n"));
     of_kinds(&|file| format!("[cookies]\nsecret_file = {file:?}\n"));
     of_kinds(&|file| format!("[purge]\ntoken_file = {file:?}\n"));
+    of_kinds(&|file| format!("[site]\nredirect_files = {file:?}\n"));
     of_kinds(&|file| tls(file, file));
     of_kinds(&database);
     for (to, why) in [(&link, "a symbolic link"), (&open, "other users may write it: chmod go-w")] {

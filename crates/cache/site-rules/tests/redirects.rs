@@ -1,0 +1,203 @@
+//! Redirects and rewrites: which rule or line decides, where it leads, and which are refused when they are read.
+
+use http::Method;
+use http_cache::Policy;
+use site_rules::{
+    AccessRequest, FileSurroundings, KeyForm, RedirectMap, RequestView, Secret, SiteRules,
+    Surroundings, raw,
+};
+
+#[derive(serde::Deserialize)]
+struct Written {
+    rule: Vec<raw::Rule>,
+}
+
+fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, String> {
+    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+    let around = Surroundings {
+        base: Policy::default(),
+        secret: Secret::new([7; 32]),
+        has_trusted_proxies: false,
+        files,
+    };
+    let (keys, cookies) = (raw::Keys::default(), raw::Cookies::default());
+    SiteRules::read(&written.rule, &keys, &cookies, around).map_err(|error| error.to_string())
+}
+
+fn files() -> Option<FileSurroundings> {
+    Some(FileSurroundings { front_controller: "index.php".to_owned(), entry_points: None })
+}
+
+fn read(text: &str) -> SiteRules {
+    read_with(text, files()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn view<'a>(method: &'a Method, url: &'a str) -> RequestView<'a> {
+    let (host, path) = url.split_at(url.find('/').expect("a path"));
+    RequestView::of_url(method, "http", host, path)
+}
+
+/// The rules with the lines of a redirect file.
+fn with_lines(text: &str, lines: &[(&str, &str)]) -> SiteRules {
+    let (mut rules, mut map) = (read(text), RedirectMap::default());
+    let form = KeyForm::read(&raw::Keys::default()).expect("defaults");
+    for (old, target) in lines {
+        map.add(&form, old, target, None).expect("a line");
+    }
+    rules.set_redirect_map(map);
+    rules
+}
+
+fn location(rules: &SiteRules, url: &str) -> Option<String> {
+    let get = Method::GET;
+    let view = view(&get, url);
+    let found = rules.redirect(&AccessRequest { sent: view, normal: None });
+    assert!(rules.may_answer() || found.is_none());
+    // What a client may be redirected for is no plain hit.
+    assert!(found.is_none() || !rules.is_free(view), "{url}");
+    found.and_then(|redirect| redirect.location)
+}
+
+#[test]
+fn a_file_comes_before_rules_and_slash_comes_last() {
+    let rules = with_lines(
+        "rule = [
+            { path = '/x/**', slash = 'add' },
+            { path = '/x/open/**', redirect = false },
+            { path = '/x/*/old', redirect = '/new/$1' },
+            { path_regex = '^/archives/(\\d+)$', redirect = '/?p=$1', redirect_status = 308 },
+            { host = 'shop.test', path = '/**', redirect = 'https://a.test/shop/$1' },
+            { path = '/m', cookie = 'm', redirect = '/mobile' },
+        ]",
+        &[("/x/file", "/line"), ("/x/file?a=1", "/with")],
+    );
+    for (url, right) in [
+        ("a.test/x/file", Some("/line")),
+        ("a.test/x/file?b=2", Some("/line?b=2")),
+        ("a.test/x/file?a=1", Some("/with")),
+        ("a.test//x/%66ile", Some("/line")),
+        ("a.test/x/a%20b/old?q", Some("/new/a%20b?q")),
+        ("a.test/x/open/a", None),
+        ("a.test/x/y", Some("/x/y/")),
+        ("a.test/x/y/", None),
+        ("a.test/x/y.css", None),
+        ("a.test//x/y?a", Some("/x/y/?a")),
+        ("a.test/archives/12", Some("/?p=12")),
+        ("a.test/archives/12?x=1", Some("/?p=12")),
+        ("shop.test/a?b", Some("https://a.test/shop/a?b")),
+        ("a.test/m", None),
+        ("a.test/", None),
+    ] {
+        assert_eq!(location(&rules, url).as_deref(), right, "{url}");
+    }
+    assert!(read("rule = [{ slash = 'remove' }]").is_free(view(&Method::GET, "a.test/x")));
+    assert_eq!(location(&read("rule = [{ slash = 'remove' }]"), "a/b//?c"), Some("/b?c".into()));
+    assert_eq!(
+        location(&read("rule = [{ slash = 'remove' }]"), "a//evil.test/"),
+        Some("/evil.test".into())
+    );
+}
+
+#[test]
+fn no_request_is_redirected_to_another_host_or_to_a_second_field() {
+    let rules = read(
+        "rule = [
+            { path_regex = '(?s)^/go(.*)$', redirect = '/$1' },
+            { path = '/out/**', redirect = 'https://b.test/$1' },
+            { path = '/query/**', redirect = '/search?q=$1&page=1' },
+        ]",
+    );
+    for (url, right) in [
+        ("a/go/evil.test", "/evil.test"),
+        ("a/go//evil.test", "/evil.test"),
+        ("a/go/%2Fevil.test", "/evil.test"),
+        ("a/go/%5Cevil.test", "/%5Cevil.test"),
+        ("a/go%5C%5Cevil.test", "/%5C%5Cevil.test"),
+        ("a/go@evil.test", "/@evil.test"),
+        ("a/go/%0d%0aSet-Cookie:x", "/%0D%0ASet-Cookie:x"),
+        ("a/go/%00%09%c3%a9\u{e9}", "/%00%09%C3%A9%C3%A9"),
+        ("a/out/@evil.test", "https://b.test/@evil.test"),
+        ("a/query/x&page=2%26y?z=1", "/search?q=x%26page%3D2%26y&page=1"),
+    ] {
+        assert_eq!(location(&rules, url).as_deref(), Some(right), "{url}");
+    }
+}
+
+#[test]
+fn wrong_redirects_are_refused() {
+    for (rule, part) in [
+        ("path = '/a', redirect = true", "write the target"),
+        ("path = '/a', redirect = '/b', slash = 'add'", "use two rules"),
+        ("slash = 'maybe'", "add or remove"),
+        ("redirect_status = 302", "belongs to redirect"),
+        ("path = '/a', redirect = '/b', redirect_status = 200", "301, 302"),
+        ("path = '/a', redirect = '/b', redirect_status = 410", "deny = 410"),
+        ("path = ['/a/*', '/b/*'], redirect = '/b/$1'", "captures need one"),
+        ("path = '/a/*', redirect = '/b/$2'", "has 1 captures"),
+        ("path = '/a/*', redirect = 'https://$1/'", "without captures"),
+        ("path = '/a/*', redirect = '//b/$1'", "begin with /"),
+        ("when_status = 404, redirect = '/b'", "when_status"),
+    ] {
+        let error = read_with(&format!("rule = [{{ {rule} }}]"), files()).expect_err(rule);
+        assert!(error.contains(part), "{rule}: {error}");
+    }
+}
+
+#[test]
+fn redirects_that_never_end_are_found() {
+    let hosts = ["a.test", "www.a.test"];
+    for rules in [
+        "{ path = '/a/**', redirect = '/a/new/$1' }",
+        "{ path_regex = '^/(\\d+)$', redirect = '/$1?x' }",
+        "{ path = '/a', redirect = 'http://www.a.test/a' }",
+        "{ path = '/a', redirect = '/b' }, { path = '/b', redirect = '/a' }",
+        "{ path = '/a', redirect = '/a/' }, { slash = 'remove' }",
+        "{ redirect = '/welcome', cookie = '!seen' }",
+        "{ path = '/old', query = 'p=*', redirect = '/old' }",
+    ] {
+        let rules = read(&format!("rule = [{rules}]"));
+        assert!(!rules.loops_of_rules(&hosts).is_empty(), "{rules:?}");
+    }
+    for rules in [
+        "{ path = '/a/**', redirect = '/b/$1' }, { path = '/b/*/x', redirect = '/c' }",
+        "{ path_regex = '^/(.*)\\.html$', redirect = '/$1' }",
+        "{ path = '/a', redirect = 'https://b.test/a' }",
+        "{ path = '/', agent = 'phone', redirect = '/m/' }, { path = '/m/', agent = 'desktop', redirect = '/' }",
+        "{ host = 'www.a.test', path = '/**', redirect = 'http://a.test/$1' }",
+        "{ path = '/a', deny = 403 }, { path = '/a', redirect = '/a/' }, { slash = 'remove' }",
+        "{ slash = 'add' }",
+    ] {
+        let rules = read(&format!("rule = [{rules}]"));
+        assert_eq!(rules.loops_of_rules(&hosts), Vec::<String>::new(), "{rules:?}");
+    }
+    let both = with_lines(
+        "rule = [{ path = '/a/**', redirect = '/b/$1' }]",
+        &[("/b/x", "/a/x"), ("/c", "/d")],
+    );
+    assert_eq!(both.loops_of_rules(&hosts).len(), 1);
+    assert_eq!(both.loops_of_lines(&hosts).len(), 1);
+    let lines = with_lines(
+        "rule = [{ path = '/c', deny = 403 }]",
+        &[("/a", "/b"), ("/b", "/a?x"), ("/c", "/d")],
+    );
+    assert_eq!(lines.loops_of_lines(&hosts).len(), 2);
+    assert_eq!(lines.denied_lines("a.test").len(), 1);
+}
+
+#[test]
+fn rules_that_nothing_reaches_are_reported() {
+    let rules = read(
+        "rule = [
+            { from = '10.0.0.0/8', deny = false },
+            { deny = 403 },
+            { path = '/a', deny = 404, redirect = '/b' },
+            { path = '/c', deny = 404, php = false },
+        ]",
+    );
+    let warnings = rules.edge_rules_never_reached();
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("rules 3 to 4 are never reached for deny: rule 2"),
+        "{warnings:?}"
+    );
+}
