@@ -7,7 +7,8 @@
 //!
 //! Start reading at [`MissQueue`]. Invariants: never more requests at the origin than places; each
 //! waiter is given a place, is deferred, or leaves; everything is bounded, the queue by [`QueueLimits`].
-//! The evidence about clients is in [`ClientTable`] and [`Ticket`], what the origin works for in [`MissReport`].
+//! The evidence about clients is in [`ClientTable`] and [`Ticket`], the rates of `limit` in rules in [`RateTable`], what
+//! the origin works for in [`MissReport`].
 //! Not here: I/O, the clock (time is an argument), HTTP, and the waiting itself, which is in
 //! `origin/src/places.rs`. Reasons and figures: docs/decisions/misses.md.
 
@@ -16,6 +17,7 @@ mod group;
 mod measured;
 mod overload;
 mod queue;
+mod rate_limits;
 mod rates;
 mod report;
 mod shares;
@@ -28,5 +30,6 @@ pub use overload::OverloadChange;
 pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
+pub use rate_limits::{RateTable, RequestRate};
 pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts};
 pub use ticket::{TICKET_CODE_BYTES, Ticket};

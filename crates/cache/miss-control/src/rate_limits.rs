@@ -1,0 +1,217 @@
+//! The rate of requests of each client under each limit: GCRA (the generic cell rate algorithm) in one table of fixed
+//! size.
+//!
+//! An entry is 16 bytes: a 64-bit tag, and the time at which the client has its whole burst again. A request is
+//! allowed while that time is less than the burst away, and moves it on by one interval; a refused request moves
+//! nothing. 8 entries are a set. In a full set, the entry whose limit ends first gives way; if that had not ended,
+//! it is counted. The hash is keyed: no client can choose its set. IPv6 addresses count by /64.
+//!
+//! The sketch in [`ClientTable`](crate::ClientTable) cannot serve: it overestimates, which only puts an unknown client
+//! last there, and here would refuse a request because of other clients. This table forgets instead: under more
+//! clients than entries, a client may get a new burst. So the sketch, which nobody can flush, stays for the order.
+//!
+//! A lock guards a part of the sets, for a few comparisons; no other lock is taken under it.
+
+use crate::clients::address_number;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+const ENTRIES: usize = 8;
+/// The most parts, each with a lock.
+const PARTS_MAX: usize = 64;
+
+/// A rate: requests in a period, and how many may come at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRate {
+    /// The time between two requests, for long.
+    pub interval: Duration,
+    /// The number of requests at once, at least 1.
+    pub burst: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    tag: u64,
+    /// When the whole burst is available again, in nanoseconds. 0: empty.
+    full_at: u64,
+}
+
+type Set = [Entry; ENTRIES];
+
+/// The rates of all clients.
+pub struct RateTable<S> {
+    hasher: S,
+    parts: Box<[Mutex<Box<[Set]>>]>,
+    replaced: AtomicU64,
+}
+
+impl<S> fmt::Debug for RateTable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateTable").finish_non_exhaustive()
+    }
+}
+
+impl<S: BuildHasher> RateTable<S> {
+    /// An empty table for about so many clients. `hasher` has a secret key.
+    pub fn new(hasher: S, entries: usize) -> RateTable<S> {
+        let sets = (entries / ENTRIES).max(1);
+        let parts = sets.min(PARTS_MAX);
+        let part = || Mutex::new(vec![Set::default(); sets.div_ceil(parts)].into_boxed_slice());
+        let parts = std::iter::repeat_with(part).take(parts).collect();
+        RateTable { hasher, parts, replaced: AtomicU64::new(0) }
+    }
+
+    /// Counts a request of a client under the limit with this number. A client without an address counts as one.
+    ///
+    /// # Errors
+    /// The client has reached the limit: the time until its next request is allowed.
+    pub fn count(
+        &self,
+        (limit, address): (u64, Option<IpAddr>),
+        rate: RequestRate,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        let number =
+            address.map(|address| (address.to_canonical().is_ipv6(), address_number(address)));
+        let hash = self.hasher.hash_one((limit, number));
+        let part = &self.parts[(hash >> 32) as usize % self.parts.len()];
+        let mut sets = part.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = hash as u32 as usize % sets.len();
+        let set = &mut sets[at];
+        let (tag, now) = (self.hasher.hash_one((hash, limit, number)), nanoseconds(now));
+        let known = set.iter().position(|entry| entry.tag == tag && entry.full_at != 0);
+        let found = known.unwrap_or_else(|| {
+            let ends_first = (0..ENTRIES).min_by_key(|at| set[*at].full_at).unwrap_or_default();
+            if set[ends_first].full_at > now {
+                self.replaced.fetch_add(1, Ordering::Relaxed);
+            }
+            ends_first
+        });
+        let interval = nanoseconds(rate.interval).max(1);
+        let burst = interval.saturating_mul(u64::from(rate.burst.max(1)));
+        // If the clock was set back, the client has at most used up its burst.
+        let last = now.saturating_add(burst);
+        let full_at = known.map_or(now, |at| set[at].full_at.clamp(now, last));
+        let wait = (full_at - now).saturating_sub(burst - interval);
+        if wait > 0 {
+            return Err(Duration::from_nanos(wait));
+        }
+        set[found] = Entry { tag, full_at: full_at.saturating_add(interval) };
+        Ok(())
+    }
+
+    /// How often a client was forgotten before its limit ended, because its set was full.
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::hash::RandomState;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn table(entries: usize) -> RateTable<RandomState> {
+        RateTable::new(RandomState::new(), entries)
+    }
+
+    fn v4(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(Ipv4Addr::from_bits(number)))
+    }
+
+    fn v6(network: u64, interface: u64) -> Option<IpAddr> {
+        let bits = u128::from(network) << 64 | u128::from(interface);
+        Some(IpAddr::V6(Ipv6Addr::from_bits(bits)))
+    }
+
+    const TEN_A_MINUTE: RequestRate = RequestRate { interval: Duration::from_secs(6), burst: 5 };
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_burst_is_allowed_and_then_the_rate() {
+        let table = table(64);
+        let count = |seconds: u64| table.count((1, v4(7)), TEN_A_MINUTE, at(seconds));
+        for n in 0..5 {
+            assert_eq!(count(100), Ok(()), "{n}");
+        }
+        assert_eq!(count(100), Err(at(6)));
+        assert_eq!(count(103), Err(at(3)), "a refused request costs nothing");
+        assert_eq!((count(106), count(106)), (Ok(()), Err(at(6))));
+        assert_eq!(count(50), Err(at(6)), "the clock was set back");
+        assert_eq!(count(1_000), Ok(()));
+        let allowed = (1_000..2_000).filter(|second| count(*second).is_ok()).count();
+        assert_eq!(allowed, 4 + 999 / 6);
+    }
+
+    #[test]
+    fn clients_and_limits_count_alone_and_a_64_network_as_one() {
+        let table = table(4_096);
+        let rate = RequestRate { interval: at(60), burst: 1 };
+        let count = |limit, address| table.count((limit, address), rate, at(1)).is_ok();
+        assert!(count(1, v4(1)) && !count(1, v4(1)));
+        assert!(count(1, v4(2)) && count(2, v4(1)) && count(1, None) && !count(1, None));
+        assert!(count(1, v6(9, 1)) && !count(1, v6(9, 2)) && count(1, v6(10, 1)));
+        let mapped = Some(Ipv4Addr::from_bits(2).to_ipv6_mapped().into());
+        assert!(table.count((1, mapped), rate, at(1)).is_err());
+    }
+
+    #[test]
+    fn a_million_addresses_take_no_more_memory_and_never_hide_a_busy_one() {
+        let table = table(65_536);
+        let sets: usize = table.parts.iter().map(|part| part.lock().unwrap().len()).sum();
+        assert_eq!(sets * size_of::<Set>(), 1 << 20);
+        let slow = RequestRate { interval: at(60), burst: 30 };
+        let victim = v4(0);
+        (0..30).for_each(|_| table.count((1, victim), slow, at(0)).unwrap());
+        for number in 1..=1_000_000 {
+            let _ = table.count((1, v4(number)), slow, at(1));
+        }
+        assert!(table.replaced() > 900_000);
+        // Its limit ends last, so the others give way to each other.
+        assert!(table.count((1, victim), slow, at(1)).is_err());
+    }
+
+    proptest! {
+        /// Never more than the burst and the rate allow, in any window; and as many, if they come evenly.
+        #[test]
+        fn no_window_has_more_than_its_share(
+            burst in 1_u32..20,
+            interval_ms in 1_u64..5_000,
+            steps in proptest::collection::vec(0_u64..3_000, 1..200),
+        ) {
+            let (table, rate) =
+                (table(8), RequestRate { interval: Duration::from_millis(interval_ms), burst });
+            let (mut now, mut allowed) = (1_u64, Vec::new());
+            for step in steps {
+                now += step;
+                match table.count((1, v4(1)), rate, Duration::from_millis(now)) {
+                    Ok(()) => allowed.push(now),
+                    Err(wait) => {
+                        prop_assert!(wait <= rate.interval);
+                        // At that moment it would have been allowed.
+                        prop_assert!(!wait.is_zero());
+                    }
+                }
+            }
+            for (at, first) in allowed.iter().enumerate() {
+                for (further, last) in allowed[at..].iter().enumerate() {
+                    let share = u64::from(burst) + (last - first) / interval_ms;
+                    prop_assert!((further as u64) < share);
+                }
+            }
+        }
+    }
+}

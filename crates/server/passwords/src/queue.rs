@@ -1,0 +1,214 @@
+//! Checks of passwords: remembered ones, and those for which a hash is computed.
+//!
+//! A right password is remembered for five minutes, as an HMAC of the content of the file, the user and the password,
+//! with a key that only this process has. So a changed file is a new start, and memory reveals no password. The table
+//! is bounded; if it is full, the oldest entry is replaced. A wrong password is never remembered.
+//!
+//! Hashes are computed on threads for blocking work, few at once. The permit of a hash belongs to the thread, so a
+//! client that disconnects does not make room for another hash while its own still runs.
+
+use crate::basic::Credentials;
+use crate::file::PasswordFile;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How long a right password is remembered.
+const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+/// The most remembered passwords: 64 KiB.
+const REMEMBERED_MAX: usize = 1_024;
+/// How many checks wait for their turn.
+const WAITING_MAX: usize = 64;
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordOutcome {
+    /// The user exists, and has this password.
+    Right,
+    /// There is no such user, or the password is another one.
+    Wrong,
+    /// Too many checks are waiting.
+    Busy,
+}
+
+/// The checks of a process.
+pub struct PasswordQueue {
+    /// `None` without randomness: then nothing is remembered.
+    key: Option<hmac::Key>,
+    /// The HMACs of right passwords, each with the time of its check.
+    remembered: Mutex<HashMap<[u8; 32], Duration>>,
+    /// The places of checks that wait or run.
+    places: Arc<Semaphore>,
+    /// The permits to compute a hash.
+    turns: Arc<Semaphore>,
+}
+
+impl PasswordQueue {
+    /// A queue that computes `at_once` hashes at the same time.
+    pub fn new(at_once: usize) -> PasswordQueue {
+        let at_once = at_once.max(1);
+        PasswordQueue {
+            key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok(),
+            remembered: Mutex::default(),
+            places: Arc::new(Semaphore::new(at_once + WAITING_MAX)),
+            turns: Arc::new(Semaphore::new(at_once)),
+        }
+    }
+
+    /// Checks the credentials of a client.
+    pub async fn check(
+        &self,
+        file: &PasswordFile,
+        given: &Credentials,
+        now: Duration,
+    ) -> PasswordOutcome {
+        let users = file.users();
+        let name = self.key.as_ref().map(|key| name_of(key, &users.print, given));
+        if name.is_some_and(|name| self.remembers(&name, now)) {
+            return PasswordOutcome::Right;
+        }
+        let Ok(place) = self.places.clone().try_acquire_owned() else {
+            return PasswordOutcome::Busy;
+        };
+        let Ok(turn) = self.turns.clone().acquire_owned().await else {
+            return PasswordOutcome::Busy;
+        };
+        let (user, password) = (given.user().to_owned(), given.password().to_vec());
+        let checked = tokio::task::spawn_blocking(move || {
+            let is_right = users.is_right(&user, &password);
+            drop((turn, place));
+            is_right
+        });
+        match (checked.await, name) {
+            (Ok(true), name) => {
+                name.inspect(|name| self.remember(*name, now));
+                PasswordOutcome::Right
+            }
+            (Ok(false) | Err(_), _) => PasswordOutcome::Wrong,
+        }
+    }
+
+    fn remembers(&self, name: &[u8; 32], now: Duration) -> bool {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(name).is_some_and(|at| now.saturating_sub(*at) < REMEMBERED_FOR)
+    }
+
+    fn remember(&self, name: [u8; 32], now: Duration) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() >= REMEMBERED_MAX {
+            remembered.retain(|_, at| now.saturating_sub(*at) < REMEMBERED_FOR);
+        }
+        if remembered.len() >= REMEMBERED_MAX
+            && let Some(oldest) =
+                remembered.iter().min_by_key(|(_, at)| **at).map(|(name, _)| *name)
+        {
+            remembered.remove(&oldest);
+        }
+        remembered.insert(name, now);
+    }
+}
+
+/// The name under which a right password is remembered. The lengths separate the parts.
+fn name_of(key: &hmac::Key, print: &[u8; 32], given: &Credentials) -> [u8; 32] {
+    let mut context = hmac::Context::with_key(key);
+    context.update(print);
+    context.update(&(given.user().len() as u64).to_le_bytes());
+    context.update(given.user().as_bytes());
+    context.update(given.password());
+    let mut name = [0; 32];
+    name.copy_from_slice(context.sign().as_ref());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of one user, `anna` with the password `secret`; removed at the end.
+    struct Place(std::path::PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let path = std::env::temp_dir().join(format!("queue-{name}-{}", std::process::id()));
+            std::fs::write(&path, "anna:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n").unwrap();
+            Place(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// The credentials `anna:secret` and `anna:wrong`.
+    fn credentials() -> (Credentials, Credentials) {
+        let read = |text: &str| Credentials::read(text.as_bytes()).unwrap();
+        (read("Basic YW5uYTpzZWNyZXQ="), read("Basic YW5uYTp3cm9uZw=="))
+    }
+
+    #[tokio::test]
+    async fn a_right_password_is_remembered_for_five_minutes_and_for_this_file() {
+        let (place, queue) = (Place::new("remembered"), PasswordQueue::new(2));
+        let file = PasswordFile::load(&place.0).unwrap();
+        let (right, wrong) = credentials();
+        let second = Duration::from_secs;
+        assert_eq!(queue.check(&file, &wrong, second(1)).await, PasswordOutcome::Wrong);
+        assert_eq!(queue.check(&file, &right, second(1)).await, PasswordOutcome::Right);
+        let places = queue.places.clone().try_acquire_many_owned(66).unwrap();
+        // Without a free place, only what is remembered can be right.
+        assert_eq!(queue.check(&file, &right, second(300)).await, PasswordOutcome::Right);
+        assert_eq!(queue.check(&file, &right, second(301)).await, PasswordOutcome::Busy);
+        assert_eq!(queue.check(&file, &wrong, second(1)).await, PasswordOutcome::Busy);
+        std::fs::write(&place.0, "anna:$apr1$s$EpqI6uEp3OR4bun9kSXHW/\n").unwrap();
+        assert_eq!(file.refresh(), Ok(true));
+        assert_eq!(queue.check(&file, &right, second(2)).await, PasswordOutcome::Busy);
+        drop(places);
+        assert_eq!(queue.check(&file, &right, second(2)).await, PasswordOutcome::Wrong);
+    }
+
+    #[tokio::test]
+    async fn a_thousand_checks_at_once_are_bounded() {
+        let (place, queue) = (Place::new("bounded"), Arc::new(PasswordQueue::new(2)));
+        let file = Arc::new(PasswordFile::load(&place.0).unwrap());
+        let (_, wrong) = credentials();
+        // No check gets its turn until all have arrived.
+        let turns = queue.turns.clone().try_acquire_many_owned(2).unwrap();
+        let checks: Vec<_> = (0..1_000)
+            .map(|_| {
+                let (queue, file, wrong) = (queue.clone(), file.clone(), wrong.clone());
+                tokio::spawn(async move { queue.check(&file, &wrong, Duration::ZERO).await })
+            })
+            .collect();
+        while queue.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let (right, _) = credentials();
+        assert_eq!(queue.check(&file, &right, Duration::ZERO).await, PasswordOutcome::Busy);
+        drop(turns);
+        let mut outcomes = Vec::new();
+        for check in checks {
+            outcomes.push(check.await.unwrap());
+        }
+        let of = |wanted| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+        assert_eq!(of(PasswordOutcome::Right), 0);
+        assert!(of(PasswordOutcome::Wrong) >= 66);
+        assert_eq!(of(PasswordOutcome::Wrong) + of(PasswordOutcome::Busy), 1_000);
+        assert_eq!(queue.places.available_permits(), 66);
+    }
+
+    #[test]
+    fn the_table_is_bounded() {
+        let queue = PasswordQueue::new(2);
+        for number in 0..5_000_u64 {
+            let mut name = [0; 32];
+            name[..8].copy_from_slice(&number.to_le_bytes());
+            queue.remember(name, Duration::from_millis(number));
+            assert!(queue.remembers(&name, Duration::from_millis(number)));
+        }
+        assert_eq!(queue.remembered.lock().unwrap().len(), REMEMBERED_MAX);
+    }
+}
