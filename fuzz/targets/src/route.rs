@@ -18,6 +18,7 @@ static FILES: LazyLock<FilesConfig> = LazyLock::new(|| {
         indexes: FilesConfig::indexes_of(&["php".into()]),
         hides_libraries: true,
         symlinks: Symlinks::InRoot,
+        internal: Vec::new(),
     }
 });
 

@@ -187,6 +187,9 @@ pub enum Failure {
     /// The cache deferred the request, because the origin is overloaded and others came first. A stale
     /// response may be used as for [`Failure::Overloaded`].
     Deferred,
+    /// The client has reached a limit on the rate of its requests; the seconds until the next one is allowed. A stale
+    /// response may be used as for [`Failure::Overloaded`].
+    Limited(u32),
     /// A response with a status that indicates a failure of the origin.
     Status(StatusCode),
 }
@@ -201,6 +204,7 @@ impl Failure {
             Failure::InvalidResponse => "invalid-response",
             Failure::Overloaded => "overloaded",
             Failure::Deferred => "deferred",
+            Failure::Limited(_) => "rate-limited",
             Failure::Status(status) => match status.as_u16() {
                 500 => "500",
                 502 => "502",
@@ -219,7 +223,8 @@ impl Failure {
             | Failure::HungUp
             | Failure::TimedOut
             | Failure::Overloaded
-            | Failure::Deferred => true,
+            | Failure::Deferred
+            | Failure::Limited(_) => true,
             Failure::InvalidResponse | Failure::Status(_) => false,
         }
     }
@@ -267,7 +272,10 @@ impl FailureSet {
 }
 
 fn bit(failure: Failure) -> u16 {
-    let failure = if failure == Failure::Deferred { Failure::Overloaded } else { failure };
+    let failure = match failure {
+        Failure::Deferred | Failure::Limited(_) => Failure::Overloaded,
+        other => other,
+    };
     Failure::ALL.iter().position(|known| *known == failure).map_or(0, |at| 1 << at)
 }
 
@@ -295,7 +303,7 @@ mod tests {
     #[test]
     fn a_deferral_is_chosen_with_the_overload() {
         let overloaded = FailureSet::NONE.with(Failure::Overloaded);
-        assert!(overloaded.contains(Failure::Deferred));
+        assert!(overloaded.contains(Failure::Deferred) && overloaded.contains(Failure::Limited(1)));
         assert!(!FailureSet::NONE.with(Failure::TimedOut).contains(Failure::Deferred));
         assert_eq!(Failure::from_name("deferred"), None);
     }

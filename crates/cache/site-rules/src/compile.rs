@@ -136,8 +136,10 @@ impl raw::Rule {
     /// This rule without what decides only which requests are refused or redirected; `None` if nothing else is left. The stored
     /// pages do not depend on it.
     pub fn without_access(mut self) -> Option<raw::Rule> {
-        let is_access = self.deny.is_some() || self.redirect.is_some() || self.slash.is_some();
-        (self.deny, self.retry_after) = (None, None);
+        let is_access =
+            edge::is_access_rule(&self) || self.redirect.is_some() || self.slash.is_some();
+        (self.deny, self.retry_after, self.limit) = (None, None, None);
+        (self.auth_file, self.auth_realm, self.auth_forward) = (None, None, None);
         (self.redirect, self.redirect_status, self.slash) = (None, None, None);
         let is_only_access = is_access && sets_nothing(&self) && !edge::is_edge_rule(&self);
         (!is_only_access).then_some(self)

@@ -47,8 +47,8 @@ pub use cookies::{
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
 pub use edge::{
-    AccessRequest, AddedLine, Denial, FileSurroundings, Redirect, RedirectMap, RedirectSource,
-    ScriptPath, ScriptRefusal, SlashChange,
+    AccessRequest, AddedLine, AuthRule, Denial, FileSurroundings, LimitCount, LimitRule, Redirect,
+    RedirectMap, RedirectSource, ScriptPath, ScriptRefusal, SlashChange,
 };
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};

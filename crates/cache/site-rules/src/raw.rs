@@ -67,6 +67,37 @@ pub enum Deny {
     Flag(bool),
 }
 
+/// The password file of a rule, or `false`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "write the path of a password file; or false")]
+#[allow(missing_docs)]
+pub enum AuthFile {
+    Path(String),
+    Flag(bool),
+}
+
+/// The rate limit of a rule, or `false`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "write { rate = \"10/m\", burst = 5, count = \"origin\" }, of which only rate is required; or false"
+)]
+#[allow(missing_docs)]
+pub enum Limit {
+    Rate(LimitKeys),
+    Flag(bool),
+}
+
+/// The keys of `limit`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs)]
+pub struct LimitKeys {
+    pub rate: String,
+    pub burst: Option<u32>,
+    pub count: Option<String>,
+}
+
 /// The target of a redirect, or `false`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write a path or a URL; or false")]
@@ -146,6 +177,10 @@ pub struct Rule {
     pub when_saturated: Option<WhenSaturated>,
     pub deny: Option<Deny>,
     pub retry_after: Option<String>,
+    pub limit: Option<Limit>,
+    pub auth_file: Option<AuthFile>,
+    pub auth_realm: Option<String>,
+    pub auth_forward: Option<bool>,
     pub redirect: Option<Target>,
     pub redirect_status: Option<u16>,
     pub slash: Option<String>,
@@ -206,6 +241,10 @@ pub const RULE_KEYS: &[&str] = &[
     "when_saturated",
     "deny",
     "retry_after",
+    "limit",
+    "auth_file",
+    "auth_realm",
+    "auth_forward",
     "redirect",
     "redirect_status",
     "slash",

@@ -5,8 +5,8 @@ use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use http_cache::Policy;
 use site_rules::{
-    AccessRequest, FileSurroundings, RequestView, ScriptPath, ScriptRefusal, Secret, SiteRules,
-    Surroundings, raw,
+    AccessRequest, FileSurroundings, LimitCount, RequestView, ScriptPath, ScriptRefusal, Secret,
+    SiteRules, Surroundings, raw,
 };
 
 #[derive(serde::Deserialize)]
@@ -304,4 +304,94 @@ fn what_cannot_work_is_refused_with_the_reason() {
     }
     let entries = read_with("rule = []", files(Some(&["index.php"]))).unwrap_err();
     assert!(entries.contains("site.entry_points") && entries.contains("begin with /"), "{entries}");
+}
+
+/// The rule whose password the request needs, and the one under whose limit it counts.
+fn checks(rules: &SiteRules, method: &Method, url: &str) -> (Option<usize>, Option<usize>) {
+    let asked = AccessRequest { sent: view(method, url), normal: None };
+    (
+        rules.auth_rule(&asked).map(|auth| auth.rule),
+        rules.limit_rule(&asked).map(|limit| limit.rule),
+    )
+}
+
+#[test]
+fn passwords_and_limits_have_their_own_first_match() {
+    let rules = read(
+        "rule = [
+            { path = '/staff/open', auth_file = false, limit = false },
+            { path = '/staff/**', auth_file = '/f', deny = false },
+            { path = '/staff/**', method = 'POST', limit = { rate = '10/m', burst = 5 } },
+            { path = '/**', limit = { rate = '2/s', count = 'all' } },
+            { path = '/staff/**', auth_file = '/g', auth_realm = 'Other', auth_forward = true },
+        ]",
+    );
+    for (method, url, right) in [
+        (Method::GET, "a/staff/open", (None, None)),
+        (Method::GET, "a/staff/x", (Some(2), Some(4))),
+        (Method::HEAD, "a/index.php/staff/x", (Some(2), Some(4))),
+        (Method::POST, "a/staff/x", (Some(2), Some(3))),
+        (Method::POST, "a//%73taff/x", (Some(2), Some(3))),
+        (Method::GET, "a/x%5c..%2fstaff/x", (Some(2), Some(4))),
+        // An exemption needs every reading of the path.
+        (Method::GET, "a/staff/open%2f..%2fx", (Some(2), Some(4))),
+        (Method::GET, "a/", (None, Some(4))),
+    ] {
+        assert_eq!(checks(&rules, &method, url), right, "{method} {url}");
+    }
+    let post = AccessRequest { sent: view(&Method::POST, "a/staff/x"), normal: None };
+    let limit = rules.limit_rule(&post).unwrap();
+    assert_eq!((limit.interval.as_secs(), limit.burst, limit.count), (6, 5, LimitCount::Origin));
+    let auth = rules.auth_rule(&post).unwrap();
+    assert_eq!((&*auth.file, &*auth.realm, auth.is_forwarded), ("/f", "Restricted", false));
+}
+
+#[test]
+fn a_hit_behind_a_password_or_a_limit_for_all_is_not_open() {
+    let rules = read(
+        "rule = [
+            { path = '/staff/open', auth_file = false },
+            { path = '/staff/**', from = '!10.0.0.0/8', auth_file = '/f' },
+            { path = '/slow/**', limit = { rate = '1/s', count = 'all' } },
+            { path = '/php/**', limit = { rate = '1/s' } },
+        ]",
+    );
+    assert!(rules.has_access_rules());
+    for (url, is_open, is_private) in [
+        ("a/staff/open", true, false),
+        ("a/staff/x", false, true),
+        ("a/%73taff/x", false, true),
+        ("a/slow/x", false, false),
+        ("a/php/x", true, false),
+        ("a/", true, false),
+    ] {
+        assert_eq!(rules.is_open(view(&Method::GET, url)), is_open, "{url}");
+        let asked = AccessRequest { sent: view(&Method::GET, url), normal: None };
+        assert_eq!(rules.is_for_some_clients(&asked), is_private, "{url}");
+    }
+    // Only requests that reach the origin count: a hit costs nothing more.
+    assert!(!read("rule = [{ limit = { rate = '1/s' } }]").has_access_rules());
+}
+
+#[test]
+fn a_wrong_limit_or_password_is_refused_with_its_remedy() {
+    for (rule, part) in [
+        ("limit = true", "write the rate"),
+        ("limit = { rate = '10' }", "limit.rate"),
+        ("limit = { rate = '0/s' }", "limit.rate"),
+        ("limit = { rate = '1/d' }", "limit.rate"),
+        ("limit = { rate = '1/s', burst = 0 }", "limit.burst"),
+        ("limit = { rate = '1/s', count = 'php' }", "origin or all"),
+        ("limit = { rates = '1/s' }", "only rate is required"),
+        ("limit = { rate = '1/s' }, when_status = 404", "limit: is decided before"),
+        ("auth_file = true", "path of a password file"),
+        ("auth_file = ''", "is empty"),
+        ("auth_file = '/f', when_status = 404", "auth_file: is decided before"),
+        ("auth_realm = 'x'", "belongs to auth_file"),
+        ("auth_file = false, auth_forward = true", "belongs to auth_file"),
+        ("auth_file = '/f', auth_realm = 'a\"b'", "visible ASCII"),
+    ] {
+        let said = read_with(&format!("rule = [{{ {rule} }}]"), files(None)).unwrap_err();
+        assert!(said.contains(part), "{rule}: {said}");
+    }
 }

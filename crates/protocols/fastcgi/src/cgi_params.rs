@@ -72,6 +72,8 @@ pub struct CgiRequest<'a> {
     pub script: Script<'a>,
     /// `REMOTE_ADDR` and `REMOTE_PORT`: the client's address; `None` for a Unix socket.
     pub client: Option<SocketAddr>,
+    /// `REMOTE_USER`: the user whose password was checked (Basic), if the script gets it.
+    pub user: Option<&'a str>,
     /// The address and name of the server.
     pub server: ServerPlace<'a>,
 }
@@ -140,6 +142,11 @@ fn push_places(request: &CgiRequest<'_>, params: &mut Params) -> Result<(), Para
         }
         // §4.1.8 requires the variable. The client of a Unix socket has no address; this is nginx's value.
         None => params.put("REMOTE_ADDR", "unix:")?,
+    }
+    // §4.1.1, §4.1.11: both are set if a password was checked.
+    if let Some(user) = request.user {
+        params.put("AUTH_TYPE", "Basic")?;
+        params.put("REMOTE_USER", user)?;
     }
     if let Some(addr) = request.server.addr {
         params.put("SERVER_ADDR", address(addr))?;

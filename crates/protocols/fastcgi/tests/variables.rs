@@ -34,6 +34,7 @@ fn request(headers: &HeaderMap) -> CgiRequest<'_> {
             path_info: b"",
         },
         client: Some(SocketAddr::from(([192, 0, 2, 1], 4711))),
+        user: None,
         server: ServerPlace {
             name: b"example.org",
             addr: Some(IpAddr::from([192, 0, 2, 80])),
@@ -215,4 +216,13 @@ fn too_large_and_nul_are_refused() {
     let script = Script { path_info: b"/a\0b", ..plain.script };
     let refused = cgi_params(&CgiRequest { script, ..plain }, ParamsLimits::default()).unwrap_err();
     assert_eq!(refused.as_str(), "param-value-has-nul");
+}
+
+#[test]
+fn a_checked_user_is_sent_and_a_field_cannot_set_it() {
+    let headers = fields(&[("remote-user", "root"), ("remote_user", "root"), ("auth-type", "x")]);
+    let about = |name: &str| matches!(name, "REMOTE_USER" | "AUTH_TYPE");
+    assert!(shown(&made(&request(&headers)), about).is_empty());
+    let checked = CgiRequest { user: Some("anna"), ..request(&headers) };
+    assert_eq!(shown(&made(&checked), about), ["AUTH_TYPE=Basic", "REMOTE_USER=anna"]);
 }

@@ -4,7 +4,7 @@
 
 use config::raw::File;
 use config::resolve;
-use site_rules::raw::{RULE_KEYS, Rule};
+use site_rules::raw::{AuthFile, RULE_KEYS, Rule};
 use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,8 +76,18 @@ fn every_example_can_be_used() {
         for token_file in [&mut file.admin_token_file, &mut file.purge.token_file] {
             *token_file = token_file.as_ref().map(|_| token.clone());
         }
+        let passwords = Path::new(env!("CARGO_TARGET_TMPDIR")).join("passwords");
+        fs::write(&passwords, "anna:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n").expect("written");
+        for auth_file in file.rule.iter_mut().filter_map(|rule| rule.auth_file.as_mut()) {
+            if let AuthFile::Path(path) = auth_file {
+                *path = passwords.display().to_string();
+            }
+        }
+        file.site.internal_files.values_mut().for_each(|directory| *directory = "/tmp".into());
         let is_of_files = |rule: &Rule| rule.php.is_some() || rule.file_cache.is_some();
-        let needs_files = file.site.entry_points.is_some() || file.rule.iter().any(is_of_files);
+        let needs_files = file.site.entry_points.is_some()
+            || !file.site.internal_files.is_empty()
+            || file.rule.iter().any(is_of_files);
         if file.automatic.enabled == Some(true) || needs_files {
             // It needs PHP over FastCGI, and a document root that exists.
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../php/capture");

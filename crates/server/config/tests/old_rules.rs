@@ -7,9 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Keys of rules that do not concern the cache.
-const OTHER_KEYS: [&str; 8] = [
+const OTHER_KEYS: [&str; 10] = [
     "deny =",
     "retry_after =",
+    "limit =",
+    "auth_file =",
     "php =",
     "set_headers =",
     "add_headers =",
@@ -35,6 +37,7 @@ fn check(config: &Config, rules: usize, path: &Path) {
     assert_eq!(all, (1..=rules).collect::<Vec<_>>(), "{path}");
     let has_others = config.rules.has_access_rules()
         || config.rules.has_response_fields()
+        || config.rules.has_checks()
         || config.rules.has_script_rules();
     assert!(!has_others, "{path}");
 }

@@ -112,6 +112,12 @@ pub const FIGURES: [Figure; 21] = [
         read: |_, store| store.changes_remembered as u64,
     },
     Figure {
+        name: "rate_limits_replaced",
+        help: "Clients that were forgotten before their rate limit ended (`limits.rate_limit_entries`).",
+        kind: Kind::Counter,
+        read: |site, _| site.per_address.rates_replaced(),
+    },
+    Figure {
         name: "leases",
         help: "Renders in progress, as the store counts them.",
         kind: Kind::Gauge,

@@ -464,10 +464,12 @@ fn explained(code: StatusCode) -> &'static str {
     match code.as_u16() {
         301 | 302 | 303 | 307 | 308 => "This page is at another address.",
         400 => "The request could not be understood.",
+        401 => "This address needs a user name and a password.",
         403 => "This address is not open to you.",
         404 => "There is nothing at this address.",
         410 => "The page at this address has been removed.",
         405 => "This cannot be done with that address.",
+        429 => "Too many requests have come from your address. Please try again shortly.",
         502 => "The site could not make this page. Its operator finds the cause in the log.",
         503 => "The site has more to do than it can at the moment. Please try again shortly.",
         504 => "The site took too long to make this page. Please try again shortly.",
@@ -481,6 +483,7 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
         Failure::Refused | Failure::HungUp | Failure::InvalidResponse => StatusCode::BAD_GATEWAY,
         Failure::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         Failure::Overloaded | Failure::Deferred => StatusCode::SERVICE_UNAVAILABLE,
+        Failure::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
         Failure::Status(code) => code,
     };
     let mut response = error(code, failure.into(), Some(status));
@@ -490,6 +493,9 @@ pub fn origin_failed(failure: Failure, status: &CacheStatus<'_>) -> Response<Res
     }
     if failure == Failure::Deferred {
         response.extensions_mut().insert(DeferredResponse);
+    }
+    if let Failure::Limited(seconds) = failure {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     response
 }

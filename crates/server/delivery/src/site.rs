@@ -22,6 +22,7 @@ use origin::Origin;
 use origin::routes::{PathCache, Root};
 use origin::spool::Spool;
 use page_store::{FillLimits, Fills};
+use passwords::PasswordQueue;
 use site_rules::Load;
 use site_state::SiteState;
 use site_state::signed_in_marks::SignedInMarks;
@@ -68,6 +69,8 @@ pub struct Site {
     pub per_address: Arc<PerAddress>,
     /// The certificates of the TLS listeners, set at the start if there are such listeners.
     pub certificates: Arc<OnceLock<Arc<Certificates>>>,
+    /// The checks of passwords; that of the default site is used.
+    pub passwords: Arc<PasswordQueue>,
     /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
     /// The site with the current configuration. The lock guards only this value.
@@ -113,6 +116,7 @@ impl Site {
             connections: Arc::new(Semaphore::new(limits.connections)),
             per_address: Arc::default(),
             certificates: Arc::default(),
+            passwords: Arc::new(PasswordQueue::new(limits.password_checks)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_default),

@@ -14,6 +14,7 @@
 mod plugin_fragments;
 
 use crate::dispatch::fragment;
+use crate::edge::remove_fields_of_shared_caches;
 use crate::signed_in::shared_fields;
 use bytes::Bytes;
 use config::log::Seldom;
@@ -35,7 +36,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use telemetry::client::{Client, ClientExtras, FragmentRequest, FragmentSharing, RequestPurpose};
+use telemetry::client::{
+    Client, ClientExtras, FragmentRequest, FragmentSharing, PassedChecks, RequestPurpose,
+};
 use telemetry::request_content::RequestContent;
 use telemetry::request_fields::{METHOD_OVERRIDES, read_facts};
 use telemetry::trailers::Trailers;
@@ -69,22 +72,20 @@ const OF_THE_PAGE: [HeaderName; 12] = [
     header::UPGRADE,
 ];
 
-/// Response fields of a template that describe its bytes or control its caching.
-const OF_THE_TEMPLATE: [&str; 14] = [
+/// Response fields of a template that describe its bytes or control its caching, in addition to those of other caches.
+const OF_THE_TEMPLATE: [&str; 12] = [
     "accept-ranges",
     "age",
     "content-digest",
     "content-length",
     "content-md5",
     "digest",
-    "edge-control",
     "etag",
     "expires",
     "last-modified",
     "pragma",
     "repr-digest",
     "trailer",
-    "x-accel-expires",
 ];
 
 /// The request for a page, from which the requests for its fragments are derived.
@@ -178,9 +179,7 @@ fn say_whose(headers: &mut HeaderMap) {
         (false, false) => "private, no-cache",
         (false, true) => "private, no-cache, no-transform",
     };
-    let of_others = |name: &HeaderName| name.as_str().ends_with("-cache-control");
-    let others: Vec<HeaderName> = headers.keys().filter(|name| of_others(name)).cloned().collect();
-    others.iter().for_each(|name| drop(headers.remove(name)));
+    remove_fields_of_shared_caches(headers);
     OF_THE_TEMPLATE.iter().for_each(|name| drop(headers.remove(*name)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(control));
 }
@@ -197,8 +196,10 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 
 /// The same client, with neither interim responses nor trailers.
 fn for_fragment(mut client: Client) -> Client {
-    let ClientExtras { spent, trace, .. } = client.extras;
+    let ClientExtras { spent, trace, checks, .. } = client.extras;
     client.extras = ClientExtras {
+        // What the page's request was asked for, a fragment need not be asked for again.
+        checks: PassedChecks { limit: None, ..checks },
         trailers: Trailers::Dropped,
         spent,
         trace,
@@ -454,6 +455,9 @@ mod tests {
         let headers = say(&[
             ("cache-control", "public, s-maxage=600"),
             ("cdn-cache-control", "max-age=600"),
+            ("surrogate-control", "max-age=600"),
+            ("edge-control", "max-age=600"),
+            ("x-accel-expires", "600"),
             ("expires", "Sun, 06 Nov 2094 08:49:37 GMT"),
             ("etag", "\"1\""),
             ("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT"),

@@ -3,6 +3,7 @@
 //! this module contains the one match on it. Renders are in the crate `render`, forwarded requests in `forward`.
 //! Plain hits over HTTP/1.1 do not come here: `front` answers them before hyper, by the same verdict.
 
+use crate::checks;
 use crate::edge;
 use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
@@ -51,6 +52,8 @@ pub async fn dispatch(
     let reason = step.reason();
     match step {
         RequestStep::Denied(denial) => edge::refused(site, denial),
+        // Only a fragment: other requests have passed their checks.
+        RequestStep::Password(rule) => checks::fragment_refused(site, rule),
         RequestStep::Upgrade => Box::pin(upgrade::pass(site, request, target, client)).await,
         RequestStep::WithContent => {
             pass(site, request, target, client, ForwardReason::Bypass).await
@@ -79,6 +82,7 @@ pub async fn dispatch(
         }
         // The caller has executed the others.
         RequestStep::Invalid(_)
+        | RequestStep::Limited(_)
         | RequestStep::Purge
         | RequestStep::Challenge
         | RequestStep::Misdirected

@@ -1,5 +1,7 @@
-//! The rules at the beginning and the end of a request: whether a rule refuses it (`deny`) or redirects it (`redirect`,
-//! `slash`, redirect files), and the fields of its response (`set_headers` and others). Which rule applies is decided in `site_rules`; when, in [`steps`](crate::steps).
+//! The rules at the beginning and the end of a request: whether a rule refuses it (`deny`), which checks it has to
+//! pass (`limit`, `auth_file`; [`checks`](crate::checks) carries them out), whether it is redirected (`redirect`,
+//! `slash`, redirect files), and the fields of its response (`set_headers` and others). Which rule applies is decided
+//! in `site_rules`; when, in [`steps`](crate::steps).
 //!
 //! Invariants: the response to a request that another client might be refused is `private`, so that no shared cache
 //! gives it to that client. The fields of every response of the site are changed.
@@ -13,7 +15,7 @@ use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, RETR
 use http::{HeaderMap, Method, Response};
 use origin::routes::{Route, route_in};
 use reasons::Reason;
-use site_rules::{AccessRequest, Denial, Redirect, RequestView, SlashChange};
+use site_rules::{AccessRequest, Denial, LimitRule, Redirect, RequestView, SlashChange};
 use telemetry::request_fields::{AsSent, view_of};
 
 /// Whether a field permits storing to some shared caches, whatever `Cache-Control` says.
@@ -21,6 +23,15 @@ fn is_for_shared_caches(name: &HeaderName) -> bool {
     let name = name.as_str();
     name.ends_with("-cache-control")
         || matches!(name, "edge-control" | "surrogate-control" | "x-accel-expires")
+}
+
+/// Removes the fields of other shared caches, from a response that is for one client or for some.
+pub(crate) fn remove_fields_of_shared_caches(headers: &mut HeaderMap) {
+    let removed: Vec<HeaderName> =
+        headers.keys().filter(|name| is_for_shared_caches(name)).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
 }
 
 /// The refusal of a request, if a rule refuses it.
@@ -32,6 +43,19 @@ pub(crate) fn denial(asked: &AskedRequest<'_>) -> Option<Denial> {
     with_views(asked, |request| {
         if asked.is_fragment { rules.fragment_denial(request) } else { rules.denial(request) }
     })
+}
+
+/// The limit under which a request counts.
+pub(crate) fn limit(asked: &AskedRequest<'_>) -> Option<LimitRule> {
+    let rules = &asked.site.config.rules;
+    rules.has_checks().then(|| with_views(asked, |request| rules.limit_rule(request))).flatten()
+}
+
+/// The number of the rule whose password a request needs.
+pub(crate) fn password(asked: &AskedRequest<'_>) -> Option<usize> {
+    let rules = &asked.site.config.rules;
+    let find = |request: &AccessRequest<'_>| rules.auth_rule(request).map(|auth| auth.rule);
+    rules.has_checks().then(|| with_views(asked, find)).flatten()
 }
 
 /// The redirect of a request, if a rule or a line of a file has one. A page's request for a fragment gets none.
@@ -139,11 +163,7 @@ impl ResponseChanges {
 
 /// Makes a response `private` (RFC 9111 section 5.2.2.7).
 fn keep_from_shared_caches(headers: &mut HeaderMap) {
-    let removed: Vec<HeaderName> =
-        headers.keys().filter(|name| is_for_shared_caches(name)).cloned().collect();
-    for name in removed {
-        headers.remove(name);
-    }
+    remove_fields_of_shared_caches(headers);
     let mut kept = vec!["private"];
     for line in headers.get_all(CACHE_CONTROL) {
         // A directive with a quoted list may be cut here; what is left of it is no directive.

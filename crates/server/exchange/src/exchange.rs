@@ -5,12 +5,14 @@
 
 use crate::assembly::{PageRequest, assembled};
 use crate::challenge;
+use crate::checks;
 use crate::dispatch::dispatch;
 use crate::edge::{self, ResponseChanges};
+use crate::internal_files::FileRequest;
 use crate::purge;
 use crate::steps::{AskedRequest, RequestStep};
 use config::networks::forwarded_scheme;
-use config::target::TargetUri;
+use config::target::{TargetError, TargetUri};
 use delivery::body::ResponseBody;
 use delivery::esi;
 use delivery::serve;
@@ -49,10 +51,10 @@ fn closing(last: bool, mut response: Response<ResponseBody>) -> Response<Respons
     response
 }
 
-/// Answers a request by the site of its host.
+/// Answers a request by the site of its host, if it passes the checks of the site's rules.
 async fn by_site(
     default_site: &Arc<Site>,
-    request: Request<RequestContent>,
+    mut request: Request<RequestContent>,
     client: &Client,
 ) -> Response<ResponseBody> {
     let fallback = default_site.unnamed_host();
@@ -63,6 +65,37 @@ async fn by_site(
         Ok(target) => default_site.for_host(&target.host),
         Err(_) => default_site,
     };
+    if !site.config.rules.has_checks() {
+        return admitted(default_site, site, request, read, client).await;
+    }
+    let asked = AskedRequest {
+        is_purge: purge::is_purge_request(default_site, &request),
+        ..AskedRequest::of(site, &request, read.as_ref(), client)
+    };
+    match Box::pin(checks::admit(default_site, &asked)).await {
+        Ok(found) => {
+            if found.is_consumed {
+                request.headers_mut().remove(header::AUTHORIZATION);
+            }
+            let client = found.client.as_ref().unwrap_or(client);
+            Box::pin(admitted(default_site, site, request, read, client)).await
+        }
+        Err(mut refused) => {
+            site.counters.requests.add();
+            ResponseChanges::of(&asked).apply(site, &mut refused);
+            *refused
+        }
+    }
+}
+
+/// Answers a request that has passed its checks.
+async fn admitted(
+    default_site: &Arc<Site>,
+    site: &Arc<Site>,
+    request: Request<RequestContent>,
+    read: Result<TargetUri, TargetError>,
+    client: &Client,
+) -> Response<ResponseBody> {
     let asked = AskedRequest {
         is_purge: purge::is_purge_request(default_site, &request),
         ..AskedRequest::of(site, &request, read.as_ref(), client)
@@ -95,7 +128,11 @@ async fn by_site(
     let told = litespeed::is_told(&site.config.dialects, request.headers());
     let is_timed = is_told_timing(site, &request, &target, client);
     let asked = esi::may_come(site).then(|| PageRequest::of(&request, &target, client));
+    let file = FileRequest::of(site, &request);
     let mut response = dispatch(site, request, target, client, (step, planned)).await;
+    if let Some(file) = file {
+        response = Box::pin(file.answer(site, response)).await;
+    }
     if let Some(asked) = asked
         && let Some(dialect) = template_mark::template_dialect(&response)
     {

@@ -11,14 +11,17 @@
 //! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
 //! | templates and fragments | `assembly` |
-//! | rules for access and response fields | `edge` |
+//! | rules for access and response fields | `edge`; `checks` (passwords, rate limits) |
+//! | files that the application names | `internal_files` |
 //! | purges | `purge`, `purger` (authorisation) |
 
 pub mod assembly;
 mod challenge;
+mod checks;
 mod dispatch;
 mod edge;
 pub mod exchange;
+mod internal_files;
 pub mod private;
 pub mod purge;
 pub mod purger;

@@ -6,9 +6,10 @@
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
 //! `delivery::lookup`; a plain hit does not come here.
 //!
-//! Places for steps that are not built yet: `limited` (all requests) and a password after `denied`, in this order, and
-//! before `redirected`; `trial` before `private`; `limited`
-//! (requests to the origin) belongs to a lookup that needs the origin.
+//! The rows `limited` and `password` are checks: they are carried out, and then the request goes on with the next row
+//! (`checks`). A limit for requests that reach the origin is no step, because a stored page may answer them.
+//!
+//! A place for a step that is not built yet: `trial` before `private`.
 
 use crate::challenge;
 use crate::edge;
@@ -20,7 +21,7 @@ use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use http_cache::Method as Kind;
 use reasons::Reason;
-use site_rules::{BypassBecause, Denial, Handling, Plan, RedirectSource};
+use site_rules::{BypassBecause, Denial, Handling, LimitCount, LimitRule, Plan, RedirectSource};
 use std::cell::OnceCell;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
@@ -42,6 +43,10 @@ pub enum RequestStep {
     ToCanonical,
     /// A rule refuses it.
     Denied(Denial),
+    /// It counts under a limit for all requests.
+    Limited(LimitRule),
+    /// It needs the password of the rule with this number.
+    Password(usize),
     /// A rule or a line of a redirect file has another address for it.
     Redirected(RedirectSource),
     /// It offers another protocol, and the origin may accept it.
@@ -77,6 +82,8 @@ impl RequestStep {
             RequestStep::ToHttps => Some(Reason::ToHttps),
             RequestStep::ToCanonical => Some(Reason::ToCanonical),
             RequestStep::Denied(_) => Some(Reason::Denied),
+            RequestStep::Limited(_) => Some(Reason::RateLimited),
+            RequestStep::Password(_) => Some(Reason::PasswordRequired),
             RequestStep::Redirected(_) => Some(Reason::Redirected),
             RequestStep::Upgrade | RequestStep::WithContent => Some(Reason::Bypass),
             RequestStep::Trace => Some(Reason::MethodTrace),
@@ -98,6 +105,8 @@ impl RequestStep {
             RequestStep::ToHttps => "to-https",
             RequestStep::ToCanonical => "to-canonical",
             RequestStep::Denied(_) => "denied",
+            RequestStep::Limited(_) => "limited",
+            RequestStep::Password(_) => "password",
             RequestStep::Redirected(_) => "redirected",
             RequestStep::Upgrade => "upgrade",
             RequestStep::WithContent => "content",
@@ -121,6 +130,8 @@ impl RequestStep {
             | RequestStep::ToHttps
             | RequestStep::ToCanonical
             | RequestStep::Denied(_)
+            | RequestStep::Limited(_)
+            | RequestStep::Password(_)
             | RequestStep::Redirected(_)
             | RequestStep::Trace
             | RequestStep::Options
@@ -146,6 +157,10 @@ pub struct StepFacts<'a> {
     is_alias: bool,
     /// The refusal by a rule, if it is needed.
     denial: &'a dyn Fn() -> Option<Denial>,
+    /// The limit for all requests under which it is not counted yet.
+    limit: &'a dyn Fn() -> Option<LimitRule>,
+    /// The rule whose password it needs and does not have.
+    password: &'a dyn Fn() -> Option<usize>,
     /// The redirect by a rule or a file, if it is needed.
     redirect: &'a dyn Fn() -> Option<RedirectSource>,
     offers_upgrade: bool,
@@ -173,7 +188,7 @@ impl StepFacts<'_> {
 type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
-const STEPS: [(&str, Row); 17] = [
+const STEPS: [(&str, Row); 19] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
     ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
     ("challenge", |facts| facts.is_challenge.then_some(RequestStep::Challenge)),
@@ -181,6 +196,8 @@ const STEPS: [(&str, Row); 17] = [
     ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
     ("to-canonical", |facts| facts.is_alias.then_some(RequestStep::ToCanonical)),
     ("denied", |facts| (facts.denial)().map(RequestStep::Denied)),
+    ("limited", |facts| (facts.limit)().map(RequestStep::Limited)),
+    ("password", |facts| (facts.password)().map(RequestStep::Password)),
     ("redirected", |facts| (facts.redirect)().map(RequestStep::Redirected)),
     ("upgrade", |facts| facts.offers_upgrade.then_some(RequestStep::Upgrade)),
     ("target-of-read", |facts| {
@@ -208,6 +225,16 @@ const STEPS: [(&str, Row); 17] = [
     }),
 ];
 
+/// The last row that is a check.
+const LAST_CHECK: &str = "password";
+
+/// Returns the step of a request with these facts, if it is one of the rows up to the last check.
+fn check(facts: &StepFacts<'_>) -> Option<RequestStep> {
+    let is_last = |(name, _): &(&str, Row)| *name == LAST_CHECK;
+    let count = STEPS.iter().position(is_last).map_or(STEPS.len(), |at| at + 1);
+    STEPS[..count].iter().find_map(|(_, row)| row(facts))
+}
+
 /// Returns the step of a request with these facts.
 pub fn step(facts: &StepFacts<'_>) -> RequestStep {
     STEPS.iter().find_map(|(_, row)| row(facts)).unwrap_or(RequestStep::Lookup)
@@ -222,6 +249,7 @@ pub fn step_names(found: RequestStep) -> (Vec<&'static str>, usize) {
 }
 
 /// A request whose step is to be found.
+#[derive(Clone, Copy)]
 pub struct AskedRequest<'a> {
     /// The site of its host; the default site if the target is invalid.
     pub site: &'a Site,
@@ -286,11 +314,36 @@ impl<'a> AskedRequest<'a> {
 
     /// Returns the step of the request; with its plan, if that was needed to find it.
     pub fn step(&self) -> (RequestStep, Option<RequestPlan>) {
-        let (site, planned) = (self.site, OnceCell::new());
+        let planned = OnceCell::new();
+        let is_for_user = self.client.extras.checks.user.is_some();
         let handling = || match self.target {
-            Ok(target) => planned.get_or_init(|| RequestPlan::of(self, target)).plan.handling,
+            Ok(target) => match planned.get_or_init(|| RequestPlan::of(self, target)) {
+                // The origin answers each user itself (`auth_forward`).
+                _ if is_for_user => Handling::Bypass(BypassBecause::Rule),
+                planned => planned.plan.handling,
+            },
             Err(_) => Handling::Store,
         };
+        let found = self.with_facts(&handling, step);
+        (found, planned.into_inner())
+    }
+
+    /// Returns the check that the request has not passed yet, or an earlier step that applies.
+    pub(crate) fn next_check(&self) -> Option<RequestStep> {
+        self.with_facts(&|| Handling::Store, check)
+    }
+
+    /// The limit for all requests and the password that apply to the request, passed or not.
+    pub fn checks(&self) -> (Option<LimitRule>, Option<usize>) {
+        (edge::limit(self), edge::password(self))
+    }
+
+    fn with_facts<T>(
+        &self,
+        handling: &dyn Fn() -> Handling,
+        find: impl FnOnce(&StepFacts<'_>) -> T,
+    ) -> T {
+        let (site, passed) = (self.site, &self.client.extras.checks);
         let is_host_known = self.is_fragment
             || self.target.is_ok_and(|target| site.config.hosts.have(&target.host));
         let is_challenge = !self.is_fragment
@@ -302,7 +355,7 @@ impl<'a> AskedRequest<'a> {
         });
         let is_alias =
             of_site.is_some_and(|target| site.config.hosts.redirect_of(&target.host).is_some());
-        let found = step(&StepFacts {
+        find(&StepFacts {
             is_purge: self.is_purge,
             target: self.target,
             is_challenge,
@@ -310,6 +363,12 @@ impl<'a> AskedRequest<'a> {
             is_redirected,
             is_alias,
             denial: &|| edge::denial(self),
+            limit: &|| {
+                let is_pending = !self.is_fragment && !passed.is_counted;
+                let limit = is_pending.then(|| edge::limit(self)).flatten();
+                limit.filter(|limit| limit.count == LimitCount::All)
+            },
+            password: &|| edge::password(self).filter(|rule| passed.password != Some(*rule)),
             redirect: &|| edge::redirect(self).map(|redirect| redirect.source),
             offers_upgrade: self.offers_upgrade,
             method: self.method,
@@ -317,9 +376,8 @@ impl<'a> AskedRequest<'a> {
             leaving: leaving(site),
             refuses_writes: site.cluster.as_ref().is_some_and(|cluster| cluster.refuses_writes()),
             has_private_copies: site.config.private.is_some(),
-            handling: &handling,
-        });
-        (found, planned.into_inner())
+            handling,
+        })
     }
 }
 
@@ -365,6 +423,8 @@ mod tests {
             is_redirected: false,
             is_alias: false,
             denial: &|| None,
+            limit: &|| None,
+            password: &|| None,
             redirect: &|| None,
             offers_upgrade: false,
             method: &Method::GET,

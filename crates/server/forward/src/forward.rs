@@ -9,6 +9,7 @@ use crate::client_gone::{self, OnClientGone};
 use crate::file_rules::FileRules;
 use crate::litespeed;
 use crate::scripts;
+use crate::sendfile;
 use crate::writes;
 use bytes::Bytes;
 use config::Limits;
@@ -137,6 +138,10 @@ fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
 /// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
 pub fn route_of(site: &Site, target: &TargetUri) -> Route {
     match found_route(site, target) {
+        Route::Static(path) if sendfile::is_internal(site, &path) => Route::Hidden(Withheld::Name),
+        Route::Script(script) if sendfile::is_internal(site, &script.filename) => {
+            Route::Hidden(Withheld::Name)
+        }
         Route::Script(script) if scripts::refusal(site, target, &script).is_some() => {
             Route::Hidden(Withheld::Script)
         }
@@ -433,7 +438,7 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
             response
         }
         Unsent::Failed(failure) => {
-            if failure != Failure::Deferred {
+            if !matches!(failure, Failure::Deferred | Failure::Limited(_)) {
                 site.counters.origin_failures.add();
             }
             status.detail = Some(failure.as_str());
@@ -459,6 +464,9 @@ pub fn stream(
     let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
     let mut length =
         headers.get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse().ok());
+    if let Some(file) = sendfile::named_file(site, code, &all) {
+        return sendfile::announced(headers, body, file);
+    }
     let (sender, receiver) = response_spool(site);
     if body.may_have_trailers() {
         // Trailers need chunked content, without a `Content-Length`.

@@ -6,7 +6,7 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a request to the origin | `send`, `client_gone` (after the client has disconnected) |
+//! | a request to the origin | `send`, `rate_limit`, `client_gone` (after the client has disconnected) |
 //! | a forwarded request | `forward`, `writes` (unsafe methods), `upgrade` |
 //! | what rules say about files and scripts | `file_rules`, `scripts` |
 //! | what a response announces | `litespeed`, `owner_copies` (private copies), `sendfile` |
@@ -16,6 +16,7 @@ mod file_rules;
 mod forward;
 pub mod litespeed;
 pub mod owner_copies;
+mod rate_limit;
 mod scripts;
 pub mod send;
 pub mod sendfile;

@@ -3,6 +3,7 @@
 //! Which requests are sent, and with which fields, is decided in `forward` and `render`.
 
 use crate::litespeed;
+use crate::rate_limit;
 use crate::scripts;
 use crate::sendfile;
 use delivery::esi;
@@ -29,6 +30,7 @@ pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
+    rate_limit::count(site, &request.extras)?;
     let hand =
         if may_report_change(site) { Some(PendingChange::begin(site.state()).await) } else { None };
     request.litespeed = litespeed::features(site);
@@ -44,7 +46,7 @@ pub async fn send_following(
         let mut answered = site.origin.send(request, &site.counters).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
-            sendfile::note(site, &response.headers, || request.url());
+            sendfile::note(site, response, || request.url());
         }
         if let Some(asked) = asked {
             asked.ended(answered.as_ref().ok().map(|response| response.status));

@@ -13,6 +13,7 @@
 
 use crate::forward;
 use crate::litespeed;
+use crate::rate_limit;
 use config::Limits;
 use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
@@ -126,6 +127,9 @@ pub async fn pass(
 ) -> Response<ResponseBody> {
     let why = ForwardReason::Bypass;
     let mut status = CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(why));
+    if let Err(limited) = rate_limit::count(site, &client.extras) {
+        return forward::failed(site, limited.into(), why);
+    }
     let place = site.upgrades.clone().try_acquire_owned();
     let offer = request.extensions_mut().remove::<Offer>();
     let (Ok(place), Some(Offer { protocols, slot })) = (place, offer) else {

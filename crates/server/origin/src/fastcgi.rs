@@ -260,6 +260,7 @@ impl FastCgi {
                     path_info: script.path_info.as_bytes(),
                 },
                 client: request.peer,
+                user: request.extras.checks.user.as_deref(),
                 server: ServerPlace {
                     name: host_name.as_bytes(),
                     addr: request.local.map(|local| local.ip()),

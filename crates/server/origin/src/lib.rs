@@ -198,7 +198,11 @@ fn log_failure(url: &str, failure: Failure, reason: &str) {
         Failure::TimedOut => tracing::warn!(event = "origin-timed-out", url, reason),
         Failure::InvalidResponse => tracing::error!(event = "origin-invalid", url, reason),
         Failure::HungUp => tracing::error!(event = "origin-incomplete", url, reason),
-        Failure::Refused | Failure::Overloaded | Failure::Deferred | Failure::Status(_) => {}
+        Failure::Refused
+        | Failure::Overloaded
+        | Failure::Deferred
+        | Failure::Limited(_)
+        | Failure::Status(_) => {}
     }
 }
 

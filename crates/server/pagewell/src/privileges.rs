@@ -190,18 +190,20 @@ fn give_one(path: &Path, account: &Account) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be given to {}: {error}", path.display(), account.name))
 }
 
-/// Checks that the user can read the document roots, and warns about certificates that the user cannot
-/// read.
+/// Checks that the user can read the document roots, and warns about certificates and password
+/// files that the user cannot read.
 fn look(account: &Account, config: &Config) -> Result<(), String> {
-    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    for files in all.filter_map(|site| site.site.files.as_ref()) {
+    let all = || std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
+    for files in all().filter_map(|site| site.site.files.as_ref()) {
         fs::read_dir(&files.root).map_err(|error| {
             let root = files.root.display();
             format!("site.root {root}: the user {} cannot read it ({error})", account.name)
         })?;
     }
-    let pairs = config.tls.iter().flat_map(|pair| [&pair.certificate, &pair.key]);
-    for path in pairs {
+    let pairs = config.tls.iter().flat_map(|pair| [&*pair.certificate, &*pair.key]);
+    let passwords =
+        all().flat_map(|site| site.rules.auth_rules()).map(|auth| Path::new(&*auth.file));
+    for path in pairs.chain(passwords) {
         if let Err(error) = fs::File::open(path) {
             let path = path.display();
             tracing::warn!(event = "not-read-again", %path, user = account.name, %error);

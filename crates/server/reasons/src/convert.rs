@@ -71,6 +71,7 @@ impl From<Failure> for Reason {
             Failure::InvalidResponse => Reason::InvalidResponse,
             Failure::Overloaded => Reason::Overloaded,
             Failure::Deferred => Reason::Deferred,
+            Failure::Limited(_) => Reason::RateLimited,
             Failure::Status(status) => match status.as_u16() {
                 500 => Reason::Status500,
                 502 => Reason::Status502,

@@ -104,7 +104,7 @@ reasons! {
     FieldTooLong = BypassBecause::FieldTooLong.as_str(), [Bypassed], "", "Send a shorter value.";
     /// The visitor has just written, and a rule has `after_write`.
     AfterWrite = BypassBecause::AfterWrite.as_str(), [Bypassed], "", "Nothing: it ends after the time in after_write.";
-    /// A rule has `bypass`; with `when_status` or `when_header`, the response was not stored.
+    /// A rule has `bypass` or `auth_forward`; with `when_status` or `when_header`, the response was not stored.
     Rule = BypassBecause::Rule.as_str(), [Bypassed, NotStored], "", "Nothing, if the rule is intended; otherwise change the rule.";
     /// The connection belongs to a process that another one has [replaced](reload.md#zero-downtime-restart).
     HandedOver = "handed-over", [Bypassed], "", "Nothing: the next connection reaches the new process.";
@@ -158,6 +158,12 @@ reasons! {
     HostUnknown = "host-unknown", [Refused], "421", "Name the host in site.host or site.aliases.";
     /// A [rule](../guide/rules.md#deny-requests) refuses the request (`deny`). The status is that of the rule.
     Denied = "denied", [Refused], "403, 404, 405 with `Allow`, 410, 503 with `Retry-After`", "Nothing, if the rule is intended; otherwise change the rule with deny, or exempt the path with deny = false.";
+    /// A [rule](../guide/rules.md#rate-limits) limits the requests of one client (`limit`).
+    RateLimited = Failure::Limited(0).as_str(), [Refused], "429 with `Retry-After`", "Nothing, if the limit is intended; otherwise raise its rate or burst, or exempt the path with limit = false. Behind a proxy, set trusted_proxies.";
+    /// A [rule](../guide/rules.md#passwords) demands a password (`auth_file`), and the request has none that is right.
+    PasswordRequired = "password-required", [Refused], "401", "Send a user and password of the file; to open a path, exempt it with auth_file = false.";
+    /// More passwords are to be checked than `limits.password_checks` and 64 more.
+    PasswordsBusy = "passwords-busy", [Refused], "503, `Retry-After: 2`", "Limit the requests of one client to this path (limit), or use a cheaper hash.";
     /// The request target is for a forward proxy (`https://…`, a user name), is `*` with GET, or contains `<`, `>` or a backquote, which must be percent-encoded.
     TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";
     /// The request target is longer than `limits.uri_bytes`.

@@ -308,6 +308,8 @@ fn failed(
         // The leader had the level of the best follower. Its address may have had too many requests: one more turn.
         Failure::Deferred => failed_before,
         Failure::Refused | Failure::TimedOut | Failure::Overloaded => true,
+        // A limit of its own client, so that it is not passed on at all.
+        Failure::Limited(_) => false,
         Failure::HungUp | Failure::InvalidResponse | Failure::Status(_) => false,
     };
     if is_of_origin || failed_before {

@@ -410,7 +410,12 @@ impl Render {
                     self.tell_not_stored(failure.into(), None, &HeaderMap::new());
                 }
                 let response = on_failure(&self.site, &self.ask, failure, self.recipient());
-                self.give_up(response, RenderOutcome::Failed(failure));
+                let outcome = match failure {
+                    // The followers' clients have limits of their own.
+                    Failure::Limited(_) => RenderOutcome::NotShared,
+                    failure => RenderOutcome::Failed(failure),
+                };
+                self.give_up(response, outcome);
             }
             other => {
                 let response = forward::failed(&self.site, other, self.ask.why);

@@ -5,16 +5,18 @@
 //! HTTP/1.1 and HTTP/2 alike, before anything else asks for it.
 
 use crate::evidence::ClientEvidence;
+use crate::per_address::PerAddress;
 use crate::traces::Trace;
 use crate::trailers::Trailers;
 use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use miss_control::{ClientLevel, ShownEvidence};
+use http_cache::Timestamp;
+use miss_control::{ClientLevel, RequestRate, ShownEvidence};
 use site_rules::{Peer, RequestClient};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The connection by which the requests of a client arrive.
@@ -119,6 +121,43 @@ impl RequestClient for Client {
     }
 }
 
+/// A limit on the rate of requests, for one request.
+#[derive(Debug)]
+pub struct ClientLimit {
+    table: Arc<PerAddress>,
+    entries: usize,
+    /// The number of the limit, and the client's address.
+    key: (u64, Option<IpAddr>),
+    rate: RequestRate,
+    is_counted: AtomicBool,
+}
+
+impl ClientLimit {
+    /// The limit with this number for a request of this address. `entries`: the size of the table.
+    pub fn new(
+        (table, entries): (&Arc<PerAddress>, usize),
+        key: (u64, Option<IpAddr>),
+        rate: RequestRate,
+    ) -> ClientLimit {
+        ClientLimit { table: table.clone(), entries, key, rate, is_counted: AtomicBool::new(false) }
+    }
+
+    /// Counts the request, once.
+    ///
+    /// # Errors
+    /// The client has reached the limit: the whole seconds until its next request is allowed.
+    pub fn count(&self, now: Timestamp) -> Result<(), u32> {
+        let now = Duration::from_millis(now.0);
+        if self.is_counted.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.table.rates(self.entries).count(self.key, self.rate, now).map_err(|wait| {
+            self.is_counted.store(false, Ordering::Relaxed);
+            (wait.as_millis().div_ceil(1_000)).try_into().unwrap_or(u32::MAX).max(1)
+        })
+    }
+}
+
 /// The source of a client's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressSource {
@@ -147,6 +186,21 @@ pub struct ClientExtras {
     pub fragment: Option<Arc<FragmentRequest>>,
     /// The purpose: who waits for the response.
     pub purpose: RequestPurpose,
+    /// The checks of the site's rules that the request has passed.
+    pub checks: PassedChecks,
+}
+
+/// The checks of the site's rules that a request has passed (`limit`, `auth_file`).
+#[derive(Clone, Debug, Default)]
+pub struct PassedChecks {
+    /// Whether it was counted under a limit for all requests.
+    pub is_counted: bool,
+    /// The number of the rule whose password it has.
+    pub password: Option<usize>,
+    /// The user whose password it has, if the origin gets both.
+    pub user: Option<Arc<str>>,
+    /// The limit under which it counts when it is sent to the origin.
+    pub limit: Option<Arc<ClientLimit>>,
 }
 
 /// The purpose of a request: who waits for its response.

@@ -60,6 +60,7 @@ limits! {
     UpgradeIdleTimeout "upgrade_idle_timeout",
     Http2StreamsPerAddress "http2_streams_per_address",
     Http2Resets "http2_resets",
+    PasswordChecks "password_checks",
 }
 
 /// The limits without a counter, each with the alternative indication.
@@ -74,6 +75,7 @@ pub const NOT_COUNTED: &[(&str, &str)] = &[
     ("snapshot_stop", "`snapshot-not-written` in the log"),
     ("certificate_look", "an interval, not a bound"),
     ("http2_streams", "an HTTP/2 error"),
+    ("rate_limit_entries", "`rate_limits_replaced`"),
 ];
 
 /// The counters of all limits.

@@ -6,13 +6,13 @@
 //! One lock, held to increment or decrement a count, once per connection and never per request. There
 //! is one entry per address with an open connection, so at most `limits.connections`.
 
-use miss_control::ClientTable;
+use miss_control::{ClientTable, RateTable};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::RandomState;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The counts of connections and requests of all addresses.
 #[derive(Default)]
@@ -20,6 +20,14 @@ pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
     /// The evidence about clients: their hits and misses. Allocated at the first connection.
     pub(crate) clients: LazyLock<ClientTable<RandomState>>,
+    /// The rates of clients under the limits of rules. Allocated at the first request that counts.
+    rates: OnceLock<RateTable<RandomState>>,
+}
+
+impl std::fmt::Debug for PerAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PerAddress").finish_non_exhaustive()
+    }
 }
 
 /// The connections and requests of one address.
@@ -68,6 +76,16 @@ impl PerAddress {
         *count += 1;
         drop(open);
         Some(ConnectionGuard { all: self.clone(), address })
+    }
+
+    /// The rates of clients under the limits of rules. `entries`: its size, if it is not allocated yet.
+    pub fn rates(&self, entries: usize) -> &RateTable<RandomState> {
+        self.rates.get_or_init(|| RateTable::new(RandomState::new(), entries))
+    }
+
+    /// How often a client was forgotten before its limit ended (`limits.rate_limit_entries`).
+    pub fn rates_replaced(&self) -> u64 {
+        self.rates.get().map_or(0, RateTable::replaced)
     }
 
     /// The requests of an address; `None` unless it has a counted connection.

@@ -10,7 +10,7 @@ use telemetry::limit_hits::{Limit, NOT_COUNTED};
 
 /// The test that shows each limit, from the root of the repository. It is not on the page.
 #[cfg(test)]
-const SHOWN_BY: [(&str, &str); 39] = [
+const SHOWN_BY: [(&str, &str); 41] = [
     ("header_bytes", "tests/scenarios/limits/header-too-long.scn"),
     ("headers", "tests/scenarios/limits/header-too-long.scn"),
     ("uri_bytes", "tests/scenarios/limits/uri-too-long.scn"),
@@ -50,6 +50,8 @@ const SHOWN_BY: [(&str, &str); 39] = [
     ("http2_streams", "crates/testing/acceptance/tests/http/protocols_http2.rs"),
     ("http2_streams_per_address", "crates/testing/acceptance/tests/http/slow_clients.rs"),
     ("http2_resets", "crates/testing/acceptance/tests/http/protocols_http2.rs"),
+    ("password_checks", "crates/testing/acceptance/tests/http/edge_checks.rs"),
+    ("rate_limit_entries", "crates/cache/miss-control/src/rates.rs"),
 ];
 
 /// The text of `docs/operating/limits.md`.

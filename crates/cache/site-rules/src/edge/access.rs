@@ -5,6 +5,8 @@
 //! forms of a path (`paths`). A condition of a restriction is read generously: HEAD counts as GET, and a parameter
 //! is found in any spelling that PHP reads.
 //!
+//! Passwords and rate limits are found by the same comparisons (`checks`).
+//!
 //! Not here: the response (`exchange`), and the moment (`exchange::steps`).
 
 use super::paths::{PathForms, PathPatterns};
@@ -77,7 +79,7 @@ pub struct AccessRequest<'a> {
 }
 
 impl<'a> AccessRequest<'a> {
-    fn forms(&self) -> PathForms<'a> {
+    pub(super) fn forms(&self) -> PathForms<'a> {
         let forms = PathForms::of(self.sent.path());
         match &self.normal {
             Some(normal) => forms.with(normal.path()),
@@ -96,10 +98,10 @@ impl<'a> AccessRequest<'a> {
 }
 
 impl SiteRules {
-    /// Whether any rule has `deny`.
+    /// Whether any rule may refuse a request, whatever would answer it: `deny`, `auth_file`, `limit` for all requests.
     #[inline]
     pub fn has_access_rules(&self) -> bool {
-        !self.edge.access.is_empty()
+        self.edge.may_refuse
     }
 
     /// Whether no client that sends this request is refused, and its response needs no protection from shared caches:
@@ -107,6 +109,9 @@ impl SiteRules {
     pub fn is_open(&self, view: RequestView<'_>) -> bool {
         let asked = AccessRequest { sent: view, normal: None };
         let forms = asked.forms();
+        if self.is_checked(&asked, &forms) {
+            return false;
+        }
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             match rule.denial {
@@ -178,9 +183,10 @@ impl SiteRules {
     /// Whether another client might be refused this URL: its response must not be stored by shared caches.
     pub fn is_for_some_clients(&self, asked: &AccessRequest<'_>) -> bool {
         let forms = asked.forms();
-        self.edge.access.iter().any(|rule| {
+        let is_for_some = |rule: &AccessRule| {
             rule.conditions.distinguish_clients() && restricts_url(&rule.conditions, asked, &forms)
-        })
+        };
+        self.needs_password(asked, &forms) || self.edge.access.iter().any(is_for_some)
     }
 }
 
@@ -194,7 +200,7 @@ fn fits_method(conditions: &Conditions, method: &Method) -> bool {
 }
 
 /// Whether the conditions on the URL and the method of a restriction hold.
-fn restricts_url(
+pub(super) fn restricts_url(
     conditions: &Conditions,
     asked: &AccessRequest<'_>,
     forms: &PathForms<'_>,
@@ -211,11 +217,19 @@ fn restricts_url(
         })
 }
 
-fn restricts(conditions: &Conditions, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+pub(super) fn restricts(
+    conditions: &Conditions,
+    asked: &AccessRequest<'_>,
+    forms: &PathForms<'_>,
+) -> bool {
     restricts_url(conditions, asked, forms) && conditions.fit_client(&asked.sent)
 }
 
-fn exempts(conditions: &Conditions, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+pub(super) fn exempts(
+    conditions: &Conditions,
+    asked: &AccessRequest<'_>,
+    forms: &PathForms<'_>,
+) -> bool {
     let host = &conditions.host;
     fits_method(conditions, asked.sent.method)
         && (host.include_all() || asked.hosts().all(|name| host.include(name)))

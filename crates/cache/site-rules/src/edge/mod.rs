@@ -1,4 +1,5 @@
-//! Rules that do not concern the cache: access (`deny`), scripts (`php`, `site.entry_points`), and the fields of
+//! Rules that do not concern the cache: access (`deny`, `limit`, `auth_file`), scripts (`php`,
+//! `site.entry_points`), and the fields of
 //! responses. Each kind has its own list, and its own first match; the fields of all matching rules apply.
 //!
 //! | file | contents |
@@ -6,6 +7,7 @@
 //! | `read` | reads the keys of these kinds, and refuses contradictions |
 //! | `paths` | the forms of a path, and what matches them |
 //! | `access` | `deny` |
+//! | `checks` | `limit`, `auth_file` |
 //! | `redirects`, `targets` | `redirect`, `slash`, and the form of their targets |
 //! | `redirect_map` | the lines of redirect files |
 //! | `redirect_faults` | loops of redirects, and rules that nothing reaches |
@@ -15,6 +17,7 @@
 //! The order of the kinds is in `exchange::steps`.
 
 mod access;
+mod checks;
 mod paths;
 mod read;
 mod redirect_faults;
@@ -25,16 +28,18 @@ mod scripts;
 mod targets;
 
 pub use access::{AccessRequest, Denial};
+pub use checks::{AuthRule, LimitCount, LimitRule};
 pub use read::FileSurroundings;
 pub use redirect_map::{AddedLine, RedirectMap};
 pub use redirects::{Redirect, RedirectSource, SlashChange};
 pub use scripts::{ScriptPath, ScriptRefusal};
 
-pub(crate) use read::{complete, is_edge_rule, read};
+pub(crate) use read::{complete, is_access_rule, is_edge_rule, read};
 
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use access::AccessRule;
+use checks::Check;
 use redirects::RedirectRule;
 use response_fields::FieldRule;
 use scripts::{EntryPoints, ScriptRule};
@@ -44,6 +49,10 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EdgeRules {
     access: Vec<AccessRule>,
+    limits: Vec<Check<LimitRule>>,
+    auth: Vec<Check<AuthRule>>,
+    /// Whether a rule may refuse a request that a cached page could answer.
+    may_refuse: bool,
     redirects: Vec<RedirectRule>,
     redirect_map: Option<Arc<RedirectMap>>,
     /// Whether a rule may answer a request instead of a page or file.

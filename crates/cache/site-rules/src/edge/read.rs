@@ -3,6 +3,7 @@
 //! belongs to the message or to the cache.
 
 use super::access::{AccessRule, Denial};
+use super::checks;
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
 use super::{EdgeRules, redirects};
@@ -72,8 +73,13 @@ const REFUSED_FIELDS: [&str; 28] = [
 
 /// Whether the rule has an action of these kinds.
 pub(crate) fn is_edge_rule(raw: &raw::Rule) -> bool {
-    (raw.deny.is_some() || raw.php.is_some() || has_fields(raw))
+    (is_access_rule(raw) || raw.php.is_some() || has_fields(raw))
         || (raw.redirect.is_some() || raw.slash.is_some() || raw.redirect_status.is_some())
+}
+
+/// Whether the rule decides which requests are refused.
+pub(crate) fn is_access_rule(raw: &raw::Rule) -> bool {
+    raw.deny.is_some() || raw.auth_file.is_some() || raw.limit.is_some()
 }
 
 fn has_fields(raw: &raw::Rule) -> bool {
@@ -94,6 +100,7 @@ pub(crate) fn read(
     if let Some(denial) = deny(raw, number, conditions, response)? {
         edge.access.push(AccessRule { number, conditions: conditions.clone(), denial });
     }
+    checks::read(edge, (number, raw), conditions, response)?;
     edge.redirects.extend(redirects::read(raw, number, conditions, response)?);
     if let Some(runs) = raw.php {
         edge.scripts.push(script_rule(number, runs, conditions, response, files)?);
@@ -113,6 +120,7 @@ pub(crate) fn complete(
     rules: &[raw::Rule],
     files: Option<&FileSurroundings>,
 ) -> Result<(), String> {
+    edge.may_refuse = edge.may_refuse();
     edge.names = rules.iter().map(|rule| rule.name.as_deref().map(Into::into)).collect();
     let mut hasher = DefaultHasher::new();
     for rule in rules.iter().filter(|rule| has_fields(rule)) {

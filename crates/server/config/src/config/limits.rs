@@ -48,6 +48,8 @@ impl Default for Limits {
             http2_streams: 0,
             http2_streams_per_address: 0,
             http2_resets: 0,
+            password_checks: 0,
+            rate_limit_entries: 0,
         };
         for row in LIMITS {
             (row.set)(&mut limits, row.default).expect("the table's defaults are tested");

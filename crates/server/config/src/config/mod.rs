@@ -13,6 +13,7 @@ mod codings;
 mod database;
 mod dialects;
 mod inactive;
+mod internal_files;
 mod limits;
 mod memcached;
 mod misread;
@@ -44,6 +45,7 @@ pub mod written;
 use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::Policy;
+use passwords::PasswordFiles;
 use site_rules::SiteRules;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -193,6 +195,8 @@ pub struct Config {
     pub hits_in_front: bool,
     /// The rules, URL normalisation, and the cookies that are part of the key.
     pub rules: SiteRules,
+    /// The password files that rules name.
+    pub passwords: PasswordFiles,
     /// The hosts of the site.
     pub hosts: Hosts,
     /// The trusted proxies, whose forwarding fields are used.
@@ -299,6 +303,17 @@ pub struct FilesConfig {
     pub indexes: Vec<String>,
     /// The permitted targets of symbolic links.
     pub symlinks: Symlinks,
+    /// The directories whose files are sent if the application names them, and never otherwise.
+    pub internal: Vec<InternalDirectory>,
+}
+
+/// A directory whose files are sent if the application names them (`X-Accel-Redirect`, `X-Sendfile`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InternalDirectory {
+    /// The path that stands for it in `X-Accel-Redirect`, with a slash at both ends.
+    pub prefix: String,
+    /// The directory, absolute, with symbolic links resolved.
+    pub directory: PathBuf,
 }
 
 /// The permitted targets of symbolic links below the document root.
@@ -414,6 +429,10 @@ pub struct Limits {
     /// Maximum number of requests that were reset before they were processed, per HTTP/2
     /// connection.
     pub http2_resets: usize,
+    /// Maximum number of hashes of passwords that are computed at once.
+    pub password_checks: usize,
+    /// The number of clients whose rates are known.
+    pub rate_limit_entries: usize,
     #[allow(missing_docs)]
     pub http2_streams_per_address: usize,
     #[allow(missing_docs)]

@@ -210,6 +210,7 @@ pub struct Site {
     pub allow_symlinks: Option<AllowSymlinks>,
     #[serde(deserialize_with = "some_words")]
     pub entry_points: Option<Vec<String>>,
+    pub internal_files: BTreeMap<String, PathBuf>,
     pub host: Option<String>,
     #[serde(deserialize_with = "words")]
     pub aliases: Vec<String>,

@@ -100,6 +100,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
     Ok(Config {
+        passwords: resolve_rules::passwords(&rules)?,
         rules,
         watched_files: redirect_files.watched,
         repeated_redirects: redirect_files.repeated,
@@ -327,6 +328,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
             ("site.scripts", files.scripts.is_some()),
             ("site.allow_symlinks", files.allow_symlinks.is_some()),
             ("site.entry_points", files.entry_points.is_some()),
+            ("site.internal_files", !files.internal_files.is_empty()),
         ];
         if let Some((key, _)) = files.iter().find(|(_, is_given)| *is_given) {
             return wrong(
@@ -358,6 +360,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         indexes,
         hides_libraries: files.hidden.is_none(),
         symlinks: super::symlinks::resolve(files.allow_symlinks.as_ref())?,
+        internal: super::internal_files::resolve(&files.internal_files)?,
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
 }

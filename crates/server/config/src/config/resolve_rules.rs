@@ -13,6 +13,7 @@ use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
 use http::StatusCode;
 use http_cache::Policy;
+use passwords::PasswordFiles;
 use site_rules::{FileSurroundings, Secret, SiteRules, Surroundings};
 use std::io::Read;
 use std::sync::OnceLock;
@@ -49,6 +50,12 @@ pub(super) fn rules(
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
+}
+
+/// Reads the password files that rules name.
+pub(super) fn passwords(rules: &SiteRules) -> Result<PasswordFiles, LoadError> {
+    PasswordFiles::load(rules.auth_rules().map(|auth| &*auth.file))
+        .or_else(|error| wrong("rule: auth_file", error))
 }
 
 /// Returns the configured secret, or a random one for the lifetime of this process.

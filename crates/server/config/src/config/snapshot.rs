@@ -126,6 +126,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.site.memory = None;
     other.site.canonical_redirect = None;
     other.site.redirect_files = Vec::new();
+    other.site.internal_files.clear();
     other.site.php = None;
     other.site.cache = None;
     other.site.cluster = None;

@@ -265,6 +265,12 @@ const REST: &[OptionRow] = &[
         "The scripts that run, as paths: `[\"/index.php\", \"/wp-admin/**.php\"]`. Any other script is a 404. The front controller always runs ([guide](../guide/rules.md#scripts)).",
     ),
     row(
+        "site.internal_files",
+        "",
+        "none",
+        "Directories whose files are sent if the application names them in `X-Accel-Redirect` (by the path) or `X-Sendfile`, and never otherwise: `{ \"/protected/\" = \"/srv/private\" }` ([guide](files.md#files-that-an-application-wants-sent-x-sendfile-x-accel-redirect)).",
+    ),
+    row(
         "site.host",
         "",
         "none: each host has pages of its own",

@@ -250,4 +250,16 @@ pub const LIMITS: &[LimitRow] = &[
         count,
         "Requests that an HTTP/2 client cancels before they are processed; beyond: the connection is closed."
     ),
+    limit!(
+        password_checks,
+        "2",
+        count,
+        "Passwords (`auth_file`) whose hash is computed at once; 64 more wait; beyond: 503."
+    ),
+    limit!(
+        rate_limit_entries,
+        "65536",
+        count,
+        "Clients whose rate is known (`limit` in rules), 16 bytes each; beyond: the one whose limit ends first is forgotten."
+    ),
 ];

@@ -25,6 +25,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 use stored_pages::page::{SharedPage, StoredPage};
+use telemetry::client::PassedChecks;
 use telemetry::request_fields::read_facts;
 
 /// How a request would be answered.
@@ -63,6 +64,8 @@ pub(super) struct Judgement {
     pub(super) key: Vec<u8>,
     /// The step that answers the request.
     pub(super) step: RequestStep,
+    /// The rules that it has to pass before: for its rate, and for its password.
+    pub(super) checks: (Option<usize>, Option<usize>),
     /// The names of the steps up to this one.
     pub(super) steps: Vec<&'static str>,
     /// The rule that applies.
@@ -138,6 +141,16 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         has_content: false,
         is_fragment: false,
     };
+    // The request is explained as one that passes its checks.
+    let (limit, password) = request.checks();
+    let checks = PassedChecks { is_counted: true, password, ..PassedChecks::default() };
+    let user = password.and_then(|rule| {
+        let auth = site.config.rules.auth_rules().find(|auth| auth.rule == rule)?;
+        auth.is_forwarded.then(|| "user".into())
+    });
+    let mut admitted = client.clone();
+    admitted.extras.checks = PassedChecks { user, ..checks };
+    let request = AskedRequest { client: &admitted, ..request };
     let (step, planned) = request.step();
     let planned = planned.unwrap_or_else(|| RequestPlan::of(&request, target));
     let RequestPlan { shared, plan, key } = planned;
@@ -170,6 +183,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     steps.truncate(at + 1);
     Judgement {
         step,
+        checks: (limit.map(|limit| limit.rule), password),
         steps,
         private_copy,
         cookies_of_last: cookies_of_last.to_vec(),

@@ -18,6 +18,9 @@ pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
     if let RequestStep::Denied(denial) = judged.step {
         all.push(("deny", denial.rule));
     }
+    let (limit, password) = judged.checks;
+    all.extend(limit.map(|number| ("limit", number)));
+    all.extend(password.map(|number| ("password", number)));
     if let RequestStep::Redirected(redirect) = judged.step
         && let Some(number) = redirect.rule
     {

@@ -50,6 +50,7 @@ fn root(name: &str) -> Root {
         indexes: FilesConfig::indexes_of(&["php".into()]),
         hides_libraries: true,
         symlinks: Symlinks::InRoot,
+        internal: Vec::new(),
     };
     Root(config, dir)
 }

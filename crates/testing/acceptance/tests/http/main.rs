@@ -8,6 +8,7 @@ mod access_log;
 mod bad_requests;
 mod codings;
 mod connections;
+mod edge_checks;
 mod edge_redirects;
 mod edge_rules;
 mod esi;

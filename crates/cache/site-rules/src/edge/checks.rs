@@ -1,0 +1,236 @@
+//! `limit` and `auth_file`: requests that are counted, and requests that need a password.
+//!
+//! Of each kind, the first rule that applies decides, as for `deny` (`access`); `limit = false` and `auth_file = false`
+//! exempt. A path is tested in all its forms.
+//!
+//! Not here: the counts (`miss_control`), the passwords (`passwords`), the responses (`exchange`).
+
+use super::EdgeRules;
+use super::access::{AccessRequest, exempts, restricts, restricts_url};
+use super::paths::PathForms;
+use crate::raw::{self, AuthFile, Limit, LimitKeys};
+use crate::rule::{Conditions, ResponseConditions};
+use crate::rules::SiteRules;
+use std::time::Duration;
+
+/// The default of `auth_realm`.
+const REALM: &str = "Restricted";
+/// The longest `auth_realm`, in bytes.
+const REALM_BYTES_MAX: usize = 200;
+/// The most requests in a period, and at once.
+const REQUESTS_MAX: u32 = 1_000_000;
+
+/// A rule of one of these kinds.
+#[derive(Clone, Debug)]
+pub(crate) struct Check<T> {
+    conditions: Conditions,
+    /// What the rule demands; `None`: it exempts.
+    demand: Option<T>,
+}
+
+/// A password that requests need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthRule {
+    /// The number of the rule, from 1.
+    pub rule: usize,
+    /// The path of the password file, as it was written.
+    pub file: Box<str>,
+    /// The name of the protected area, which browsers may show.
+    pub realm: Box<str>,
+    /// Whether the origin gets the password and the user, and answers every request.
+    pub is_forwarded: bool,
+}
+
+/// A limit on the rate of requests of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitRule {
+    /// The number of the rule, from 1.
+    pub rule: usize,
+    /// The time between two requests, for long.
+    pub interval: Duration,
+    /// How many requests may come at once.
+    pub burst: u32,
+    /// Which requests count.
+    pub count: LimitCount,
+}
+
+/// Which requests a limit counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitCount {
+    /// Those that are sent to the origin.
+    Origin,
+    /// All, also those that are answered from the cache.
+    All,
+}
+
+impl SiteRules {
+    /// The password that a request needs.
+    pub fn auth_rule(&self, asked: &AccessRequest<'_>) -> Option<&AuthRule> {
+        first(&self.edge.auth, asked)
+    }
+
+    /// All rules that demand a password.
+    pub fn auth_rules(&self) -> impl Iterator<Item = &AuthRule> {
+        self.edge.auth.iter().filter_map(|check| check.demand.as_ref())
+    }
+
+    /// The limit under which a request counts.
+    pub fn limit_rule(&self, asked: &AccessRequest<'_>) -> Option<LimitRule> {
+        first(&self.edge.limits, asked).copied()
+    }
+
+    /// Whether a rule has `limit`.
+    pub fn has_limits(&self) -> bool {
+        !self.edge.limits.is_empty()
+    }
+
+    /// Whether a rule has `limit` or `auth_file`.
+    #[inline]
+    pub fn has_checks(&self) -> bool {
+        !self.edge.limits.is_empty() || !self.edge.auth.is_empty()
+    }
+
+    /// Whether some client that sends this request needs a password.
+    pub(super) fn needs_password(&self, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+        applies_to_some(&self.edge.auth, |_| true, asked, forms)
+    }
+
+    /// Whether this request needs more than a comparison, also if a cached page answers it.
+    pub(super) fn is_checked(&self, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+        let counts_all = |limit: &LimitRule| limit.count == LimitCount::All;
+        self.needs_password(asked, forms)
+            || applies_to_some(&self.edge.limits, counts_all, asked, forms)
+    }
+}
+
+impl EdgeRules {
+    /// Whether a rule may refuse a request that a cached page could answer.
+    pub(super) fn may_refuse(&self) -> bool {
+        let mut limits = self.limits.iter().filter_map(|check| check.demand);
+        !self.access.is_empty()
+            || !self.auth.is_empty()
+            || limits.any(|limit| limit.count == LimitCount::All)
+    }
+}
+
+/// What the first rule demands that applies.
+fn first<'r, T>(checks: &'r [Check<T>], asked: &AccessRequest<'_>) -> Option<&'r T> {
+    if checks.is_empty() {
+        return None;
+    }
+    let forms = asked.forms();
+    let applies = |check: &&Check<T>| match check.demand {
+        Some(_) => restricts(&check.conditions, asked, &forms),
+        None => exempts(&check.conditions, asked, &forms),
+    };
+    checks.iter().find(applies)?.demand.as_ref()
+}
+
+/// Whether one of these rules applies to some client that sends this request, and no earlier one exempts all.
+fn applies_to_some<T>(
+    checks: &[Check<T>],
+    is_one: impl Fn(&T) -> bool,
+    asked: &AccessRequest<'_>,
+    forms: &PathForms<'_>,
+) -> bool {
+    for Check { conditions, demand } in checks {
+        match demand {
+            Some(demand) if is_one(demand) && restricts_url(conditions, asked, forms) => {
+                return true;
+            }
+            None if !conditions.distinguish_clients() && exempts(conditions, asked, forms) => {
+                return false;
+            }
+            Some(_) | None => {}
+        }
+    }
+    false
+}
+
+/// Adds the limit and the password of a rule. `number` counts from 1.
+pub(super) fn read(
+    edge: &mut EdgeRules,
+    (number, raw): (usize, &raw::Rule),
+    conditions: &Conditions,
+    response: Option<&ResponseConditions>,
+) -> Result<(), String> {
+    let (limit, auth) = (limit(raw, number)?, auth(raw, number)?);
+    let key = if limit.is_some() { "limit" } else { "auth_file" };
+    if response.is_some() && (limit.is_some() || auth.is_some()) {
+        return Err(format!(
+            "{key}: is decided before the response, so when_status and when_header cannot be conditions"
+        ));
+    }
+    let conditions = || conditions.clone();
+    edge.limits.extend(limit.map(|demand| Check { conditions: conditions(), demand }));
+    edge.auth.extend(auth.map(|demand| Check { conditions: conditions(), demand }));
+    Ok(())
+}
+
+/// The limit of a rule: `None` if it has none, `Some(None)` if it exempts.
+fn limit(raw: &raw::Rule, number: usize) -> Result<Option<Option<LimitRule>>, String> {
+    let LimitKeys { rate, burst, count } = match &raw.limit {
+        None => return Ok(None),
+        Some(Limit::Flag(false)) => return Ok(Some(None)),
+        Some(Limit::Flag(true)) => {
+            return Err("limit: true: write the rate, for instance { rate = \"10/m\" }".into());
+        }
+        Some(Limit::Rate(keys)) => keys,
+    };
+    let wrong =
+        || format!("limit.rate: {rate:?}: write requests per s, m or h, for instance \"10/m\"");
+    let (requests, unit) = rate.split_once('/').ok_or_else(wrong)?;
+    let seconds = match unit.trim() {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3_600,
+        _ => return Err(wrong()),
+    };
+    let is_possible = |requests: &u32| (1..=REQUESTS_MAX).contains(requests);
+    let requests: u32 = requests.trim().parse().ok().filter(is_possible).ok_or_else(wrong)?;
+    let burst = burst.unwrap_or(requests);
+    if !is_possible(&burst) {
+        return Err(format!(
+            "limit.burst: {burst}: the number of requests at once, 1 to {REQUESTS_MAX}"
+        ));
+    }
+    let count = match count.as_deref() {
+        None | Some("origin") => LimitCount::Origin,
+        Some("all") => LimitCount::All,
+        Some(other) => return Err(format!("limit.count: {other:?}: origin or all")),
+    };
+    let interval = Duration::from_secs(seconds) / requests;
+    Ok(Some(Some(LimitRule { rule: number, interval, burst, count })))
+}
+
+/// The password of a rule: `None` if it has none, `Some(None)` if it exempts.
+fn auth(raw: &raw::Rule, number: usize) -> Result<Option<Option<AuthRule>>, String> {
+    let file = match &raw.auth_file {
+        Some(AuthFile::Path(file)) if !file.is_empty() => file,
+        Some(AuthFile::Path(_)) => return Err("auth_file: is empty; write a path".into()),
+        Some(AuthFile::Flag(true)) => {
+            return Err("auth_file: true: write the path of a password file".into());
+        }
+        other => {
+            let key = match (&raw.auth_realm, raw.auth_forward) {
+                (Some(_), _) => "auth_realm",
+                (_, Some(_)) => "auth_forward",
+                (None, None) => return Ok(other.as_ref().map(|_| None)),
+            };
+            return Err(format!("{key}: belongs to auth_file with the path of a file"));
+        }
+    };
+    let realm = raw.auth_realm.as_deref().unwrap_or(REALM);
+    let is_visible = |byte: u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    if realm.len() > REALM_BYTES_MAX || !realm.bytes().all(is_visible) {
+        return Err(format!(
+            "auth_realm: {realm:?}: at most {REALM_BYTES_MAX} visible ASCII characters, without quotes and backslashes"
+        ));
+    }
+    Ok(Some(Some(AuthRule {
+        rule: number,
+        file: file.as_str().into(),
+        realm: realm.into(),
+        is_forwarded: raw.auth_forward.unwrap_or(false),
+    })))
+}

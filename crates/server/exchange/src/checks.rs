@@ -1,0 +1,169 @@
+//! The checks of a request before it is answered: rate limits for all requests (`limit`), and passwords (`auth_file`).
+//!
+//! Which check is next is decided in [`steps`](crate::steps), without an effect; this module carries it out. Until all
+//! are passed, nothing else happens to a request. `Authorization` is consumed by the check, so that a page behind a
+//! password can be cached for all who have it; with `auth_forward`, the origin gets it and answers each request.
+//!
+//! Passwords of all sites are checked on one queue, and all rates are in one table: those of the default site.
+
+use crate::edge;
+use crate::steps::{AskedRequest, RequestStep};
+use delivery::body::ResponseBody;
+use delivery::serve;
+use delivery::site::Site;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use miss_control::RequestRate;
+use passwords::{Credentials, PasswordFile, PasswordOutcome};
+use reasons::Reason;
+use site_rules::{AuthRule, LimitCount, LimitRule, RequestClient};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use telemetry::client::{Client, ClientLimit, PassedChecks};
+use telemetry::limit_hits::Limit;
+
+/// A response instead of the one that was requested.
+pub(crate) type Refused = Box<Response<ResponseBody>>;
+
+/// A request that has passed its checks.
+#[derive(Default)]
+pub(crate) struct Admitted {
+    /// The client with what it has passed, if there was a check.
+    pub(crate) client: Option<Client>,
+    /// Whether `Authorization` was for Pagewell only.
+    pub(crate) is_consumed: bool,
+}
+
+impl Admitted {
+    fn checks(&mut self, asked: &AskedRequest<'_>) -> &mut PassedChecks {
+        &mut self.client.get_or_insert_with(|| asked.client.clone()).extras.checks
+    }
+}
+
+/// Carries out the checks of a request in their order.
+///
+/// # Errors
+/// The response, if a check is not passed.
+pub(crate) async fn admit(
+    default_site: &Arc<Site>,
+    asked: &AskedRequest<'_>,
+) -> Result<Admitted, Refused> {
+    let mut admitted = Admitted::default();
+    loop {
+        let client = admitted.client.as_ref().unwrap_or(asked.client);
+        let next = AskedRequest { client, ..*asked }.next_check();
+        match next {
+            Some(RequestStep::Limited(limit)) => {
+                count(default_site, asked, limit)?;
+                admitted.checks(asked).is_counted = true;
+            }
+            Some(RequestStep::Password(rule)) => {
+                let auth = rule_of(asked.site, rule)?;
+                let user = checked(default_site, asked, auth).await?;
+                let checks = admitted.checks(asked);
+                checks.password = Some(rule);
+                checks.user = auth.is_forwarded.then(|| user.into());
+                admitted.is_consumed = !auth.is_forwarded;
+            }
+            _ => break,
+        }
+    }
+    if let Some(limit) = edge::limit(asked).filter(|limit| limit.count == LimitCount::Origin) {
+        admitted.checks(asked).limit = Some(Arc::new(limit_of(default_site, asked, limit)));
+    }
+    Ok(admitted)
+}
+
+fn count(
+    default_site: &Arc<Site>,
+    asked: &AskedRequest<'_>,
+    limit: LimitRule,
+) -> Result<(), Refused> {
+    let now = asked.site.clock.now();
+    limit_of(default_site, asked, limit).count(now).map_err(|seconds| {
+        asked.site.counters.rate_limited.add();
+        let mut response = serve::error(StatusCode::TOO_MANY_REQUESTS, Reason::RateLimited, None);
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        Box::new(response)
+    })
+}
+
+/// The limit of a rule for the client of a request.
+fn limit_of(default_site: &Arc<Site>, asked: &AskedRequest<'_>, limit: LimitRule) -> ClientLimit {
+    let mut number = DefaultHasher::new();
+    (&asked.site.config.hosts.canonical, limit.rule).hash(&mut number);
+    let rate = RequestRate { interval: limit.interval, burst: limit.burst };
+    let entries = default_site.limits.rate_limit_entries;
+    let key = (number.finish(), asked.client.address());
+    ClientLimit::new((&default_site.per_address, entries), key, rate)
+}
+
+fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, Refused> {
+    site.config
+        .rules
+        .auth_rules()
+        .find(|auth| auth.rule == rule)
+        .ok_or_else(|| Box::new(serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None)))
+}
+
+/// Checks the password of a request, and returns the name of the user.
+async fn checked(
+    default_site: &Arc<Site>,
+    asked: &AskedRequest<'_>,
+    auth: &AuthRule,
+) -> Result<String, Refused> {
+    let site = asked.site;
+    let refused = || Box::new(refused(site, auth));
+    let file = site.config.passwords.get(&auth.file).ok_or_else(refused)?;
+    let given = credentials(asked.headers).ok_or_else(refused)?;
+    let now = site.clock.monotonic();
+    if file.is_due(now) {
+        read_again(file).await;
+    }
+    match default_site.passwords.check(file, &given, now).await {
+        PasswordOutcome::Right => Ok(given.user().to_owned()),
+        PasswordOutcome::Wrong => Err(refused()),
+        PasswordOutcome::Busy => {
+            site.counters.limit_hits.note(Limit::PasswordChecks);
+            let mut response =
+                serve::error(StatusCode::SERVICE_UNAVAILABLE, Reason::PasswordsBusy, None);
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+            Err(Box::new(response))
+        }
+    }
+}
+
+/// The credentials of a request; none if it has several.
+fn credentials(headers: &HeaderMap) -> Option<Credentials> {
+    let mut lines = headers.get_all(AUTHORIZATION).iter();
+    match (lines.next(), lines.next()) {
+        (Some(only), None) => Credentials::read(only.as_bytes()),
+        _ => None,
+    }
+}
+
+/// Reads a password file again if it has changed.
+async fn read_again(file: &Arc<PasswordFile>) {
+    let again = file.clone();
+    match tokio::task::spawn_blocking(move || again.refresh()).await {
+        Ok(Ok(true)) => tracing::info!(event = "passwords-read", ?file),
+        Ok(Err(error)) => tracing::error!(event = "passwords-unusable", %error),
+        Ok(Ok(false)) | Err(_) => {}
+    }
+}
+
+/// The response to a request without a right password (RFC 7617 section 2).
+pub(crate) fn refused(site: &Site, auth: &AuthRule) -> Response<ResponseBody> {
+    site.counters.passwords_refused.add();
+    let mut response = serve::error(StatusCode::UNAUTHORIZED, Reason::PasswordRequired, None);
+    let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", auth.realm);
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// The response to a page's request for a fragment behind a password that the page's own request did not need.
+pub(crate) fn fragment_refused(site: &Site, rule: usize) -> Response<ResponseBody> {
+    rule_of(site, rule).map_or_else(|response| *response, |auth| refused(site, auth))
+}
