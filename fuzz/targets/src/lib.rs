@@ -31,7 +31,7 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, in the order in which the tests run them.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 20] = [
     ("http_cache", http_cache::run),
     ("authorization", authorization::run),
     ("change_stream", change_stream::run),

@@ -385,8 +385,9 @@ impl<H> MissQueue<H> {
     pub fn enter_if_free(&mut self, group: MissGroup, free: usize) -> Option<HeldPlace> {
         let level = ClientLevel::OverRate;
         let is_calm = self.waiting.is_empty() && !self.overload.is_on();
-        let is_free = self.limits.places.saturating_sub(self.busy) >= free.max(1);
-        (is_calm && is_free && self.has_place_for(level)).then(|| self.occupy(level, group))
+        let is_free = self.limits.places.saturating_sub(self.busy()) >= free.max(1);
+        (is_calm && is_free && self.has_place_for(level, group.kind))
+            .then(|| self.taken.occupy(level, group))
     }
 
     /// Whether a place is free, and no request waits.

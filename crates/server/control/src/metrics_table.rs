@@ -50,7 +50,7 @@ pub struct Figure {
 }
 
 /// The metrics in addition to the counters.
-pub const FIGURES: [Figure; 21] = [
+pub const FIGURES: [Figure; 22] = [
     Figure {
         name: "pages",
         help: "Pages in the cache; each variant of a page counts.",

@@ -215,7 +215,7 @@ fn many_wrong_passwords_at_once_are_bounded() {
     let pagewell = site.serve(&config);
     let outcomes = std::thread::scope(|scope| {
         let ask = |number: usize| {
-            let user = if number % 2 == 0 { ANNA_WRONG } else { NOBODY };
+            let user = if number.is_multiple_of(2) { ANNA_WRONG } else { NOBODY };
             get(&pagewell, "/staff/", Some(user)).status
         };
         let clients: Vec<_> = (0..100).map(|number| scope.spawn(move || ask(number))).collect();
