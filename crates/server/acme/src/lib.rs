@@ -7,6 +7,7 @@
 //! | `order` | one order at one authority; `account`: the account there; `client`: HTTP |
 //! | `schedule` | when the next step of a host is due: pure functions |
 //! | `storage` | what all nodes share, in a directory or in Valkey |
+//! | `tickets` | the keys of session tickets that nodes share |
 //! | `answers` | the answers to pending challenges |
 //! | `leaf`, `record`, `failure` | certificates, records of hosts, causes of failures |
 //!
@@ -27,6 +28,7 @@ mod record;
 mod round;
 mod schedule;
 mod storage;
+mod tickets;
 
 pub use client::AuthorityTrust;
 pub use manager::{AcmeManager, Authority, ManagedSource, ManagerParts};

@@ -14,6 +14,7 @@ use crate::leaf::Bundle;
 use crate::record::{ChallengeKind, NameRecord};
 use crate::schedule::{NextStep, next_step};
 use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
+use crate::tickets::SharedTickets;
 use certificates::{
     Certificate, CertificateManager, CertificateSource, CertificateStatus, Certificates,
     ChallengeLookup, ManagedReport,
@@ -66,6 +67,7 @@ pub struct AcmeManager {
     storage_error: Mutex<Option<String>>,
     /// Issued and failed orders.
     orders: [AtomicU64; 2],
+    pub(crate) tickets: SharedTickets,
     lookups: Semaphore,
     places: Semaphore,
     /// When the orders of the last minute began.
@@ -132,6 +134,7 @@ impl AcmeManager {
             is_changed: AtomicBool::new(false),
             storage_error: Mutex::default(),
             orders: Default::default(),
+            tickets: SharedTickets::default(),
             lookups: Semaphore::new(LOOKUPS_MAX),
             places: Semaphore::new(TASKS_MAX),
             recent: Mutex::default(),
@@ -196,13 +199,18 @@ impl AcmeManager {
     async fn look(&self, parts: &ManagerParts, seen: &mut Vec<u8>, round: u32) {
         let has_new_hosts = self.set_hosts(&(parts.hosts)(), &parts.certificates);
         match self.storage.version().await {
-            Ok(version) if version == *seen && !has_new_hosts && round > 0 => {}
+            Ok(version) if version == *seen && !has_new_hosts && round > 0 => {
+                if let Err(why) = self.look_at_tickets(parts, false).await {
+                    self.note_storage(Some(why));
+                }
+            }
             Ok(version) => {
                 let hosts: Vec<String> = self.hosts().keys().cloned().collect();
                 let mut failed = None;
                 for host in hosts {
                     failed = failed.or(self.load(&host).await.err());
                 }
+                failed = failed.or(self.look_at_tickets(parts, true).await.err());
                 if failed.is_none() {
                     *seen = version;
                 }
@@ -217,6 +225,11 @@ impl AcmeManager {
                 Err(error) => tracing::error!(event = "certificates-unusable", %error),
             }
         }
+    }
+
+    async fn look_at_tickets(&self, parts: &ManagerParts, may_differ: bool) -> Result<(), String> {
+        let look = (may_differ, self.clock.now().0);
+        self.tickets.look(&self.storage, &parts.certificates, look).await
     }
 
     /// Sets the hosts: those that can have a certificate, and have none in a file. Returns whether there are new ones.
@@ -439,7 +452,7 @@ async fn leaving(stop: &mut PhaseWatch) {
     let _ = stop.wait_for(Phase::is_leaving).await;
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -160,8 +160,13 @@ impl Directory {
     /// Creates the directory if it is missing, and checks it.
     fn prepared(&self) -> Result<(), Error> {
         let create = |path: &Path| DirBuilder::new().recursive(true).mode(0o700).create(path);
-        let kinds =
-            [ValueKind::Certificate, ValueKind::Host, ValueKind::Challenge, ValueKind::Account];
+        let kinds = [
+            ValueKind::Certificate,
+            ValueKind::Host,
+            ValueKind::Challenge,
+            ValueKind::Account,
+            ValueKind::Tickets,
+        ];
         let folders = kinds.map(|kind| kind.parts().0);
         for folder in folders.into_iter().chain([LOCKS]) {
             let path = self.path.join(folder);

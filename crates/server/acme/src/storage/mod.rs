@@ -48,6 +48,8 @@ pub enum ValueKind {
     Challenge,
     /// An account at an authority.
     Account,
+    /// The keys of session tickets.
+    Tickets,
 }
 
 impl ValueKind {
@@ -58,6 +60,7 @@ impl ValueKind {
             ValueKind::Host => ("hosts", "json"),
             ValueKind::Challenge => ("challenges", "json"),
             ValueKind::Account => ("accounts", "json"),
+            ValueKind::Tickets => ("tickets", "json"),
         }
     }
 }

@@ -95,3 +95,30 @@ async fn killed_holders_on_valkey_lead_to_one_certificate() {
     let abandoned = all(of).await;
     println!("{} runs, {abandoned} orders abandoned before they were stored", runs());
 }
+
+#[tokio::test]
+async fn nodes_share_the_keys_of_session_tickets_and_replace_them() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let clock = Clock::still();
+    let hosts = ["a.example.org"];
+    let first = Node::start(&[&authority], dir.storage(), &hosts, clock.clone()).await;
+    let second = Node::start(&[&authority], dir.storage(), &hosts, clock.clone()).await;
+    let are_same = |node: &Node| node.manager.tickets.has_those_of(&first.manager.tickets);
+    second.until("the same keys", are_same).await;
+    let begin = clock.now().0;
+    assert_eq!(first.manager.tickets.made_ms(), [begin]);
+    let hours = |hours: u64| Duration::from_secs(3600 * hours);
+    clock.advance(hours(6));
+    first.until("a new key", |node| node.manager.tickets.made_ms().len() == 2).await;
+    second.until("the same keys", are_same).await;
+    let middle = begin + 6 * 3_600_000;
+    assert_eq!(second.manager.tickets.made_ms(), [middle, begin], "the one before is accepted");
+    clock.advance(hours(6));
+    let is_gone = |node: &Node| !node.manager.tickets.made_ms().contains(&begin);
+    first.until("the first is forgotten", is_gone).await;
+    second.until("the same keys", are_same).await;
+    assert_eq!(second.manager.tickets.made_ms().len(), 2);
+    for node in [first, second] {
+        node.stop().await;
+    }
+}

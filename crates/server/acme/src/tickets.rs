@@ -1,0 +1,120 @@
+//! The keys of session tickets that all nodes with the same storage share: a client that comes back is not slower at
+//! another node.
+//!
+//! A key seals new tickets for [`REPLACED_AFTER`], and opens them for as long again. Then it is removed from the
+//! storage, so that a recorded connection cannot be opened later. A node that does not know a key yet, because it has
+//! not looked, makes a whole handshake.
+//!
+//! Invariant: one node at a time replaces a key, and reads the storage again under the lock. Not here: the tickets
+//! themselves (`certificates`).
+
+use crate::manager::locked;
+use crate::storage::{Storage, StorageKey, ValueKind};
+use certificates::{Certificates, TicketKey};
+use serde::{Deserialize, Serialize};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long a key seals new tickets.
+const REPLACED_AFTER: Duration = Duration::from_secs(6 * 3600);
+
+const KEYS: StorageKey<'_> = StorageKey { kind: ValueKind::Tickets, name: "keys" };
+
+/// The name of the lock.
+const LOCK: &str = "session-tickets";
+
+/// The keys as they are stored, the newest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct KeyRecord {
+    keys: Vec<KeyEntry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct KeyEntry {
+    /// When it was made, in milliseconds since 1970, by the clock of its node.
+    made_ms: u64,
+    /// The bytes of a [`TicketKey`].
+    bytes: Vec<u8>,
+}
+
+/// The shared keys of this node.
+#[derive(Default)]
+pub(crate) struct SharedTickets(Mutex<KeyRecord>);
+
+impl SharedTickets {
+    /// Reads the keys, if they may have changed, replaces them if their time has come, and uses them.
+    ///
+    /// # Errors
+    /// The storage cannot be used: a sentence for the operator. The keys stay as they are.
+    pub async fn look(
+        &self,
+        storage: &Storage,
+        certificates: &Certificates,
+        (may_differ, now_ms): (bool, u64),
+    ) -> Result<(), String> {
+        let known = locked(&self.0).clone();
+        let mut record = if may_differ { read(storage).await? } else { known.clone() };
+        if record.is_due(now_ms) {
+            let Some(lock) = storage.lock(LOCK).await? else { return Ok(()) };
+            let replaced = replace(storage, now_ms).await;
+            lock.release().await;
+            record = replaced?;
+        }
+        if record != known {
+            let keys: Vec<TicketKey> = record.keys.iter().filter_map(KeyEntry::key).collect();
+            certificates.share_ticket_keys(&keys);
+            *locked(&self.0) = record;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl SharedTickets {
+    /// When each key was made.
+    pub fn made_ms(&self) -> Vec<u64> {
+        locked(&self.0).keys.iter().map(|entry| entry.made_ms).collect()
+    }
+
+    /// Whether both nodes have the same keys, and have some.
+    pub fn has_those_of(&self, other: &SharedTickets) -> bool {
+        let (ours, theirs) = (locked(&self.0).clone(), locked(&other.0).clone());
+        !ours.keys.is_empty() && ours == theirs
+    }
+}
+
+impl KeyRecord {
+    /// Whether the newest key has served its time, or was made by a clock that is far off.
+    fn is_due(&self, now_ms: u64) -> bool {
+        let limit = u64::try_from(REPLACED_AFTER.as_millis()).unwrap_or(u64::MAX);
+        self.keys.first().is_none_or(|newest| newest.made_ms.abs_diff(now_ms) >= limit)
+    }
+}
+
+impl KeyEntry {
+    fn key(&self) -> Option<TicketKey> {
+        self.bytes.as_slice().try_into().ok().map(TicketKey)
+    }
+}
+
+/// Reads the stored keys. Ones that cannot be read count as none: they will be replaced.
+async fn read(storage: &Storage) -> Result<KeyRecord, String> {
+    let stored = storage.read(KEYS).await?;
+    Ok(stored.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
+}
+
+/// Adds a key, and keeps the newest of the others. To be called under the lock.
+async fn replace(storage: &Storage, now_ms: u64) -> Result<KeyRecord, String> {
+    let before = read(storage).await?;
+    if !before.is_due(now_ms) {
+        // Another node was faster.
+        return Ok(before);
+    }
+    let bytes = TicketKey::random()?.0.to_vec();
+    let keys = std::iter::once(KeyEntry { made_ms: now_ms, bytes }).chain(before.keys).take(2);
+    let record = KeyRecord { keys: keys.collect() };
+    let text = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+    storage.write(KEYS, &text).await?;
+    Ok(record)
+}
