@@ -1,4 +1,6 @@
-//! The field `Authorization` of clients (Basic): any bytes are credentials within their bounds, or none.
+//! The field `Authorization` of clients (Basic, RFC 7617).
+//!
+//! Any bytes are credentials within their bounds, or none.
 
 use passwords::Credentials;
 

@@ -1,5 +1,4 @@
-//! The rate of requests of each client under each limit: GCRA (the generic cell rate algorithm) in one table of fixed
-//! size.
+//! The rate of requests of each client under each limit: GCRA (generic cell rate algorithm) in a table of fixed size.
 //!
 //! An entry is 16 bytes: a 64-bit tag, and the time at which the client has its whole burst again. A request is
 //! allowed while that time is less than the burst away, and moves it on by one interval; a refused request moves
@@ -40,12 +39,12 @@ struct Entry {
     full_at: u64,
 }
 
-type Set = [Entry; ENTRIES];
+type EntrySet = [Entry; ENTRIES];
 
 /// The rates of all clients.
 pub struct RateTable<S> {
     hasher: S,
-    parts: Box<[Mutex<Box<[Set]>>]>,
+    parts: Box<[Mutex<Box<[EntrySet]>>]>,
     replaced: AtomicU64,
 }
 
@@ -60,7 +59,8 @@ impl<S: BuildHasher> RateTable<S> {
     pub fn new(hasher: S, entries: usize) -> RateTable<S> {
         let sets = (entries / ENTRIES).max(1);
         let parts = sets.min(PARTS_MAX);
-        let part = || Mutex::new(vec![Set::default(); sets.div_ceil(parts)].into_boxed_slice());
+        let part =
+            || Mutex::new(vec![EntrySet::default(); sets.div_ceil(parts)].into_boxed_slice());
         let parts = std::iter::repeat_with(part).take(parts).collect();
         RateTable { hasher, parts, replaced: AtomicU64::new(0) }
     }
@@ -172,7 +172,7 @@ mod tests {
     fn a_million_addresses_take_no_more_memory_and_never_hide_a_busy_one() {
         let table = table(65_536);
         let sets: usize = table.parts.iter().map(|part| part.lock().unwrap().len()).sum();
-        assert_eq!(sets * size_of::<Set>(), 1 << 20);
+        assert_eq!(sets * size_of::<EntrySet>(), 1 << 20);
         let slow = RequestRate { interval: at(60), burst: 30 };
         let victim = v4(0);
         (0..30).for_each(|_| table.count((1, victim), slow, at(0)).unwrap());

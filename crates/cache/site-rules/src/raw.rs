@@ -80,10 +80,10 @@ pub enum AuthFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
-    expecting = "write { rate = \"10/m\", burst = 5, count = \"origin\" }, of which only rate is required; or false"
+    expecting = "write { rate = \"10/m\", burst = 5, count = \"origin\" }, or less, but with rate; or false"
 )]
 #[allow(missing_docs)]
-pub enum Limit {
+pub enum RateLimit {
     Rate(LimitKeys),
     Flag(bool),
 }
@@ -177,7 +177,7 @@ pub struct Rule {
     pub when_saturated: Option<WhenSaturated>,
     pub deny: Option<Deny>,
     pub retry_after: Option<String>,
-    pub limit: Option<Limit>,
+    pub limit: Option<RateLimit>,
     pub auth_file: Option<AuthFile>,
     pub auth_realm: Option<String>,
     pub auth_forward: Option<bool>,

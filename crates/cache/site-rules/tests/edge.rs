@@ -382,7 +382,7 @@ fn a_wrong_limit_or_password_is_refused_with_its_remedy() {
         ("limit = { rate = '1/d' }", "limit.rate"),
         ("limit = { rate = '1/s', burst = 0 }", "limit.burst"),
         ("limit = { rate = '1/s', count = 'php' }", "origin or all"),
-        ("limit = { rates = '1/s' }", "only rate is required"),
+        ("limit = { rates = '1/s' }", "but with rate"),
         ("limit = { rate = '1/s' }, when_status = 404", "limit: is decided before"),
         ("auth_file = true", "path of a password file"),
         ("auth_file = ''", "is empty"),

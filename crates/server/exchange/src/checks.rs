@@ -22,19 +22,19 @@ use std::sync::Arc;
 use telemetry::client::{Client, ClientLimit, PassedChecks};
 use telemetry::limit_hits::Limit;
 
-/// A response instead of the one that was requested.
-pub(crate) type Refused = Box<Response<ResponseBody>>;
+/// The response to a request that does not pass a check.
+pub(crate) type RefusalResponse = Box<Response<ResponseBody>>;
 
 /// A request that has passed its checks.
 #[derive(Default)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedRequest {
     /// The client with what it has passed, if there was a check.
     pub(crate) client: Option<Client>,
     /// Whether `Authorization` was for Pagewell only.
     pub(crate) is_consumed: bool,
 }
 
-impl Admitted {
+impl AdmittedRequest {
     fn checks(&mut self, asked: &AskedRequest<'_>) -> &mut PassedChecks {
         &mut self.client.get_or_insert_with(|| asked.client.clone()).extras.checks
     }
@@ -47,8 +47,8 @@ impl Admitted {
 pub(crate) async fn admit(
     default_site: &Arc<Site>,
     asked: &AskedRequest<'_>,
-) -> Result<Admitted, Refused> {
-    let mut admitted = Admitted::default();
+) -> Result<AdmittedRequest, RefusalResponse> {
+    let mut admitted = AdmittedRequest::default();
     loop {
         let client = admitted.client.as_ref().unwrap_or(asked.client);
         let next = AskedRequest { client, ..*asked }.next_check();
@@ -78,7 +78,7 @@ fn count(
     default_site: &Arc<Site>,
     asked: &AskedRequest<'_>,
     limit: LimitRule,
-) -> Result<(), Refused> {
+) -> Result<(), RefusalResponse> {
     let now = asked.site.clock.now();
     limit_of(default_site, asked, limit).count(now).map_err(|seconds| {
         asked.site.counters.rate_limited.add();
@@ -98,7 +98,7 @@ fn limit_of(default_site: &Arc<Site>, asked: &AskedRequest<'_>, limit: LimitRule
     ClientLimit::new((&default_site.per_address, entries), key, rate)
 }
 
-fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, Refused> {
+fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, RefusalResponse> {
     site.config
         .rules
         .auth_rules()
@@ -111,7 +111,7 @@ async fn checked(
     default_site: &Arc<Site>,
     asked: &AskedRequest<'_>,
     auth: &AuthRule,
-) -> Result<String, Refused> {
+) -> Result<String, RefusalResponse> {
     let site = asked.site;
     let refused = || Box::new(refused(site, auth));
     let file = site.config.passwords.get(&auth.file).ok_or_else(refused)?;

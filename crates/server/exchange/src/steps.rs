@@ -4,9 +4,7 @@
 //! Invariants: finding the step has no effect: nothing is counted, logged, stored or sent. Purges come first, so that
 //! no other step can prevent an invalidation. HTTPS on the same host comes before all that may show or store a page.
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
-//! `delivery::lookup`; a plain hit does not come here.
-//!
-//! The rows `limited` and `password` are checks: they are carried out, and then the request goes on with the next row
+//! `delivery::lookup`; a plain hit does not come here. The rows `limited` and `password` are checks: they are carried out, and then the request goes on with the next row
 //! (`checks`). A limit for requests that reach the origin is no step, because a stored page may answer them.
 //!
 //! A place for a step that is not built yet: `trial` before `private`.

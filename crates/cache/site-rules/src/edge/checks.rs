@@ -8,7 +8,7 @@
 use super::EdgeRules;
 use super::access::{AccessRequest, exempts, restricts, restricts_url};
 use super::paths::PathForms;
-use crate::raw::{self, AuthFile, Limit, LimitKeys};
+use crate::raw::{self, AuthFile, LimitKeys, RateLimit};
 use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use std::time::Duration;
@@ -24,7 +24,7 @@ const REQUESTS_MAX: u32 = 1_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Check<T> {
     conditions: Conditions,
-    /// What the rule demands; `None`: it exempts.
+    /// The demand of the rule; `None`: it exempts.
     demand: Option<T>,
 }
 
@@ -50,7 +50,7 @@ pub struct LimitRule {
     pub interval: Duration,
     /// How many requests may come at once.
     pub burst: u32,
-    /// Which requests count.
+    /// Which requests count under it.
     pub count: LimitCount,
 }
 
@@ -113,7 +113,7 @@ impl EdgeRules {
     }
 }
 
-/// What the first rule demands that applies.
+/// The demand of the first rule that applies.
 fn first<'r, T>(checks: &'r [Check<T>], asked: &AccessRequest<'_>) -> Option<&'r T> {
     if checks.is_empty() {
         return None;
@@ -171,11 +171,11 @@ pub(super) fn read(
 fn limit(raw: &raw::Rule, number: usize) -> Result<Option<Option<LimitRule>>, String> {
     let LimitKeys { rate, burst, count } = match &raw.limit {
         None => return Ok(None),
-        Some(Limit::Flag(false)) => return Ok(Some(None)),
-        Some(Limit::Flag(true)) => {
+        Some(RateLimit::Flag(false)) => return Ok(Some(None)),
+        Some(RateLimit::Flag(true)) => {
             return Err("limit: true: write the rate, for instance { rate = \"10/m\" }".into());
         }
-        Some(Limit::Rate(keys)) => keys,
+        Some(RateLimit::Rate(keys)) => keys,
     };
     let wrong =
         || format!("limit.rate: {rate:?}: write requests per s, m or h, for instance \"10/m\"");

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
 use stored_pages::page::{SharedPage, StoredPage};
-use telemetry::client::PassedChecks;
+use telemetry::client::{Client, PassedChecks};
 use telemetry::request_fields::read_facts;
 
 /// How a request would be answered.
@@ -141,17 +141,8 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         has_content: false,
         is_fragment: false,
     };
-    // The request is explained as one that passes its checks.
-    let (limit, password) = request.checks();
-    let checks = PassedChecks { is_counted: true, password, ..PassedChecks::default() };
-    let user = password.and_then(|rule| {
-        let auth = site.config.rules.auth_rules().find(|auth| auth.rule == rule)?;
-        auth.is_forwarded.then(|| "user".into())
-    });
-    let mut admitted = client.clone();
-    admitted.extras.checks = PassedChecks { user, ..checks };
-    let request = AskedRequest { client: &admitted, ..request };
-    let (step, planned) = request.step();
+    let (checks, admitted) = admitted(&request);
+    let (step, planned) = AskedRequest { client: &admitted, ..request }.step();
     let planned = planned.unwrap_or_else(|| RequestPlan::of(&request, target));
     let RequestPlan { shared, plan, key } = planned;
     let shared = shared.unwrap_or_else(|| target.clone());
@@ -183,7 +174,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     steps.truncate(at + 1);
     Judgement {
         step,
-        checks: (limit.map(|limit| limit.rule), password),
+        checks,
         steps,
         private_copy,
         cookies_of_last: cookies_of_last.to_vec(),
@@ -205,6 +196,19 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         removed,
         custom,
     }
+}
+
+/// The rules for the rate and the password of a request, and its client, if it passes these checks. The request is
+/// explained as one that does.
+fn admitted(request: &AskedRequest<'_>) -> ((Option<usize>, Option<usize>), Client) {
+    let (limit, password) = request.checks();
+    let mut rules = request.site.config.rules.auth_rules();
+    let auth = password.and_then(|rule| rules.find(|auth| auth.rule == rule));
+    let user = auth.filter(|auth| auth.is_forwarded).map(|_| "user".into());
+    let mut client = request.client.clone();
+    client.extras.checks =
+        PassedChecks { is_counted: true, password, user, ..PassedChecks::default() };
+    ((limit.map(|limit| limit.rule), password), client)
 }
 
 /// The verdict about a request of this step and role; `looked_up` is that of a look-up.

@@ -263,6 +263,23 @@ fn a_limit_counts_over_http2_too() {
     assert!(over_http2(&pagewell, "/index.php?a", &[]).contains("pagewell; hit"));
 }
 
+#[test]
+fn an_explanation_names_the_checks_and_goes_on() {
+    let site = site();
+    let limit = "[[rule]]\nname = \"all\"\nlimit = { rate = \"9/s\", count = \"all\" }\n";
+    let pagewell = site.serve(&format!("{}{limit}", rules(&site)));
+    assert_eq!(get(&pagewell, "/staff/", Some(ANNA)).status, 200);
+    let told = pagewell.explain("{\"url\":\"/staff/\"}").expect("an explanation");
+    assert_eq!(told["verdict"], "hit", "{told}");
+    let rules = serde_json::json!([
+        { "kind": "limit", "number": 4, "name": "all" },
+        { "kind": "password", "number": 2, "name": null },
+    ]);
+    assert_eq!(told["other_rules"], rules, "{told}");
+    let told = pagewell.explain("{\"url\":\"/own/\"}").expect("an explanation");
+    assert_eq!((&told["verdict"], &told["reason"]), (&"bypass".into(), &"rule".into()), "{told}");
+}
+
 /// A site that names files: a shop, Laravel, and a program like Nextcloud.
 fn downloads() -> (Site, Pagewell) {
     let site = Site::new(&[
