@@ -9,6 +9,7 @@
 mod alone;
 mod cases;
 mod compare;
+mod crawl;
 pub mod database;
 pub mod figures;
 pub mod floor;
@@ -52,6 +53,8 @@ pub struct Bench {
 pub enum Special {
     /// The cost of flushing a whole site under load, beside nginx's fastcgi_cache
     Flush(flush::Amount),
+    /// Visitors of a site that is crawled, beside nginx with limit_req and Varnish with vsthrottle
+    Crawl(crawl::Amount),
     /// How soon changed rows drop their pages, and how many can be followed
     Database(database::Amount),
     /// How long it takes to find the statements that a changed row touches, and their memory
@@ -126,6 +129,7 @@ fn main() -> ExitCode {
 pub fn run(bench: Bench) -> Result<(), String> {
     match bench.special {
         Some(Special::Flush(amount)) => return flush::run(amount),
+        Some(Special::Crawl(amount)) => return crawl::run(&amount),
         Some(Special::Database(amount)) => return database::run(&amount),
         Some(Special::Footprints(amount)) => return footprints::run(&amount),
         Some(Special::Instructions(amount)) => return instructions::run(amount),

@@ -31,6 +31,17 @@ pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
     start_wide(dir, conf, CONNECTIONS)
 }
 
+/// Starts an nginx like [`start`] whose connections begin with the PROXY protocol.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_proxied(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
+    let proxied = format!("listen {LISTEN} proxy_protocol;");
+    let block = http_block(&dir, conf).replace(&format!("listen {LISTEN};"), &proxied);
+    let serves = format!("events {{ worker_connections {CONNECTIONS}; }}\n{block}");
+    start_with(dir, conf.workers, &serves)
+}
+
 /// Starts an nginx like [`start`], with this number of connections per worker.
 ///
 /// # Errors

@@ -16,12 +16,29 @@ use std::process::Command;
 /// `NotInstalled`, or the reason why it did not become ready: a mistake in the VCL, or a missing module, is
 /// reported as `Ended`.
 pub fn start(dir: PrivateDir, vcl: &str, memory_mb: u32) -> Result<OnPort, StartError> {
+    start_with(dir, vcl, memory_mb, "")
+}
+
+/// Starts a Varnish like [`start`] whose connections begin with the PROXY protocol.
+///
+/// # Errors
+/// As for [`start`].
+pub fn start_proxied(dir: PrivateDir, vcl: &str, memory_mb: u32) -> Result<OnPort, StartError> {
+    start_with(dir, vcl, memory_mb, ",PROXY")
+}
+
+fn start_with(
+    dir: PrivateDir,
+    vcl: &str,
+    memory_mb: u32,
+    protocol: &str,
+) -> Result<OnPort, StartError> {
     let program = find::program(&["varnishd"])?;
     let vcl = dir.file("default.vcl", vcl)?;
     // The pid file is written after the child process has been started.
     let started = Start::new("varnish", dir.path()).on_free_port(|address| {
         let mut command = Command::new(&program);
-        command.args(["-F", "-T", "none", "-a", &address.to_string()]);
+        command.args(["-F", "-T", "none", "-a", &format!("{address}{protocol}")]);
         command.args(["-s", &format!("malloc,{memory_mb}M"), "-f"]).arg(&vcl);
         command.arg("-n").arg(dir.path().join("varnish"));
         command.arg("-P").arg(dir.path().join("varnish.pid"));

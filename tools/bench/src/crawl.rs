@@ -1,0 +1,218 @@
+//! `cargo measure crawl`: visitors of a site whose cold pages a crawler asks for, beside nginx with `limit_req` and
+//! Varnish with `vsthrottle`, in one run.
+//!
+//! Each server gets the quiet site first, then the crawlers A, B, C and E. Everything is on loopback: the addresses
+//! of clients come by the PROXY protocol. The goals are those of the decision on rationed misses; the line below each
+//! table says which of them hold. Load, servers and PHP share the machine, so the figures need one that is quiet.
+
+mod clients;
+mod connection;
+mod figures;
+mod servers;
+mod site;
+
+use clients::{Crawler, Run};
+use figures::{PageKind, RunFigures};
+use harness::root::{self, Profile};
+use harness::{StartError, Stopwatch, machine};
+use serde_json::{Value, json};
+use servers::{Guard, Protection};
+use site::CrawledSite;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// How much is measured.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Amount {
+    /// How many seconds each server is measured with each crawler, after a fifth to warm up
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=600))]
+    seconds: u64,
+    /// The crawler's requests each second
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=2000))]
+    rate: u64,
+    /// The CPU time of a page, in milliseconds
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    render_ms: u32,
+    /// Only Pagewell with `protect`, not its rivals
+    #[arg(long)]
+    alone: bool,
+    /// Measure a Pagewell that is built as the tests do: to try it, not for figures
+    #[arg(long)]
+    dev: bool,
+}
+
+/// Honest visitors.
+const VISITORS: u32 = 20;
+/// Threads of the crawler, each with one request at a time: for 200 each second that are answered after 2 s.
+const CRAWLERS: u32 = 400;
+const STACK_BYTES: usize = 128 << 10;
+
+/// Measures.
+///
+/// # Errors
+/// A server that did not start.
+pub fn run(amount: &Amount) -> Result<(), String> {
+    let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
+    let site = CrawledSite::start(amount.render_ms)?;
+    let mut all = Vec::new();
+    for kind in Protection::ALL {
+        if amount.alone && kind != Protection::Pagewell {
+            continue;
+        }
+        let measured = match with_server(kind, &binary, &site, amount) {
+            Err(why) if kind == Protection::Varnish => {
+                eprintln!(
+                    "bench: {why}\nbench: scripts/setup bench installs Varnish; it is left out"
+                );
+                continue;
+            }
+            other => other?,
+        };
+        println!("{}", table(kind, &measured));
+        let runs = measured.iter().map(
+            |(crawler, figures)| json!({ "crawler": crawler.name(), "figures": figures.json() }),
+        );
+        all.push(json!({ "server": kind.name(), "runs": runs.collect::<Vec<Value>>() }));
+    }
+    let figures = json!({ "machine": machine(), "seconds": amount.seconds, "servers": all });
+    let path = super::write("crawl", &figures)?;
+    println!("Figures: {}", path.display());
+    Ok(())
+}
+
+type Measured = Vec<(Crawler, RunFigures)>;
+
+fn with_server(
+    kind: Protection,
+    binary: &Path,
+    site: &CrawledSite,
+    amount: &Amount,
+) -> Result<Measured, String> {
+    let mut measured = Vec::new();
+    for crawler in Crawler::ALL {
+        // An empty cache each time.
+        let guard = Guard::start(kind, binary, site)?;
+        eprintln!("bench: {}, crawler {}", kind.name(), crawler.name());
+        measured.push((crawler, one_run(&guard, crawler, site, amount)));
+    }
+    Ok(measured)
+}
+
+fn one_run(guard: &Guard, crawler: Crawler, site: &CrawledSite, amount: &Amount) -> RunFigures {
+    fill(guard);
+    let lasts = Duration::from_secs(amount.seconds);
+    let run = Run {
+        server: guard.address(),
+        begun: Stopwatch::start(),
+        lasts,
+        figures: Mutex::default(),
+        number: AtomicU64::new(0),
+        is_measured: AtomicBool::new(false),
+    };
+    let (sent, begins) = (AtomicU64::new(0), lasts / 10);
+    let mut cpu = 0.0;
+    std::thread::scope(|scope| {
+        let thread = || std::thread::Builder::new().stack_size(STACK_BYTES);
+        let (run, sent) = (&run, &sent);
+        for place in 0..VISITORS {
+            let visit = move || clients::visit(run, place);
+            thread().spawn_scoped(scope, visit).expect("a thread");
+        }
+        let crawlers = if crawler == Crawler::None { 0 } else { CRAWLERS };
+        for _ in 0..crawlers {
+            let crawl = move || clients::crawl(run, crawler, amount.rate, begins, sent);
+            thread().spawn_scoped(scope, crawl).expect("a thread");
+        }
+        std::thread::sleep(lasts / 5);
+        let before = (site.cpu_seconds(), Stopwatch::start());
+        run.is_measured.store(true, Relaxed);
+        std::thread::sleep(lasts.saturating_sub(run.begun.elapsed()));
+        run.is_measured.store(false, Relaxed);
+        cpu = (site.cpu_seconds() - before.0) / before.1.elapsed().as_secs_f64();
+    });
+    let mut figures = run.figures.into_inner().unwrap_or_default();
+    (figures.php_cores, figures.seconds) = (cpu, lasts.as_secs_f64() * 0.8);
+    figures
+}
+
+/// Stores the articles that visitors read.
+fn fill(guard: &Guard) {
+    let client = std::net::Ipv4Addr::new(10, 255, 255, 1);
+    for article in 0..site::ARTICLES {
+        let open = connection::Connection::open(guard.address(), client, Duration::from_secs(10));
+        let target = format!("/article/{article}/");
+        // A server that limits this client is asked again for it by the visitors.
+        let _ = open.and_then(|mut connection| connection.send(&target, "", None));
+    }
+}
+
+fn table(kind: Protection, measured: &Measured) -> String {
+    let mut text = format!(
+        "### {}\n\n| Crawler | Page views lost | in the crawled group | Misses deferred | Signed in, p95 | All views, \
+         p95 | Files, p99 | PHP cores | Crawler's pages/s |\n|---|---|---|---|---|---|---|---|---|\n",
+        kind.name()
+    );
+    for (crawler, figures) in measured {
+        let [session, all, files] = figures.times_ms();
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} % | {:.1} % | {:.1} % | {session:.0} ms | {all:.0} ms | {files:.1} ms | {:.2} | {:.1} |",
+            crawler.name(),
+            figures.lost_percent(|kind| kind != PageKind::Crawled),
+            figures.lost_percent(|kind| kind == PageKind::Crawled),
+            figures.deferred_percent(),
+            figures.php_cores,
+            figures.crawler_per_second(),
+        );
+    }
+    if kind == Protection::Pagewell {
+        for (crawler, missed) in goals(measured) {
+            let missed =
+                if missed.is_empty() { "all goals hold".into() } else { missed.join("; ") };
+            let _ = writeln!(text, "\nCrawler {}: {missed}.", crawler.name());
+        }
+    }
+    text
+}
+
+/// The goals that do not hold, for each crawler.
+fn goals(measured: &Measured) -> Vec<(Crawler, Vec<String>)> {
+    let Some((_, quiet)) = measured.iter().find(|(crawler, _)| *crawler == Crawler::None) else {
+        return Vec::new();
+    };
+    let before = quiet.times_ms();
+    let crawled = measured.iter().filter(|(crawler, _)| *crawler != Crawler::None);
+    let missed = |crawler: Crawler, figures: &RunFigures| {
+        let is_adapted = matches!(crawler, Crawler::C | Crawler::E);
+        let [session, all, files] =
+            [0, 1, 2].map(|at| figures.times_ms()[at] / before[at].max(1.0));
+        let (session_most, all_most) = if is_adapted { (2.0, 3.5) } else { (1.4, 1.8) };
+        let lost = figures.lost_percent(|kind| !is_adapted || kind != PageKind::Crawled);
+        let deferred_most = if is_adapted { 25.0 } else { 6.0 };
+        let mut rows = vec![
+            ("page views lost", lost, 0.0),
+            ("misses deferred, per cent", figures.deferred_percent(), deferred_most),
+            ("signed in, p95, times the quiet site", session, session_most),
+            ("all views, p95, times the quiet site", all, all_most),
+            ("files, p99, times the quiet site", files, 1.2),
+        ];
+        if !is_adapted {
+            rows.push(("PHP cores", figures.php_cores, 1.4));
+            rows.push(("20 pages/s less the crawler's", 20.0 - figures.crawler_per_second(), 0.0));
+        }
+        let rows = rows.into_iter().filter(|(_, value, most)| value > most);
+        rows.map(|(name, value, most)| format!("{name}: {value:.1}, goal {most:.1}")).collect()
+    };
+    crawled.map(|(crawler, figures)| (*crawler, missed(*crawler, figures))).collect()
+}
+
+fn error_text(error: StartError) -> String {
+    super::error_text(error)
+}
+
+fn system(error: std::io::Error) -> String {
+    format!("bench: {error}")
+}
