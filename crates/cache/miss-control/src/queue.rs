@@ -222,7 +222,12 @@ impl<H> MissQueue<H> {
         let Some(count) = miss.address.and_then(|address| self.addresses.get(&address)) else {
             return false;
         };
-        *count >= if miss.level.is_unknown() { WAITING_UNKNOWN } else { WAITING_KNOWN }
+        match miss.level {
+            // A ticket has a rate of its own, and its client may share the address with a crawler.
+            ClientLevel::Returned => false,
+            ClientLevel::Unknown | ClientLevel::OverRate => *count >= WAITING_UNKNOWN,
+            _ => *count >= WAITING_KNOWN,
+        }
     }
 
     fn wait(&mut self, miss: Miss, handle: H) -> QueueEntry {

@@ -286,6 +286,7 @@ fn an_address_has_only_so_many_waiters() {
     }
     assert!(waits(&origin.enter_as(ClientLevel::Unknown, MissKind::Page, "/x", Some(8))));
     assert!(waits(&origin.enter_as(ClientLevel::Known, MissKind::Page, "/x", Some(7))));
+    assert!(waits(&origin.enter_as(ClientLevel::Returned, MissKind::Page, "/x", Some(7))));
     let write = origin.enter_as(ClientLevel::Unknown, MissKind::Write, "/x", Some(7));
     assert!(waits(&write), "a write is never deferred");
 }
