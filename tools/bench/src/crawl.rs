@@ -11,7 +11,7 @@ mod figures;
 mod servers;
 mod site;
 
-use clients::{Crawler, Run};
+use clients::{CrawlRun, Crawler};
 use figures::{PageKind, RunFigures};
 use harness::root::{self, Profile};
 use harness::{StartError, Stopwatch, machine};
@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// How much is measured.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Amount {
+pub struct CrawlAmount {
     /// How many seconds each server is measured with each crawler, after a fifth to warm up
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(5..=600))]
     seconds: u64,
@@ -54,7 +54,7 @@ const STACK_BYTES: usize = 128 << 10;
 ///
 /// # Errors
 /// A server that did not start.
-pub fn run(amount: &Amount) -> Result<(), String> {
+pub fn run(amount: &CrawlAmount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let site = CrawledSite::start(amount.render_ms)?;
     let mut all = Vec::new();
@@ -89,7 +89,7 @@ fn with_server(
     kind: Protection,
     binary: &Path,
     site: &CrawledSite,
-    amount: &Amount,
+    amount: &CrawlAmount,
 ) -> Result<Measured, String> {
     let mut measured = Vec::new();
     for crawler in Crawler::ALL {
@@ -101,10 +101,15 @@ fn with_server(
     Ok(measured)
 }
 
-fn one_run(guard: &Guard, crawler: Crawler, site: &CrawledSite, amount: &Amount) -> RunFigures {
+fn one_run(
+    guard: &Guard,
+    crawler: Crawler,
+    site: &CrawledSite,
+    amount: &CrawlAmount,
+) -> RunFigures {
     fill(guard);
     let lasts = Duration::from_secs(amount.seconds);
-    let run = Run {
+    let run = CrawlRun {
         server: guard.address(),
         begun: Stopwatch::start(),
         lasts,
@@ -142,7 +147,8 @@ fn one_run(guard: &Guard, crawler: Crawler, site: &CrawledSite, amount: &Amount)
 fn fill(guard: &Guard) {
     let client = std::net::Ipv4Addr::new(10, 255, 255, 1);
     for article in 0..site::ARTICLES {
-        let open = connection::Connection::open(guard.address(), client, Duration::from_secs(10));
+        let open =
+            connection::ProxiedConnection::open(guard.address(), client, Duration::from_secs(10));
         let target = format!("/article/{article}/");
         // A server that limits this client is asked again for it by the visitors.
         let _ = open.and_then(|mut connection| connection.send(&target, "", None));

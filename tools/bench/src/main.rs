@@ -54,7 +54,7 @@ pub enum Special {
     /// The cost of flushing a whole site under load, beside nginx's fastcgi_cache
     Flush(flush::Amount),
     /// Visitors of a site that is crawled, beside nginx with limit_req and Varnish with vsthrottle
-    Crawl(crawl::Amount),
+    Crawl(crawl::CrawlAmount),
     /// How soon changed rows drop their pages, and how many can be followed
     Database(database::Amount),
     /// How long it takes to find the statements that a changed row touches, and their memory

@@ -135,7 +135,7 @@ pub struct ClientTable<S> {
     session_rates: RateSketch,
 }
 
-/// What a request shows about its client.
+/// The evidence that a request shows about its client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShownEvidence {
     /// The client's address; none over a Unix socket.

@@ -16,6 +16,7 @@ mod clients;
 mod group;
 mod measured;
 mod overload;
+mod pace;
 mod queue;
 mod rate_limits;
 mod rates;
@@ -27,6 +28,7 @@ mod turns;
 pub use clients::{ClientNetwork, ClientTable, ShownEvidence, address_number};
 pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape};
 pub use overload::OverloadChange;
+pub use pace::{RateOf, RequestRate, SiteRates};
 pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };

@@ -20,7 +20,7 @@ const RENDER: Duration = Duration::from_millis(30);
 /// The measured time.
 const LASTS: Duration = Duration::from_secs(120);
 
-/// What a client is.
+/// The kind of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     /// A visitor with an address of its own.
@@ -45,7 +45,7 @@ enum Who {
 }
 
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentMiss {
     who: Who,
     kind: MissKind,
     url: String,
@@ -53,11 +53,11 @@ struct Sent {
     tries: u32,
 }
 
-/// What happens at a time.
+/// An event at its time.
 #[derive(Clone, Debug)]
 enum Event {
     Hits(IpAddr, u32),
-    Send(Sent),
+    Send(SentMiss),
     /// The longest wait of a waiter is over.
     Patience(WaiterId),
 }
@@ -72,7 +72,7 @@ struct Counted {
 }
 
 struct Simulated {
-    queue: MissQueue<Sent>,
+    queue: MissQueue<SentMiss>,
     clients: ClientTable<BuildHasherDefault<DefaultHasher>>,
     now: Duration,
     events: BinaryHeap<Reverse<(Duration, u64)>>,
@@ -171,7 +171,7 @@ impl Simulated {
         }
     }
 
-    fn send(&mut self, sent: Sent) {
+    fn send(&mut self, sent: SentMiss) {
         if sent.tries == 0 {
             *self.counted.requests.entry(sent.who).or_default() += 1;
         }
@@ -199,7 +199,7 @@ impl Simulated {
     }
 
     /// A browser loads again after two seconds, with its ticket; a crawler does not.
-    fn deferred(&mut self, sent: Sent) {
+    fn deferred(&mut self, sent: SentMiss) {
         *self.counted.deferred.entry(sent.who).or_default() += u32::from(sent.tries == 0);
         if sent.who == Who::Crawler {
             return;
@@ -214,11 +214,11 @@ impl Simulated {
         self.number += 1;
         let ticket = sent.shown.ticket.or(Some(self.number));
         let shown = ShownEvidence { ticket, ..sent.shown };
-        let again = Sent { tries: sent.tries + 1, shown, ..sent };
+        let again = SentMiss { tries: sent.tries + 1, shown, ..sent };
         self.at(self.now + Duration::from_secs(2), Event::Send(again));
     }
 
-    /// `visits` each second of visitors with this address: six pages, a sixth of which needs PHP, and hits.
+    /// `visits` each second of visitors with this address: six pages, of six of them one needs PHP, and hits.
     fn visitors(
         &mut self,
         who: Who,
@@ -247,11 +247,11 @@ impl Simulated {
                     _ => format!("/search?q={visit}-{page}"),
                 };
                 let kind = if session.is_some() { MissKind::Personal } else { MissKind::Page };
-                self.at(time, Event::Send(Sent { who, kind, url, shown, tries: 0 }));
+                self.at(time, Event::Send(SentMiss { who, kind, url, shown, tries: 0 }));
             }
             if visit % 20 == 0 {
                 let (kind, url) = (MissKind::Write, "/comment".to_owned());
-                let sent = Sent { who: Who::Writer, kind, url, shown, tries: 0 };
+                let sent = SentMiss { who: Who::Writer, kind, url, shown, tries: 0 };
                 self.at(begins + Duration::from_secs(20), Event::Send(sent));
             }
         }
@@ -279,7 +279,7 @@ impl Simulated {
         for n in 0..(LASTS.as_secs_f64() * per_second) as u32 {
             let (kind, url, shown) = of(n);
             let time = Duration::from_secs_f64(f64::from(n) / per_second);
-            self.at(time, Event::Send(Sent { who, kind, url, shown, tries: 0 }));
+            self.at(time, Event::Send(SentMiss { who, kind, url, shown, tries: 0 }));
         }
     }
 
@@ -359,7 +359,7 @@ fn after_a_purge_of_everything_nobody_is_deferred() {
         let (kind, url) = (MissKind::Page, format!("/news/{n}/"));
         // Page views that were hits before, for ten seconds.
         let time = Duration::from_secs(30) + Duration::from_millis(33) * n;
-        site.at(time, Event::Send(Sent { who: Who::Visitor, kind, url, shown, tries: 0 }));
+        site.at(time, Event::Send(SentMiss { who: Who::Visitor, kind, url, shown, tries: 0 }));
     }
     assert_eq!(site.run().deferred, BTreeMap::new());
 }

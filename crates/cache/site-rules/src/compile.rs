@@ -18,6 +18,7 @@ use crate::regexes::Regexes;
 use crate::rule::{Conditions, Policies, ResponseConditions, Rule, StatusRange};
 use crate::rules::SiteRules;
 use http_cache::{Failure, FailureSet, Policy};
+use miss_control::RequestRate;
 use std::fmt;
 
 /// The maximum number of rules of a site.
@@ -248,6 +249,11 @@ fn rule(
             .map(|text| milliseconds("after_write", text))
             .transpose()?,
         server_timing: raw.server_timing,
+        renders: raw
+            .renders
+            .as_deref()
+            .map(|text| RequestRate::read(text).map_err(|why| format!("renders: {why}")))
+            .transpose()?,
         vary_cookies: globs(&raw.vary_cookies)?,
         session_cookies: globs(&raw.session_cookie)?,
         ignore_cookies: Names::of_cookies(
@@ -263,6 +269,7 @@ fn rule(
 /// Whether a rule has only conditions.
 fn sets_nothing(raw: &raw::Rule) -> bool {
     let of_request = raw.bypass || raw.after_write.is_some() || raw.server_timing.is_some();
+    let of_request = of_request || raw.renders.is_some();
     !of_request && !is_about_pages(raw)
 }
 
@@ -307,6 +314,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
     if raw.when_status.is_some() || some(&raw.when_header) {
         let visitors = [&raw.cookie, &raw.header, &raw.agent, &raw.from].into_iter().any(some);
         let others = raw.after_write.is_some() || raw.server_timing.is_some();
+        let others = others || raw.renders.is_some();
         if copies || stale || others || raw.when_saturated.is_some() {
             return Err(
                 "when_status, when_header: only store, ignore and bypass can wait for the response"

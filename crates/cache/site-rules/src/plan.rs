@@ -23,6 +23,7 @@ use crate::rules::SiteRules;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
+use miss_control::RequestRate;
 
 /// The handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +250,12 @@ impl SiteRules {
     /// Whether any rule sets `server_timing`. Only then need the rule be determined for it.
     pub fn have_timing(&self) -> bool {
         self.times
+    }
+
+    /// The number of the rule that limits renders under this plan, and its rate.
+    pub fn renders(&self, plan: &Plan) -> Option<(usize, RequestRate)> {
+        let rule = &self.rules[plan.rule?];
+        Some((rule.number, rule.renders?))
     }
 
     /// The Set-Cookie value that marks a client that has sent a write, for `for_ms` milliseconds.

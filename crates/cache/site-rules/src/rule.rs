@@ -15,6 +15,7 @@ use crate::regexes::Regexes;
 use crate::view::RequestView;
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{CookieName, Policy};
+use miss_control::RequestRate;
 
 /// The load of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub(crate) struct Rule {
     pub(crate) ignored: IgnoredFields,
     pub(crate) after_write_ms: Option<u64>,
     pub(crate) server_timing: Option<bool>,
+    /// How many of its pages may be rendered, for clients without a confirmed session.
+    pub(crate) renders: Option<RequestRate>,
     pub(crate) vary_cookies: Vec<Glob>,
     pub(crate) session_cookies: Vec<Glob>,
     pub(crate) ignore_cookies: Names,

@@ -232,7 +232,9 @@ fn change(change: &Value, now_ms: u64) -> String {
 /// Formats what the origin of a site works for.
 fn origin(out: &mut Page, told: &Value) {
     let rows = |name: &str| told[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let Some(first) = rows("groups").first() else { return };
+    if rows("groups").is_empty() {
+        return;
+    }
     let mode = text(&told["mode"]);
     let state = if told["overloaded"] == true { "overloaded now" } else { "not overloaded" };
     let site = match text(&told["site"]) {
@@ -245,13 +247,14 @@ fn origin(out: &mut Page, told: &Value) {
         text(&told["waited"]),
         text(&told["deferred"]),
     ));
-    out.plain("  of the last minutes   requests  time  deferred");
+    out.plain("  of the last minutes   requests  time  seconds  deferred  URLs");
     for row in rows("groups") {
         out.plain(&format!(
-            "    {:<20} {:>6} %  {:>3} %  {:>8}  {}",
+            "    {:<20} {:>6} %  {:>3} %  {:>7}  {:>8}  {}",
             text(&row["kind"]),
             text(&row["percent_of_requests"]),
             text(&row["percent_of_time"]),
+            row["busy_ms"].as_u64().unwrap_or_default() / 1_000,
             text(&row["deferred"]),
             text(&row["group"]),
         ));
@@ -269,23 +272,8 @@ fn origin(out: &mut Page, told: &Value) {
     let of = |row: &Value| format!("{} {} %", text(&row["level"]), text(&row["percent_of_time"]));
     let levels: Vec<String> = levels.map(of).collect();
     out.plain(&format!("  time by what is known of the client: {}", levels.join(", ")));
-    out.plain(&format!("  {}", hint(first, &mode)));
+    out.plain(&format!("  {}", text(&told["advice"])));
     out.plain("");
-}
-
-/// The advice about the group with the most requests.
-fn hint(first: &Value, mode: &str) -> String {
-    let share = first["percent_of_requests"].as_u64().unwrap_or_default();
-    let group = text(&first["group"]);
-    match (share, mode) {
-        (0..50, _) => "No group has most of the requests.".into(),
-        (_, "protect") => format!(
-            "Most requests are for {group}. Visitors come first; Disallow these URLs in robots.txt if they have no end."
-        ),
-        _ => format!(
-            "Most requests are for {group}. If visitors wait, set misses.mode = \"protect\" and reload; Disallow these URLs in robots.txt if they have no end."
-        ),
-    }
 }
 
 /// Formats the output of `pagewell misses`.

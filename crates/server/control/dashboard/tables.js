@@ -36,6 +36,7 @@ const cookieEffects = {
 /** Reloads the causes of misses. */
 export async function showReasons() {
   await show("reasons", "/v1/misses", (told) => {
+    showOrigins(told.origins ?? []);
     const lists = [told.not_stored, told.bypassed, told.cookies, told.parameters, told.dropped, told.slowest, told.over_invalidation?.pages];
     const short = shortener(lists.flatMap((list) => list ?? []).map((one) => one.url));
     const page = (one) => (one.url ? asking(one.url, short(one.url)) : "");
@@ -59,6 +60,29 @@ export async function showReasons() {
     const made = some.map(([caption, rows, headings, row]) => table(caption, headings, rows.slice(0, ROWS).map(row)));
     return [el("div", { class: "tables" }, ...made), compared(told.over_invalidation)].filter(Boolean);
   });
+}
+
+/** Shows what the origin of each site works for in the last minutes: groups of URLs, and who requests them. */
+function showOrigins(all) {
+  const some = all.filter((one) => one.groups.length > 0);
+  at("origins-section").hidden = some.length === 0;
+  const place = at("origins");
+  if (place.contains(document.activeElement)) return;
+  place.replaceChildren(...some.flatMap((one) => {
+    const name = some.length > 1 ? `${one.site ?? "default site"}: ` : "";
+    const state = one.overloaded ? "overloaded now" : "not overloaded";
+    const groups = one.groups.map((group) => [
+      code(group.group), group.kind, `${group.percent_of_requests} %`, milliseconds(group.busy_ms),
+      `${group.percent_of_time} %`, group.deferred,
+    ]);
+    const clients = [...one.networks.map((who) => ["network", who]), ...one.agents.map((who) => ["user agent", who])];
+    return [
+      note(`${name}${state}; ${count(one.waited)} requests have waited, ${count(one.deferred)} were deferred since the start (misses.mode = "${one.mode}").`),
+      el("p", {}, one.advice ?? ""),
+      table("Groups of URLs", ["URLs", "kind", "requests", "time", "share of time", "deferred"], groups),
+      table("Clients", ["", "name", "requests"], clients.map(([kind, who]) => [kind, code(who.name), `${who.percent_of_requests} %`])),
+    ];
+  }));
 }
 
 /** All counters of a site. */

@@ -10,8 +10,10 @@ use crate::site::Site;
 use crate::visitors;
 use bytes::Bytes;
 use config::target::TargetUri;
-use http::{HeaderMap, HeaderValue, Method, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http_cache::status::CacheStatus;
 use miss_control::Ticket;
+use reasons::Reason;
 use site_rules::{Agent, TICKET_COOKIE};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
@@ -46,6 +48,15 @@ pub fn finish(
         response.headers_mut().append(header::SET_COOKIE, line);
     }
     if method == Method::HEAD { serve::without_body(response) } else { response }
+}
+
+/// The response to a request for a page, if a rule allows no more renders now.
+pub fn renders_limited(mut status: CacheStatus<'_>) -> Response<ResponseBody> {
+    let (code, reason) = (StatusCode::TOO_MANY_REQUESTS, Reason::RendersLimited);
+    status.detail = Some(reason.as_str());
+    let mut response = serve::error(code, reason, Some(&status));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    response
 }
 
 /// Whether a person waits for a page.

@@ -18,6 +18,7 @@ use crate::waiter::Waiter;
 use certificates::Certificates;
 use change_sources::ChangeSources;
 use config::{Config, FilesConfig};
+use miss_control::SiteRates;
 use origin::Origin;
 use origin::routes::{PathCache, Root};
 use origin::spool::Spool;
@@ -71,6 +72,8 @@ pub struct Site {
     pub certificates: Arc<OnceLock<Arc<Certificates>>>,
     /// The checks of passwords; that of the default site is used.
     pub passwords: Arc<PasswordQueue>,
+    /// The rates of verified crawlers, and of rules.
+    pub rates: Arc<SiteRates>,
     /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
     /// The site with the current configuration. The lock guards only this value.
@@ -117,6 +120,7 @@ impl Site {
             per_address: Arc::default(),
             certificates: Arc::default(),
             passwords: Arc::new(PasswordQueue::new(limits.password_checks)),
+            rates: Arc::default(),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_default),

@@ -17,9 +17,9 @@ use crate::site::Site;
 use config::target::TargetUri;
 use http::{HeaderMap, Method, header};
 use http_cache::{Method as Kind, refusal_code};
-use miss_control::{ClientLevel, ShownEvidence, Ticket};
-use origin::{Admission, OriginClass};
-use site_rules::{RequestClient, VisitorCookies, is_same_code};
+use miss_control::{ClientLevel, MissKind, RateOf, ShownEvidence, Ticket};
+use origin::{Admission, OriginClass, SharedLevel};
+use site_rules::{Plan, RequestClient, VisitorCookies, is_same_code};
 use site_state::signed_in_marks::MarkOf;
 use telemetry::client::Client;
 use telemetry::request_fields::AsSent;
@@ -29,7 +29,7 @@ const CONFIRMED_MS: u64 = 3_600_000;
 /// The code by which an application says that a page is for a signed-in visitor.
 const SIGNED_IN: &str = "signed-in";
 
-/// What a request to `host` with these header lines shows about its client.
+/// The evidence that a request to `host` with these header lines shows about its client.
 pub fn evidence(site: &Site, client: &Client, headers: &HeaderMap, host: &str) -> ShownEvidence {
     let address = client.address();
     let is_exempt = address.is_some_and(|address| site.config.misses.exempt.have(address));
@@ -58,7 +58,31 @@ pub fn admission(
     let shown = evidence(site, client, headers, &target.host);
     let mut admission = Admission::of(client, &shown, class, &target.path_and_query);
     admission.describe(headers);
+    let is_read = matches!(class, OriginClass::Page | OriginClass::Personal);
+    if is_read && is_verified_crawler(site, client) {
+        admission.group.kind = MissKind::Crawler;
+        admission.level = SharedLevel::new(ClientLevel::Known);
+    } else if class == OriginClass::Personal && headers.contains_key(header::AUTHORIZATION) {
+        admission.group.kind = MissKind::Credential;
+    }
     admission
+}
+
+/// Whether the client is a crawler that is recognised by its address, and is within its rate.
+fn is_verified_crawler(site: &Site, client: &Client) -> bool {
+    let Some(address) = client.address() else { return false };
+    let mut crawlers = site.config.misses.crawlers.iter().enumerate();
+    let found = crawlers.find(|(_, crawler)| crawler.networks.have(address));
+    found.is_some_and(|(number, crawler)| {
+        site.rates.take(RateOf::Crawler(number), crawler.rate, site.clock.monotonic())
+    })
+}
+
+/// Whether a rule limits the renders of its pages, and there were too many for this client.
+pub fn is_over_renders(site: &Site, client: &Client, plan: &Plan, shown: &ShownEvidence) -> bool {
+    let Some((rule, rate)) = site.config.rules.renders(plan) else { return false };
+    client.level(shown) != ClientLevel::Confirmed
+        && !site.rates.take(RateOf::Rule(rule), rate, site.clock.monotonic())
 }
 
 fn cookies_of(site: &Site, headers: &HeaderMap, host: &str) -> VisitorCookies {

@@ -10,15 +10,18 @@ use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
 use delivery::codings::encode_response;
+use delivery::deferral;
 use delivery::lookup::decide_on;
 use delivery::plan::{may_refresh, tell_bypassed};
 use delivery::serve;
 use delivery::site::Site;
 use delivery::stored_answer::{hit, stale_hit};
+use delivery::visitors;
 use forward::ForwardCause;
 use forward::client_gone::OnClientGone;
 use forward::upgrade;
 use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
@@ -119,6 +122,11 @@ async fn get(
     let Some(RequestPlan { shared, plan, key }) = planned else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
+    let is_forwarded = matches!(step, RequestStep::Private | RequestStep::Bypass(_));
+    if is_forwarded && is_over_renders(site, &request, &target, client, &plan) {
+        let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
+        return deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why));
+    }
     match (step, &site.config.private) {
         (RequestStep::Private, Some(copies)) => {
             let planned = (plan, key);
@@ -172,6 +180,19 @@ async fn get(
     let ask = RenderRequest { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
     encode_response(site, &facts, response)
+}
+
+/// Whether a rule allows no more renders: also for a client that invents a session cookie.
+fn is_over_renders(
+    site: &Site,
+    request: &Request<RequestContent>,
+    target: &TargetUri,
+    client: &Client,
+    plan: &Plan,
+) -> bool {
+    let evidence = || visitors::evidence(site, client, request.headers(), &target.host);
+    let is_limited = site.config.rules.renders(plan).is_some();
+    is_limited && visitors::is_over_renders(site, client, plan, &evidence())
 }
 
 /// Renders a stale page again in the background.

@@ -357,8 +357,8 @@ impl OriginLine {
         arrival
     }
 
-    /// Gives all places that are free to waiters. The lock is released before they are notified. What is to be
-    /// logged is returned, because the caller may hold another lock.
+    /// Gives all places that are free to waiters. The lock is released before they are notified. Returns the
+    /// message for the log, because the caller may hold another lock.
     fn hand_over(self: &Arc<OriginLine>, mut queue: LockedQueue<'_>) -> OverloadLog {
         let mut given = Vec::new();
         while let Some((waiter, place)) = queue.give() {

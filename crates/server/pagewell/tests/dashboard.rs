@@ -366,9 +366,8 @@ fn databases_are_named_with_their_state() {
     ));
     let mut browser = browser();
     browser.go(&url(&pagewell)).expect("it opens");
-    shows(&mut browser, "#sources tbody tr", "not followed");
-    shows(&mut browser, "#sources tbody tr", &format!("127.0.0.1:{port}"));
-    shows(&mut browser, "#sources tbody tr", "shop");
+    let row = shows(&mut browser, "#sources tbody tr", "not followed");
+    assert!(row.contains(&format!("127.0.0.1:{port}")) && row.contains("shop"), "{row}");
     for (width, mobile) in [(390, true), (1280, false)] {
         browser.resize(width, 800, mobile).expect("another size");
         let over =
@@ -441,6 +440,7 @@ fn it_fits_a_phone_and_is_named_for_readers() {
     client(&pagewell).get(&long).expect("an answer");
     visit(&pagewell, "/one");
     let mut browser = open(&pagewell);
+    shows(&mut browser, "#origins", "% of the requests are for /");
     browser.write("#question", &long).expect("a field");
     browser.click("#look button").expect("a button");
     let answered = "return document.getElementById('answer').children.length > 0";

@@ -128,6 +128,8 @@ reasons! {
     Overloaded = Failure::Overloaded.as_str(), [Failed], "503, `Retry-After: 2`", "Use more children (php.children), or find pages that are slow or not stored (pagewell misses).";
     /// `misses.mode` is `protect`, the origin is overloaded, and requests of other clients or for other URLs came first.
     Deferred = Failure::Deferred.as_str(), [Failed], "503, `Retry-After: 2`", "If it lasts, pagewell misses names the URLs and the clients. The client may repeat the request.";
+    /// A rule limits the renders of its pages (`renders`), and clients without a confirmed session have requested more.
+    RendersLimited = "renders-limited", [Failed], "429, `Retry-After: 60`", "Raise renders in the rule, if these were visitors.";
     /// An [ESI](../guide/esi.md) fragment failed, and the template does not permit leaving it out.
     FragmentFailed = "fragment-failed", [Failed], "502", "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.";
     /// The template of a page with ESI fragments is longer than `limits.page_bytes`.

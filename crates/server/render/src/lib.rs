@@ -35,7 +35,7 @@ pub use parts::Ranges;
 use reasons::Reason;
 pub use refresh::{RefreshOutcome, refresh};
 use revised::NotKept;
-use stale::{on_failure, stale_on};
+use stale::{on_failure, over_renders, stale_on};
 pub use superseded::end_private_copies;
 use task::apart;
 pub use task::store_for_owner;
@@ -158,6 +158,9 @@ pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseB
         Answerer::Origin(script) => script,
     };
     if ask.why == ForwardReason::Bypass {
+        if let Some(refused) = over_renders(site, &ask) {
+            return refused;
+        }
         return rendered(site, ask, script, RenderPermit::Solo(site.store.lease())).await;
     }
     if let Some(response) = parts::from_store(site, &mut ask) {
@@ -190,6 +193,11 @@ async fn leased(
         return delivery::stored_answer::hit(site, &ask.facts(), page, answer);
     }
     ask.look_again(&candidates, verdict);
+    if let Some(refused) = over_renders(site, &ask) {
+        // Its followers take another turn, each with its own level.
+        drop(right);
+        return refused;
+    }
     rendered(site, ask, script, right).await
 }
 

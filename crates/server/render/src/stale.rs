@@ -9,6 +9,7 @@ use delivery::deferral;
 use delivery::lookup;
 use delivery::serve;
 use delivery::site::Site;
+use delivery::visitors;
 use http::Response;
 use http_cache::Failure;
 use origin::Unsent;
@@ -69,4 +70,19 @@ pub(super) fn stale_on(
         status.forward_status = Some(code);
     }
     Some(serve::page(&facts, fallback, answer, now, &status))
+}
+
+/// The answer if a rule limits the renders of its pages, and there were too many: an expired page as for a deferred
+/// request, else a 429.
+pub(super) fn over_renders(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+) -> Option<Response<ResponseBody>> {
+    let shown = || visitors::evidence(site, &ask.client, &ask.headers, &ask.target.host);
+    let is_limited = site.config.rules.renders(&ask.plan).is_some();
+    if !is_limited || !visitors::is_over_renders(site, &ask.client, &ask.plan, &shown()) {
+        return None;
+    }
+    let stale = stale_on(site, ask, Failure::Deferred, ClientConnection::Client);
+    Some(stale.unwrap_or_else(|| deferral::renders_limited(ask.status())))
 }

@@ -1,13 +1,13 @@
 //! Twenty honest visitors, and the crawlers of the design's section 2.
 //!
-//! A visitor reads articles with their assets, opens filters that nobody has opened, searches; a tenth are signed in,
+//! A visitor reads articles with their files, opens filters that nobody has opened, searches; a tenth are signed in,
 //! and some write. It thinks between pages. A page that loads again is loaded again after two seconds, four times at
 //! most. The crawler asks for cold URLs at its rate, whatever is answered; it does not wait for one request before it
 //! sends the next.
 
-use super::connection::{Answer, Connection};
+use super::connection::{PageAnswer, ProxiedConnection};
 use super::figures::{PageKind, RunFigures};
-use super::site::{ARTICLES, ASSETS};
+use super::site::{ARTICLES, FILES};
 use harness::{Random, Stopwatch};
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 const TRIES_MAX: u32 = 5;
 
-/// A crawler.
+/// A crawler of the design, by its letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crawler {
     /// None: the quiet site.
@@ -31,9 +31,9 @@ pub enum Crawler {
     A,
     /// Each request from another address.
     B,
-    /// As A, with an asset before each page.
+    /// As A, with a file before each page.
     C,
-    /// 2,000 addresses, three assets and three hits before each page, cookies, three more tries.
+    /// 2,000 addresses, three files and three hits before each page, cookies, three more tries.
     E,
 }
 
@@ -65,15 +65,15 @@ impl Crawler {
     }
 }
 
-/// What all threads of a run share.
-pub struct Run {
+/// The state that all threads of a run share.
+pub struct CrawlRun {
     /// The server under test.
     pub server: SocketAddr,
     /// The begin of the run.
     pub begun: Stopwatch,
     /// How long it lasts.
     pub lasts: Duration,
-    /// What was measured.
+    /// The figures of the measured time.
     pub figures: Mutex<RunFigures>,
     /// The number of the next cold page of a visitor.
     pub number: AtomicU64,
@@ -81,7 +81,7 @@ pub struct Run {
     pub is_measured: AtomicBool,
 }
 
-impl Run {
+impl CrawlRun {
     fn goes_on(&self) -> bool {
         self.begun.elapsed() < self.lasts
     }
@@ -99,17 +99,17 @@ impl Run {
 }
 
 struct Visitor<'a> {
-    run: &'a Run,
+    run: &'a CrawlRun,
     address: Ipv4Addr,
-    connection: Option<Connection>,
+    connection: Option<ProxiedConnection>,
     cookies: BTreeMap<String, String>,
 }
 
 impl Visitor<'_> {
-    fn send(&mut self, target: &str, content: Option<&str>) -> io::Result<Answer> {
+    fn send(&mut self, target: &str, content: Option<&str>) -> io::Result<PageAnswer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open(self.run.server, self.address, PATIENCE)?,
+            None => ProxiedConnection::open(self.run.server, self.address, PATIENCE)?,
         };
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -158,7 +158,7 @@ impl Visitor<'_> {
 }
 
 /// A visitor, until the run ends: one visit after the other, each from another address.
-pub fn visit(run: &Run, place: u32) {
+pub fn visit(run: &CrawlRun, place: u32) {
     let mut random = Random::new(u64::from(place) + 1);
     let mut visit = 0;
     while run.goes_on() {
@@ -185,11 +185,11 @@ pub fn visit(run: &Run, place: u32) {
                 _ => (PageKind::Warm, format!("/article/{}/", random.below(ARTICLES as usize))),
             };
             if visitor.open(kind, &target, None) {
-                for asset in 0..ASSETS {
+                for file in 0..FILES {
                     let begun = Stopwatch::start();
-                    let target = format!("/asset-{asset}.css");
+                    let target = format!("/file-{file}.css");
                     let is_there = visitor.send(&target, None).is_ok_and(|one| one.status == 200);
-                    run.note(|figures| figures.asset(is_there, begun.elapsed()));
+                    run.note(|figures| figures.file(is_there, begun.elapsed()));
                 }
             }
             if !signed_in && random.chance(20) {
@@ -201,7 +201,13 @@ pub fn visit(run: &Run, place: u32) {
 }
 
 /// One of the threads that send the crawler's requests. `per_second` is the rate of all of them.
-pub fn crawl(run: &Run, crawler: Crawler, per_second: u64, begins: Duration, sent: &AtomicU64) {
+pub fn crawl(
+    run: &CrawlRun,
+    crawler: Crawler,
+    per_second: u64,
+    begins: Duration,
+    sent: &AtomicU64,
+) {
     loop {
         let number = sent.fetch_add(1, Relaxed);
         let due = begins + Duration::from_micros(number * 1_000_000 / per_second);
@@ -214,19 +220,19 @@ pub fn crawl(run: &Run, crawler: Crawler, per_second: u64, begins: Duration, sen
     }
 }
 
-fn crawled(run: &Run, crawler: Crawler, number: u64) -> io::Result<bool> {
-    let mut connection = Connection::open(run.server, crawler.address(number), PATIENCE)?;
+fn crawled(run: &CrawlRun, crawler: Crawler, number: u64) -> io::Result<bool> {
+    let mut connection = ProxiedConnection::open(run.server, crawler.address(number), PATIENCE)?;
     let target = match number % 10 {
         0 => format!("/article/{}/", 1_000_000 + number),
         _ => format!("/shop/?colour=c{number}&size={number}"),
     };
-    let assets = match crawler {
+    let files = match crawler {
         Crawler::C => 1,
-        Crawler::E => ASSETS,
+        Crawler::E => FILES,
         _ => 0,
     };
-    for asset in 0..assets {
-        connection.send(&format!("/asset-{asset}.css"), "", None)?;
+    for file in 0..files {
+        connection.send(&format!("/file-{file}.css"), "", None)?;
     }
     if crawler == Crawler::E {
         for article in 0..3 {

@@ -1,4 +1,6 @@
 //! One client connection of the benchmark: HTTP/1.1 behind a PROXY header with an address of the client's own.
+//!
+//! It reads a response as far as the figures need it: the status and the cookies; content is read and discarded.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,20 +8,20 @@ use std::time::Duration;
 
 /// A response as far as the benchmark needs it.
 #[derive(Debug, Default)]
-pub struct Answer {
-    /// The status code.
+pub struct PageAnswer {
+    /// The status code of the response.
     pub status: u16,
     /// Cookies that it sets: name and value.
     pub cookies: Vec<String>,
     is_last: bool,
 }
 
-/// A connection.
-pub struct Connection {
+/// A connection to the server under test.
+pub struct ProxiedConnection {
     stream: BufReader<TcpStream>,
 }
 
-impl Connection {
+impl ProxiedConnection {
     /// Connects for a client with this address.
     ///
     /// # Errors
@@ -28,7 +30,7 @@ impl Connection {
         server: SocketAddr,
         client: Ipv4Addr,
         patience: Duration,
-    ) -> io::Result<Connection> {
+    ) -> io::Result<ProxiedConnection> {
         let mut stream = TcpStream::connect_timeout(&server, patience)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
@@ -36,7 +38,7 @@ impl Connection {
         stream.write_all(
             format!("PROXY TCP4 {client} 127.0.0.1 40000 {}\r\n", server.port()).as_bytes(),
         )?;
-        Ok(Connection { stream: BufReader::new(stream) })
+        Ok(ProxiedConnection { stream: BufReader::new(stream) })
     }
 
     /// Sends a request and reads the response. `content`: of a POST.
@@ -48,7 +50,7 @@ impl Connection {
         target: &str,
         fields: &str,
         content: Option<&str>,
-    ) -> io::Result<Answer> {
+    ) -> io::Result<PageAnswer> {
         let method = if content.is_some() { "POST" } else { "GET" };
         let length = content.map_or(String::new(), |content| {
             let form = "Content-Type: application/x-www-form-urlencoded\r\n";
@@ -62,8 +64,8 @@ impl Connection {
         self.read()
     }
 
-    fn read(&mut self) -> io::Result<Answer> {
-        let mut answer = Answer::default();
+    fn read(&mut self) -> io::Result<PageAnswer> {
+        let mut answer = PageAnswer::default();
         let (mut length, mut is_chunked) = (None, false);
         let mut line = String::new();
         self.line(&mut line)?;
@@ -113,7 +115,7 @@ impl Connection {
     }
 }
 
-impl Answer {
+impl PageAnswer {
     /// Whether the server closes the connection after it.
     pub fn is_last(&self) -> bool {
         self.is_last

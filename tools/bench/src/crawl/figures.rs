@@ -1,4 +1,7 @@
-//! What is measured while a site is crawled: how its visitors fare, and what the crawler gets.
+//! The figures of a site that is crawled: the page views of its visitors, and the pages of the crawler.
+//!
+//! A page view is lost if the page never came or took ten seconds; a deferred one came later, or was lost, too. Files
+//! are plain hits.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -44,18 +47,18 @@ struct OfKind {
 #[derive(Debug, Clone, Default)]
 pub struct RunFigures {
     kinds: [OfKind; KINDS.len()],
-    assets: Vec<Duration>,
-    assets_failed: u64,
+    files: Vec<Duration>,
+    files_failed: u64,
     crawler_pages: u64,
     crawler_refused: u64,
     /// The CPU of PHP during the measured time, in cores.
     pub php_cores: f64,
-    /// The measured time.
+    /// The measured time in seconds.
     pub seconds: f64,
 }
 
 impl RunFigures {
-    /// A page came.
+    /// Records that a page came.
     pub fn came(&mut self, kind: PageKind, took: Duration, deferred: bool) {
         let of_kind = &mut self.kinds[kind as usize];
         of_kind.took.push(took);
@@ -63,7 +66,7 @@ impl RunFigures {
         of_kind.lost += u64::from(took >= Duration::from_secs(10));
     }
 
-    /// A page did not come.
+    /// Records that a page did not come.
     pub fn lost(&mut self, kind: PageKind, deferred: bool) {
         let of_kind = &mut self.kinds[kind as usize];
         of_kind.lost += 1;
@@ -71,10 +74,10 @@ impl RunFigures {
         of_kind.took.push(Duration::from_secs(10));
     }
 
-    /// An asset came, or not.
-    pub fn asset(&mut self, is_there: bool, took: Duration) {
-        self.assets.push(took);
-        self.assets_failed += u64::from(!is_there);
+    /// Records that a file came, or not.
+    pub fn file(&mut self, is_there: bool, took: Duration) {
+        self.files.push(took);
+        self.files_failed += u64::from(!is_there);
     }
 
     /// The crawler got a page, or not.
@@ -107,7 +110,7 @@ impl RunFigures {
         [
             percentile(self.kinds[PageKind::Session as usize].took.clone(), 95),
             percentile(all, 95),
-            percentile(self.assets.clone(), 99),
+            percentile(self.files.clone(), 99),
         ]
     }
 
@@ -117,7 +120,7 @@ impl RunFigures {
         self.crawler_pages as f64 / self.seconds.max(0.001)
     }
 
-    /// All figures.
+    /// All figures, for the file.
     pub fn json(&self) -> Value {
         let kinds = KINDS.iter().map(|kind| {
             let of_kind = &self.kinds[*kind as usize];
@@ -132,9 +135,9 @@ impl RunFigures {
         });
         json!({
             "kinds": kinds.collect::<Vec<_>>(),
-            "assets": self.assets.len(),
-            "assets_failed": self.assets_failed,
-            "asset_p99_ms": percentile(self.assets.clone(), 99),
+            "files": self.files.len(),
+            "files_failed": self.files_failed,
+            "file_p99_ms": percentile(self.files.clone(), 99),
             "php_cores": self.php_cores,
             "crawler_pages_per_second": self.crawler_per_second(),
             "crawler_refused": self.crawler_refused,

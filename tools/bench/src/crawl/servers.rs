@@ -40,7 +40,7 @@ impl Protection {
     }
 }
 
-/// A running server.
+/// A running server, with its origin.
 pub struct Guard {
     address: SocketAddr,
     /// Kept until the run ends.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 pub const CHILDREN: u32 = 6;
 /// The most used articles, which are stored before anything is measured.
 pub const ARTICLES: u32 = 300;
-/// The assets of a page.
-pub const ASSETS: u32 = 3;
+/// The files of a page.
+pub const FILES: u32 = 3;
 
 const SCRIPT: &str = r#"<?php
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
@@ -43,7 +43,7 @@ header('Content-Type: text/html; charset=utf-8');
 echo '<!DOCTYPE html><title>', htmlspecialchars($path), '</title>', str_repeat("<p>$text</p>\n", 100);
 "#;
 
-/// The running site.
+/// The running site: PHP and MariaDB.
 pub struct CrawledSite {
     php: PhpFpm,
     _news: NewsSite,
@@ -61,8 +61,8 @@ impl CrawledSite {
         let public = dir.path().join("public");
         fs::create_dir(&public).map_err(super::system)?;
         fs::write(public.join("index.php"), SCRIPT).map_err(super::system)?;
-        for asset in 0..ASSETS {
-            let file = public.join(format!("asset-{asset}.css"));
+        for file in 0..FILES {
+            let file = public.join(format!("file-{file}.css"));
             fs::write(file, "body{color:#222}\n".repeat(200)).map_err(super::system)?;
         }
         for open in [dir.path(), &public] {
@@ -77,7 +77,7 @@ impl CrawledSite {
         Ok(CrawledSite { php, _news: news, dir })
     }
 
-    /// The document root.
+    /// The document root of the site.
     pub fn root(&self) -> PathBuf {
         self.dir.path().join("public")
     }

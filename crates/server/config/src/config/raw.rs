@@ -304,6 +304,17 @@ pub struct MissesKeys {
     pub mode: Option<String>,
     pub stale: Option<String>,
     pub exempt: Vec<String>,
+    pub crawlers: Vec<CrawlerKeys>,
+}
+
+/// The keys of a `[[misses.crawlers]]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct CrawlerKeys {
+    pub name: String,
+    pub ranges: PathBuf,
+    pub rate: Option<String>,
 }
 
 /// The keys of the `[snapshot]` table.

@@ -261,6 +261,19 @@ pub(super) const KEYS: &[OptionRow] = &[
         "Addresses and networks that are never deferred and come first, as monitoring and imports.",
     ),
     row(
+        "misses.crawlers.name",
+        "",
+        "",
+        "The name of a search engine that is recognised by its addresses (`[[misses.crawlers]]`). It waits in turn with visitors, and is not deferred within its rate.",
+    ),
+    row(
+        "misses.crawlers.ranges",
+        "",
+        "",
+        "A file with its networks: the JSON that it publishes, or one network in a line. Read again by `pagewell reload`; fetch it daily.",
+    ),
+    row("misses.crawlers.rate", "", "60/min", "Its requests to the origin that are not deferred."),
+    row(
         "wake.url",
         "",
         "",
