@@ -46,6 +46,11 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
+// A render that only Pagewell sees, to compare a stored page with: it starts no scheduled events.
+if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && !defined('DISABLE_WP_CRON')) {
+    define('DISABLE_WP_CRON', true);
+}
+
 Changes::listen();
 add_action('init', static fn (): bool => load_plugin_textdomain('pagewell', false, basename(__DIR__) . '/languages'));
 Screen::register();

@@ -230,6 +230,20 @@ const SERVER: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "audit",
+        &[
+            "config",
+            "reasons",
+            "telemetry",
+            "stored-pages",
+            "history",
+            "site-state",
+            "change-sources",
+            "delivery",
+            "render",
+        ],
+    ),
+    (
         "cli",
         &[
             "doctor",
@@ -265,6 +279,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "delivery",
             "forward",
             "render",
+            "audit",
             "exchange",
             "front",
             "control",

@@ -218,7 +218,23 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
         format!("{} (for {lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
     };
     let text: String = problems.iter().map(shown).collect();
-    Ok((if is_well { "All is well.".into() } else { text.trim_end().to_owned() }, is_well))
+    let text = if is_well { "All is well.".into() } else { text.trim_end().to_owned() };
+    Ok((text + &audits(&value), is_well))
+}
+
+/// The results of the audits of the last day, a line for each site; empty while all are off.
+fn audits(value: &serde_json::Value) -> String {
+    let sites = value["audit"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let line = |site: &serde_json::Value| {
+        let (name, day) = (site["site"].as_str(), &site["day"]);
+        let of = name.map(|name| format!(" of {name}")).unwrap_or_default();
+        let (compared, wrong) = (&day["compared"], &day["wrong"]);
+        let right = day["right"].as_str().unwrap_or_default();
+        format!(
+            "\naudit{of}: {compared} hits compared within a day, {wrong} wrong; at least {right} are right"
+        )
+    };
+    sites.iter().map(line).collect()
 }
 
 /// Runs `pagewell certificates`: returns the managed certificates as text or JSON.

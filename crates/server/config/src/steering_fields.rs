@@ -55,6 +55,7 @@ const NOT_FROM_CLIENTS: &[&str] = &[
     "x-user-context-hash",
     "x-magento-tags-pattern",
     "cache-group-invalidation",
+    "pagewell-reference",
 ];
 
 /// The prefixes of further fields that clients may not set.

@@ -13,6 +13,7 @@
 //! | files | `static_files`, `file_cache` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
+pub mod audit;
 pub mod body;
 pub mod coding_queue;
 pub mod codings;

@@ -11,6 +11,7 @@ mod table;
 
 pub use table::SiteTable;
 
+use crate::audit::AuditQueue;
 use crate::coding_queue;
 use crate::file_cache::FileCache;
 use crate::searches::Searches;
@@ -58,6 +59,8 @@ pub struct Site {
     pub access_log: Option<Arc<AccessLog>>,
     /// Shows requests to operators who watch them; that of the default site is used.
     pub request_tap: Arc<RequestTap>,
+    /// The hits that an audit compares, its decisions and its results.
+    pub audit: Arc<AuditQueue>,
     /// Limits concurrent searches of the pages for an expression.
     pub searches: Arc<Searches>,
     /// The databases and nodes whose changes invalidate pages.
@@ -114,6 +117,7 @@ impl Site {
             coding_queue: Arc::new(coding_queue::Queue::new(limits.coding_queue)),
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
             request_tap: Arc::default(),
+            audit: Arc::default(),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),

@@ -8,6 +8,7 @@ use crate::edge;
 use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use config::target::TargetUri;
+use delivery::audit::AuditedHit;
 use delivery::body::{Content, ResponseBody};
 use delivery::codings::encode_response;
 use delivery::deferral;
@@ -22,13 +23,13 @@ use forward::client_gone::OnClientGone;
 use forward::upgrade;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{ForwardReason, Reuse, StaleBecause, Verdict};
+use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Plan};
 use std::sync::Arc;
 use stored_pages::page::SharedPage;
-use telemetry::client::Client;
+use telemetry::client::{Client, RequestPurpose};
 use telemetry::request_content::RequestContent;
 use telemetry::request_fields::read_facts;
 
@@ -162,6 +163,13 @@ async fn get(
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
             client.note_hit();
+            if let Some(audit) = site.config.audit
+                && facts.method == Kind::Get
+                && client.extras.purpose == RequestPurpose::Client
+                && site.audit.wants(audit.one_in)
+            {
+                site.audit.add(audited(ask(ForwardReason::Stale), &pages[candidate]));
+            }
             return hit(site, &facts, &pages[candidate], answer);
         }
         Verdict::Reuse { candidate, state: Reuse::Stale(because), answer } => {
@@ -193,6 +201,12 @@ fn is_over_renders(
     let evidence = || visitors::evidence(site, client, request.headers(), &target.host);
     let is_limited = site.config.rules.renders(plan).is_some();
     is_limited && visitors::is_over_renders(site, client, plan, &evidence())
+}
+
+/// A hit, for the audit.
+fn audited(ask: RenderRequest, page: &SharedPage) -> AuditedHit {
+    let RenderRequest { target, key, headers, version, client, plan, .. } = ask;
+    AuditedHit { target, key, headers, version, client, plan, page: page.clone() }
 }
 
 /// Renders a stale page again in the background.

@@ -1,5 +1,5 @@
 //! The periodic background tasks of a process: tidying up the store after large changes, compression,
-//! cache warming, closing idle connections to the origin, returning memory to the system, watching the
+//! cache warming, audits, closing idle connections to the origin, returning memory to the system, watching the
 //! clock, removing inactive pages, reloading certificates and other files, recording the metrics of the last hour. Each
 //! ends when the process begins to leave.
 
@@ -41,6 +41,7 @@ pub fn start(
         tokio::spawn(tidy(site.clone(), stopped.clone()));
         tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
+        tokio::spawn(audit::run(site.clone(), stopped.clone()));
         wake::begin(site, stopped);
     }
     if let Some(tls) = tls {

@@ -68,6 +68,7 @@ fn is_of_type(name: &Value, value: &Value) -> bool {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
         "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
         "null" => value.is_null(),
         other => panic!("a type that is not checked: {other}"),
     }

@@ -45,6 +45,8 @@ const WRITTEN_HERE: [&str; 8] = [
 pub struct ExtraFields {
     /// The fields that `Vary` names.
     named: Vec<HeaderName>,
+    /// Whether the request has nothing of a visitor (`reference::neutral`).
+    pub(super) is_neutral: bool,
 }
 
 impl RenderRequest {
@@ -92,7 +94,14 @@ impl RenderRequest {
     /// Whether the request has a custom field or an unknown cookie, so that its response may be for its client
     /// only.
     pub(super) fn is_own(&self, site: &Site) -> bool {
-        self.is_own_beside(site, &NominatedFields::default())
+        self.is_own_beside(site, &NominatedFields::default()) || self.is_visitors(site)
+    }
+
+    /// Whether the request is a visitor's, on a path for which an audit lets only neutral renders be stored.
+    pub(super) fn is_visitors(&self, site: &Site) -> bool {
+        self.owner.is_none()
+            && !self.extra_fields.is_neutral
+            && site.audit.limit_of(&self.target, site.clock.now().0).is_neutral
     }
 
     /// The same for a response that nominates these fields and cookies.

@@ -19,6 +19,7 @@ mod fields;
 mod inlines;
 mod parts;
 mod reads;
+mod reference;
 mod refresh;
 mod revised;
 pub mod rewarm;
@@ -33,6 +34,7 @@ pub use fields::ExtraFields;
 pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
 use reasons::Reason;
+pub use reference::{NoReference, ReferenceRender, neutral, reference};
 pub use refresh::{RefreshOutcome, refresh};
 use revised::NotKept;
 use stale::{on_failure, over_renders, stale_on};
@@ -328,13 +330,7 @@ impl Render {
         validate: Option<SharedPage>,
     ) -> Attempt {
         self.fix(script.as_ref());
-        let sends = |name: &str| self.ask.sends(&self.site, name, self.is_fixed);
-        let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
-        self.ask.plan_headers(&self.site, &mut headers, self.is_fixed);
-        if self.site.config.codings.are_made() {
-            // Pagewell compresses the page itself, once for all clients.
-            headers.remove(header::ACCEPT_ENCODING);
-        }
+        let mut headers = self.page_headers();
         // The page to refresh may have no validator. A 304 does not tell which rows the content is made from,
         // and one to an own request would be about this client only.
         let validate = validate.filter(|page| {
@@ -379,6 +375,18 @@ impl Render {
             }
             _ => self.responded(response, &sent).await,
         }
+    }
+
+    /// The header lines of an origin request, without conditions and ranges.
+    fn page_headers(&self) -> HeaderMap {
+        let sends = |name: &str| self.ask.sends(&self.site, name, self.is_fixed);
+        let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
+        self.ask.plan_headers(&self.site, &mut headers, self.is_fixed);
+        if self.site.config.codings.are_made() {
+            // Pagewell compresses the page itself, once for all clients.
+            headers.remove(header::ACCEPT_ENCODING);
+        }
+        headers
     }
 
     /// Sends the request. `None` if no client waits any more and the response is not needed for

@@ -24,6 +24,9 @@ use telemetry::request_fields::{AsSent, read_facts};
 /// The code of the PHP library for a page made from a cache which no statement shows (`php/core/src/Refusal.php`).
 const CODE_OF_HIDDEN_READS: &str = "reads-hidden";
 
+/// The lifetime of pages whose path an audit has found to break the promise.
+const SHORT_LIFETIME_MS: u64 = 60_000;
+
 /// Why a response is not stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NotKept {
@@ -53,12 +56,26 @@ impl Render {
         let kept = if is_stream(&response.headers) {
             Err(Reason::Streamed.into())
         } else {
-            self.storable(response, sent)
+            self.storable(response, sent).and_then(|stored| self.audited(stored))
         };
         kept.map_err(|NotKept { reason, is_for_all }| NotKept {
             reason: unstored_reason(response, reason),
             is_for_all,
         })
+    }
+}
+
+impl Render {
+    /// Applies what an audit has decided about the path: a short lifetime; or the page is rendered again for everybody.
+    fn audited(&self, mut stored: StoredResponse) -> Result<StoredResponse, NotKept> {
+        let limit = self.site.audit.limit_of(&self.ask.target, self.site.clock.now().0);
+        if self.ask.is_visitors(&self.site) {
+            return Err(NotKept { reason: Reason::Audited, is_for_all: true });
+        }
+        if limit.is_short && stored.lifetime_ms() > SHORT_LIFETIME_MS {
+            stored.set_lifetime_ms(SHORT_LIFETIME_MS);
+        }
+        Ok(stored)
     }
 }
 

@@ -18,6 +18,7 @@
 //! bypassing requests do not come here.
 
 use super::admission::{to_fill, to_refresh};
+use super::reference::neutral;
 use super::refresh::refresh_by;
 use super::{Ranges, Render, RenderPermit, RenderRequest};
 use delivery::plan::{may_refresh, plan};
@@ -230,7 +231,9 @@ impl Render {
         };
         reason == Reason::RequestNoStore
             || self.ask.owner.is_none()
-                && (self.ask.headers.contains_key(header::AUTHORIZATION) || is_own())
+                && (self.ask.headers.contains_key(header::AUTHORIZATION)
+                    || self.ask.is_visitors(&self.site)
+                    || is_own())
     }
 
     /// Whether a page that was just stored says nothing about other variants of the page, because its request had
@@ -249,7 +252,10 @@ impl Render {
         if !(is_due || is_for_all) || !may_refresh(&self.site) {
             return;
         }
-        let Some(ask) = for_everybody(&self.site, &self.ask) else { return };
+        let now_ms = self.site.clock.now().0;
+        let is_neutral = self.site.audit.limit_of(&self.ask.target, now_ms).is_neutral;
+        let without = if is_neutral { neutral } else { for_everybody };
+        let Some(ask) = without(&self.site, &self.ask) else { return };
         let right = if is_due { to_refresh(&self.site, &ask) } else { to_fill(&self.site, &ask) };
         if let Some(right) = right {
             tokio::spawn(later(self.site.clone(), ask, right));

@@ -25,7 +25,8 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The address that a script gets for a page that may be stored: one for documentation (RFC 5737), which no client
 /// has, and which no application trusts.
-const FIXED_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
+pub(super) const FIXED_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 0);
 
 /// The media types of pages, style sheets and scripts. Types that end with `+xml` are feeds and the like.
 const PAGES: &[&str] = &[

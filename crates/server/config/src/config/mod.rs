@@ -7,6 +7,7 @@
 mod access_log;
 mod acme;
 mod address;
+mod audit;
 mod automatic;
 mod cluster;
 mod codings;
@@ -64,6 +65,7 @@ pub use database::{
 };
 pub use traces::Traces;
 
+pub use audit::Audit;
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode};
@@ -156,6 +158,11 @@ pub struct Config {
     pub inactive: Option<Duration>,
     /// How pages are fetched again after a change (cache warming); `None`: only on request.
     pub rewarm: Option<Rewarm>,
+    /// Which share of the hits is compared with renders; `None`: none.
+    pub audit: Option<Audit>,
+    /// Whether a request that may be a plain hit is looked at beside its page: by rules that may refuse it, or by the
+    /// audit. One flag, so that neither costs a hit anything while it is off.
+    pub watches_hits: bool,
     /// How requests that need the origin are treated.
     pub misses: Misses,
     /// The URLs that are requested at intervals.

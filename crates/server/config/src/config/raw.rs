@@ -38,6 +38,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub hits_in_front: Option<bool>,
     #[allow(missing_docs)]
+    pub audit: Option<String>,
+    #[allow(missing_docs)]
     #[serde(deserialize_with = "one_or_list")]
     pub site: Site,
     #[allow(missing_docs)]

@@ -97,9 +97,12 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
+    let audit = super::audit::resolve(file.audit.as_deref())?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
     Ok(Config {
+        watches_hits: rules.may_answer() || audit.is_some(),
+        audit,
         passwords: resolve_rules::passwords(&rules)?,
         rules,
         watched_files: redirect_files.watched,

@@ -103,6 +103,7 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.memory = None;
     other.uploads = None;
     other.hits_in_front = None;
+    other.audit = None;
     other.database = Vec::new();
     other.cluster = raw::ClusterKeys::default();
     other.tls = Vec::new();

@@ -164,6 +164,12 @@ const FIRST: &[OptionRow] = &[
         "Whether plain cache hits are answered before the HTTP library, which saves CPU.",
     ),
     row(
+        "audit",
+        "",
+        "off",
+        "The share of cache hits that are [compared with a render](../guarantees.md#audit) in the background, such as `1 in 1000`.",
+    ),
+    row(
         "trusted_proxies",
         "",
         "none",

@@ -94,6 +94,7 @@ fn value_of(key: &str) -> &'static str {
         | "rewarm.min_uses"
         | "traces.share" => "1",
         "site.database" | "site.change" | "site.wake" => "[]",
+        "audit" => "\"1 in 10\"",
         "https_redirect" | "site.canonical_redirect" => "308",
         "php.env" | "php.ini" => "{ a = \"b\" }",
         _ => "\"x\"",

@@ -488,7 +488,7 @@ async fn answer_status(control: &Control) -> Result<Answer, ControlError> {
     let (site, history) = (control.site.clone(), control.history.clone());
     let look = move || {
         let problems = history.attention.look(&site, &history);
-        Ok(status_json(&problems, &next_steps(&site)))
+        Ok(status_json(&site, &problems, &next_steps(&site)))
     };
     on_blocking_thread(look).await
 }

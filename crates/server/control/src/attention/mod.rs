@@ -8,6 +8,7 @@
 //!
 //! Lock: one, held to compare two lists; no other lock is taken under it.
 
+mod audited;
 mod certificate;
 mod figures;
 mod files;
@@ -26,9 +27,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "database-not-followed",
     "cluster-not-published",
+    "audit-found-wrong",
     "origin-overloaded",
     "origin-failing",
     "origin-slow",
@@ -115,8 +117,9 @@ impl Attention {
 }
 
 /// The answer of `GET /v1/status`.
-pub fn status_json(problems: &[LastingProblem], next: &[SetupStep]) -> Value {
-    json!({ "well": problems.is_empty(), "findings": problems, "next": next })
+pub fn status_json(site: &Arc<Site>, problems: &[LastingProblem], next: &[SetupStep]) -> Value {
+    let audit = audited::json(site);
+    json!({ "well": problems.is_empty(), "findings": problems, "next": next, "audit": audit })
 }
 
 fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {
@@ -124,6 +127,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
     for site in default_site.all_sites() {
         all.extend(unfollowed(site));
         all.extend(unpublished(site));
+        all.extend(audited::problem(site));
         all.extend(overloaded(site));
         all.extend(server_out(site));
     }

@@ -137,7 +137,7 @@ impl HitFinder {
         if !asked.is_plain_for(site, &self.key) {
             return None;
         }
-        if site.config.rules.may_answer() && !asked.is_free(site, &self.key) {
+        if site.config.watches_hits && !asked.is_plain_beside(site, &self.key) {
             return None;
         }
         let (when, most) = ((now, instant), self.content_max);
@@ -239,6 +239,14 @@ impl PlainRequest<'_> {
         let canonical = &site.config.hosts.canonical;
         matches!((normal.sent, normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)))
             && (canonical.is_none() || canonical.as_deref() == key.host())
+    }
+
+    /// Whether the site's rules neither refuse nor redirect any client that sends the request, and the audit does not
+    /// compare its answer.
+    #[cold]
+    fn is_plain_beside(&self, site: &Site, key: &Key) -> bool {
+        let is_audited = site.config.audit.is_some_and(|audit| site.audit.is_due(audit.one_in));
+        !is_audited && (!site.config.rules.may_answer() || self.is_free(site, key))
     }
 
     /// Whether the site's rules neither refuse nor redirect any client that sends the request.

@@ -22,6 +22,7 @@
 //! | the host is a name, its port is written as in a key, and the target has no fragment | `find.rs` `write_plain_origin`, `write_plain_path` | hyper; an invalid host is a 400 |
 //! | the target is in its normal form, and the host is the canonical one | `find.rs` `is_plain_for` | `exchange` normalises it |
 //! | no rule refuses the request to any client | `find.rs` `is_open` | `exchange` refuses it, or answers |
+//! | the audit does not compare the answer | `find.rs` `is_plain_beside` | `exchange` answers, and queues a copy for the audit |
 //! | the rules let the request use shared pages | `find.rs` `plan` | `exchange` bypasses the cache, or looks for a private copy |
 //! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
 //! | the page is fresh, and allowed for this client | `lookup::choose` | `exchange`: stale, validated, rendered, or 504 |

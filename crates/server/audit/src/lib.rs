@@ -1,0 +1,175 @@
+//! The audit: compares a sample of the cache hits with renders, in the background and for ever (`audit = "1 in 1000"`).
+//!
+//! | step | file |
+//! |---|---|
+//! | a hit comes from the queue (`delivery::audit`); one comparison of a key at a time, 16 in all | here |
+//! | a first render; if it is equal, the page is right | `comparison` |
+//! | five more, each begun after everything was applied and settled; then the verdict | `comparison` |
+//! | two detections for the exact path: the page is purged, and the path limited for an hour | `comparison`, here |
+//! | the renders are counted against a budget | `budget` |
+//!
+//! Invariants: a visitor never waits for an audit. A verdict against a page is given only if every change that the
+//! renders can have seen was applied before the page was looked at again (`comparison`). What an audit decides counts
+//! for the exact path only, and needs two sampled hits, so that one request of a stranger decides nothing. No text of a
+//! response, no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
+
+mod budget;
+mod comparison;
+
+use budget::RenderBudget;
+use delivery::audit::AuditedHit;
+use delivery::site::Site;
+use page_comparison::{PageNoise, TokenSecret};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use telemetry::phase::{Phase, PhaseWatch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Comparisons at the same time: most wait for databases to settle.
+const AT_ONCE: usize = 16;
+/// Keys whose noise is remembered. Beyond, all of it is forgotten and learned again.
+const KEYS_MAX: usize = 1_024;
+/// Paths with one detection. Beyond, no further one is counted until they are an hour old.
+const PATHS_MAX: usize = 1_024;
+/// How long a detection waits for a second one, in milliseconds.
+const DETECTED_MS: u64 = 3_600_000;
+
+/// What the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
+/// hundred kilobytes each), and the noise of 1,024 keys with at most 8 KB.
+pub(crate) struct AuditState {
+    secret: TokenSecret,
+    budget: Mutex<RenderBudget>,
+    shared: Mutex<SharedState>,
+}
+
+#[derive(Default)]
+struct SharedState {
+    /// The keys that are being compared.
+    keys: HashSet<Vec<u8>>,
+    noise: HashMap<Vec<u8>, PageNoise>,
+    /// The time of the first detection of a path.
+    detected: HashMap<u64, u64>,
+}
+
+impl AuditState {
+    fn new(site: &Site) -> AuditState {
+        // The seed of a hash map is random, and of this process only.
+        let secret = TokenSecret::of(RandomState::new().hash_one("tokens"));
+        let budget = Mutex::new(RenderBudget::new(site.clock.monotonic()));
+        AuditState { secret, budget, shared: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SharedState> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn noise(&self, key: &[u8]) -> PageNoise {
+        self.lock().noise.get(key).cloned().unwrap_or_default()
+    }
+
+    fn learned(&self, key: &[u8], noise: PageNoise) {
+        let mut shared = self.lock();
+        if shared.noise.len() >= KEYS_MAX && !shared.noise.contains_key(key) {
+            shared.noise.clear();
+        }
+        shared.noise.insert(key.to_vec(), noise);
+    }
+
+    /// Counts a detection for a path. Returns whether it is the second within an hour.
+    fn is_second_detection(&self, path: u64, now_ms: u64) -> bool {
+        let mut shared = self.lock();
+        shared.detected.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < DETECTED_MS);
+        let is_second = shared.detected.contains_key(&path);
+        if shared.detected.len() < PATHS_MAX {
+            shared.detected.entry(path).or_insert(now_ms);
+        }
+        is_second
+    }
+}
+
+/// A key that is being compared, and the place of its comparison, until this is dropped. A page that is only watched
+/// afterwards has none: the next hit of it may be compared, and there are at most as many as detections.
+struct KeyGuard {
+    state: Arc<AuditState>,
+    key: Vec<u8>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl KeyGuard {
+    fn enter(state: &Arc<AuditState>, key: &[u8], place: OwnedSemaphorePermit) -> Option<KeyGuard> {
+        let is_new = state.lock().keys.insert(key.to_vec());
+        is_new.then(|| KeyGuard { state: state.clone(), key: key.to_vec(), _place: place })
+    }
+}
+
+impl Drop for KeyGuard {
+    fn drop(&mut self) {
+        self.state.lock().keys.remove(&self.key);
+    }
+}
+
+/// Compares hits until the server stops. Returns at once if the audit is off.
+pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
+    if site.config.audit.is_none() {
+        return;
+    }
+    let Some(mut hits) = site.audit.receive() else { return };
+    let (state, at_once) = (Arc::new(AuditState::new(&site)), Arc::new(Semaphore::new(AT_ONCE)));
+    loop {
+        let hit = tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            Some(hit) = hits.recv() => hit,
+        };
+        let Ok(place) = at_once.clone().try_acquire_owned() else { continue };
+        let Some(key) = KeyGuard::enter(&state, &hit.key, place) else { continue };
+        let (site, state, mut stop) = (site.now(), state.clone(), stop.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = stop.wait_for(Phase::is_leaving) => {}
+                () = audit(&site, &hit, &state, key) => {}
+            }
+        });
+    }
+}
+
+async fn audit(site: &Arc<Site>, hit: &AuditedHit, state: &AuditState, key: KeyGuard) {
+    let conclusion = comparison::compared(site, hit, state, key).await;
+    comparison::note(site, hit, &conclusion);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::clock::Clock;
+
+    fn state() -> AuditState {
+        let budget = Mutex::new(RenderBudget::new(Clock::still().monotonic()));
+        AuditState { secret: TokenSecret::of(1), budget, shared: Mutex::default() }
+    }
+
+    #[test]
+    fn a_detection_counts_for_its_path_and_an_hour() {
+        let state = state();
+        assert!(!state.is_second_detection(1, 0));
+        assert!(!state.is_second_detection(2, 0));
+        assert!(state.is_second_detection(1, DETECTED_MS - 1));
+        assert!(!state.is_second_detection(1, 2 * DETECTED_MS), "the first is forgotten");
+        (10..10 + 2 * PATHS_MAX as u64).for_each(|path| {
+            state.is_second_detection(path, 2 * DETECTED_MS);
+        });
+        assert_eq!(state.lock().detected.len(), PATHS_MAX);
+    }
+
+    #[test]
+    fn a_key_is_compared_once_at_a_time() {
+        let state = Arc::new(state());
+        let places = Arc::new(Semaphore::new(2));
+        let place = || places.clone().try_acquire_owned().expect("it is free");
+        let key = KeyGuard::enter(&state, b"a", place()).expect("it is new");
+        assert!(KeyGuard::enter(&state, b"a", place()).is_none());
+        drop(key);
+        assert_eq!(places.available_permits(), 2);
+        assert!(KeyGuard::enter(&state, b"a", place()).is_some());
+    }
+}

@@ -1,0 +1,42 @@
+//! `audit`: how many cache hits are compared with a render in the background, for ever.
+
+use super::resolve::LoadError;
+
+/// The largest share denominator: one hit in a million.
+const ONE_IN_MAX: u32 = 1_000_000;
+
+/// The settings of the audit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// One hit in so many is compared.
+    pub one_in: u32,
+}
+
+/// Checks `audit`; `None` if it is off.
+pub(super) fn resolve(raw: Option<&str>) -> Result<Option<Audit>, LoadError> {
+    let Some(text) = raw.filter(|text| *text != "off") else { return Ok(None) };
+    let one_in = text.strip_prefix("1 in ").and_then(|number| number.parse().ok());
+    match one_in.filter(|one_in| (1..=ONE_IN_MAX).contains(one_in)) {
+        Some(one_in) => Ok(Some(Audit { one_in })),
+        None => {
+            let wanted = "must be off, or a share such as \"1 in 1000\", up to 1 in 1000000";
+            Err(LoadError(format!("audit: {text:?} {wanted}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_share_or_off() {
+        let read = |text| resolve(text).map_err(|error| error.0);
+        assert_eq!(read(None).unwrap(), None);
+        assert_eq!(read(Some("off")).unwrap(), None);
+        assert_eq!(read(Some("1 in 1000")).unwrap(), Some(Audit { one_in: 1_000 }));
+        for wrong in ["1 in 0", "2 in 5", "on", "1 in -1", ""] {
+            assert!(read(Some(wrong)).unwrap_err().contains("1 in 1000"), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! A reference render: what a page is now for a visitor of whom nothing is known, to compare a stored page with. It is
+//! a GET, and never stored; it ends no page (rule 9), joins no render and lets none join.
+//!
+//! | of the request | in a reference render |
+//! |---|---|
+//! | fields and cookies of the key, and those that the page's `Vary` names | as the visitor has sent them |
+//! | `User-Agent`, `Accept` | those of a common browser of the same kind |
+//! | the client's address | one for documentation |
+//! | all other fields and cookies, `Range`, conditions | left out |
+//!
+//! It gets a place only while two are free (`origin::Places`). What it announces as changed is applied, as for any
+//! response. The field `Pagewell-Reference` tells plugins not to count it; clients cannot send it.
+
+use super::superseded::for_everybody;
+use super::undeclared::FIXED_ADDRESS;
+use super::{OriginTimes, Render, RenderPermit, RenderRequest};
+use bytes::Bytes;
+use delivery::esi;
+use delivery::site::Site;
+use forward::{Answerer, answerer};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http_cache::Failure;
+use origin::routes::Script;
+use origin::{OriginBody, Unsent};
+use page_store::Lease;
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::client::RequestPurpose;
+
+/// Tells plugins that no visitor sees the response.
+const REFERENCE: HeaderName = HeaderName::from_static("pagewell-reference");
+/// Browsers that applications know, of the two classes of devices.
+const DESKTOP: HeaderValue = HeaderValue::from_static(
+    "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
+);
+const MOBILE: HeaderValue = HeaderValue::from_static(
+    "Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0",
+);
+const ACCEPT: HeaderValue =
+    HeaderValue::from_static("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
+/// A response to compare with, as it would have been stored.
+pub struct ReferenceRender {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its header lines; those of the stored form if it could be stored.
+    pub headers: HeaderMap,
+    /// Its content, decoded.
+    pub content: Bytes,
+    /// The time that the origin took.
+    pub took: Duration,
+    right: RenderPermit,
+}
+
+impl ReferenceRender {
+    /// The lease that was taken before the request was sent.
+    pub fn lease(&self) -> &Lease {
+        self.right.lease()
+    }
+}
+
+/// Why there is no reference render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReference {
+    /// Without the visitor's fields the request would be for another page.
+    OnlyForVisitor,
+    /// Fewer than two places at the origin were free.
+    NoPlace,
+    /// The origin failed or refused the request.
+    Failed,
+    /// The response is of a kind that is not compared: a file, too large, assembled by another cache's rules.
+    NotCompared,
+}
+
+/// Returns the request for the same page without anything of its visitor; `None` if that would be another page.
+pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
+    let stored = ask.fallback.as_ref().map(|page| page.payload().stored.nominated().clone());
+    let is_nominated = |name: &HeaderName| {
+        stored.as_ref().is_some_and(|nominated| nominated.names().any(|other| other == name))
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in &*ask.headers {
+        if is_nominated(name) || *name == header::HOST || *name == header::COOKIE {
+            headers.append(name, value.clone());
+        }
+    }
+    if !is_nominated(&header::USER_AGENT) {
+        let agent = ask.headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+        let is_mobile = agent.windows(6).any(|word| word == b"Mobile");
+        headers.insert(header::USER_AGENT, if is_mobile { MOBILE } else { DESKTOP });
+    }
+    if !is_nominated(&header::ACCEPT) {
+        headers.insert(header::ACCEPT, ACCEPT);
+    }
+    let bare = RenderRequest { headers: Arc::new(headers), ..ask.clone() };
+    // The key may have further fields, by rules.
+    let mut all = for_everybody(site, &bare).or_else(|| for_everybody(site, ask))?;
+    all.extra_fields.is_neutral = true;
+    Some(all)
+}
+
+/// Renders the page of this request for a visitor of whom nothing is known.
+///
+/// # Errors
+/// The reason why there is no such render.
+pub async fn reference(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+) -> Result<ReferenceRender, NoReference> {
+    let ask = neutral(site, ask).ok_or(NoReference::OnlyForVisitor)?;
+    let answerer = answerer(site, &ask.target, &ask.facts()).await;
+    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
+    let right = RenderPermit::Solo(site.store.lease());
+    let (mut render, _) = Render::for_nobody(site, ask, right);
+    render.ask.client.extras.purpose = RequestPurpose::Reference;
+    render.referred(script).await
+}
+
+impl Render {
+    /// Sends the request, and reads the response.
+    async fn referred(
+        mut self: Box<Self>,
+        script: Option<Script>,
+    ) -> Result<ReferenceRender, NoReference> {
+        let site = self.site.clone();
+        self.fix(script.as_ref());
+        let mut headers = self.page_headers();
+        headers.insert(REFERENCE, HeaderValue::from_static("1"));
+        let (request_time, began) = (site.clock.now(), site.clock.monotonic());
+        let mut request = Box::new(self.request(headers.clone(), script));
+        // Its statements say nothing about the stored page.
+        (request.capture, self.capture) = (None, None);
+        request.peer = Some(FIXED_ADDRESS);
+        let mut response =
+            forward::send::send_following(&site, &mut request).await.map_err(unsent)?;
+        if is_no_answer(response.status) {
+            return Err(NoReference::Failed);
+        }
+        let (response_time, is_fixed) = (site.clock.now(), self.is_fixed);
+        let sent = OriginTimes { headers, request_time, response_time, is_fixed };
+        let headers = match self.kept(&response, &sent) {
+            Ok(stored) if stored.says_esi() && esi::is_litespeeds(&site) => {
+                return Err(NoReference::NotCompared);
+            }
+            Ok(mut stored) => {
+                self.understand(&mut response, Some(&mut stored));
+                stored.headers
+            }
+            Err(_) => {
+                super::understand(&site, &Method::GET, &HeaderMap::new(), &mut response, None);
+                response.headers
+            }
+        };
+        let content = whole(&mut response.body, site.limits.page_bytes).await?;
+        let (status, took) = (response.status, site.clock.monotonic().saturating_sub(began));
+        let Render { right, .. } = *self;
+        Ok(ReferenceRender { status, headers, content, took, right })
+    }
+}
+
+fn unsent(unsent: Unsent) -> NoReference {
+    match unsent {
+        Unsent::Failed(Failure::Deferred) => NoReference::NoPlace,
+        _ => NoReference::Failed,
+    }
+}
+
+/// Whether a status says that the origin did not answer the question: it refuses or limits Pagewell, or has failed.
+fn is_no_answer(status: StatusCode) -> bool {
+    status.is_server_error()
+        || matches!(status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// Reads content to its end.
+async fn whole(body: &mut OriginBody, most: usize) -> Result<Bytes, NoReference> {
+    let mut content = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|_| NoReference::Failed)?;
+        if content.len() + piece.len() > most {
+            return Err(NoReference::NotCompared);
+        }
+        content.extend_from_slice(&piece);
+    }
+    match body.ended().against_storing() {
+        None => Ok(content.into()),
+        Some(_) => Err(NoReference::Failed),
+    }
+}
