@@ -24,7 +24,7 @@ static RULES: LazyLock<SiteRules> = LazyLock::new(|| {
         base: Policy::default(),
         secret: Secret::new([7; 32]),
         has_trusted_proxies: false,
-        files: Some(FileSurroundings { front_controller, entry_points: None }),
+        files: Some(FileSurroundings { front_controller, scripts: Vec::new(), entry_points: None }),
     };
     SiteRules::read(&rules, &raw::Keys::default(), &raw::Cookies::default(), around).expect("rules")
 });

@@ -147,6 +147,16 @@ impl raw::Rule {
     }
 }
 
+impl raw::Rule {
+    /// This rule without its rewrite; `None` if nothing else is left.
+    pub fn without_rewrite(mut self) -> Option<raw::Rule> {
+        let is_rewrite = self.rewrite.is_some();
+        (self.rewrite, self.file) = (None, None);
+        let is_only_rewrite = is_rewrite && sets_nothing(&self) && !edge::is_edge_rule(&self);
+        (!is_only_rewrite).then_some(self)
+    }
+}
+
 /// The request fields in the key. These are the fields that the site names, and the fields in conditions of
 /// rules with copies of their own or of bypass rules. A rule may therefore test any field.
 fn key_fields(named: &[String], rules: &[Rule]) -> Result<Vec<Box<str>>, RuleError> {

@@ -48,7 +48,7 @@ pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
 pub use edge::{
     AccessRequest, AddedLine, AuthRule, Denial, FileSurroundings, LimitCount, LimitRule, Redirect,
-    RedirectMap, RedirectSource, ScriptPath, ScriptRefusal, SlashChange,
+    RedirectMap, RedirectSource, Rewrite, RewriteFor, ScriptPath, ScriptRefusal, SlashChange,
 };
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};

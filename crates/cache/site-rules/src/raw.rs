@@ -98,11 +98,11 @@ pub struct LimitKeys {
     pub count: Option<String>,
 }
 
-/// The target of a redirect, or `false`.
+/// The target of a redirect or a rewrite, or `false`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "write a path or a URL; or false")]
 #[allow(missing_docs)]
-pub enum Target {
+pub enum RuleTarget {
     To(String),
     Flag(bool),
 }
@@ -157,6 +157,7 @@ pub struct Rule {
     pub header: Words,
     pub agent: Words,
     pub from: Words,
+    pub file: Option<String>,
     pub when_status: Option<Statuses>,
     pub when_header: Words,
     pub bypass: bool,
@@ -182,9 +183,10 @@ pub struct Rule {
     pub auth_file: Option<AuthFile>,
     pub auth_realm: Option<String>,
     pub auth_forward: Option<bool>,
-    pub redirect: Option<Target>,
+    pub redirect: Option<RuleTarget>,
     pub redirect_status: Option<u16>,
     pub slash: Option<String>,
+    pub rewrite: Option<RuleTarget>,
     pub php: Option<bool>,
     pub set_headers: BTreeMap<String, Words>,
     pub add_headers: BTreeMap<String, Words>,
@@ -222,6 +224,7 @@ pub const RULE_KEYS: &[&str] = &[
     "header",
     "agent",
     "from",
+    "file",
     "when_status",
     "when_header",
     "bypass",
@@ -250,6 +253,7 @@ pub const RULE_KEYS: &[&str] = &[
     "redirect",
     "redirect_status",
     "slash",
+    "rewrite",
     "php",
     "set_headers",
     "add_headers",

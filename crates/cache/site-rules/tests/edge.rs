@@ -29,7 +29,8 @@ fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, S
 fn files(entry_points: Option<&[&str]>) -> Option<FileSurroundings> {
     let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
     let front_controller = "index.php".to_owned();
-    Some(FileSurroundings { front_controller, entry_points: entry_points.map(words) })
+    let (scripts, entry_points) = (vec!["php".to_owned()], entry_points.map(words));
+    Some(FileSurroundings { front_controller, scripts, entry_points })
 }
 
 fn read(text: &str) -> SiteRules {

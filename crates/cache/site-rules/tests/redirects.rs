@@ -3,8 +3,8 @@
 use http::Method;
 use http_cache::Policy;
 use site_rules::{
-    AccessRequest, FileSurroundings, KeyForm, RedirectMap, RequestView, Secret, SiteRules,
-    Surroundings, raw,
+    AccessRequest, FileSurroundings, KeyForm, RedirectMap, RequestView, RewriteFor, Secret,
+    SiteRules, Surroundings, raw,
 };
 
 #[derive(serde::Deserialize)]
@@ -25,7 +25,8 @@ fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, S
 }
 
 fn files() -> Option<FileSurroundings> {
-    Some(FileSurroundings { front_controller: "index.php".to_owned(), entry_points: None })
+    let front_controller = "index.php".to_owned();
+    Some(FileSurroundings { front_controller, scripts: vec!["php".to_owned()], entry_points: None })
 }
 
 fn read(text: &str) -> SiteRules {
@@ -53,7 +54,7 @@ fn location(rules: &SiteRules, url: &str) -> Option<String> {
     let view = view(&get, url);
     let found = rules.redirect(&AccessRequest { sent: view, normal: None });
     assert!(rules.may_answer() || found.is_none());
-    // What a client may be redirected for is no plain hit.
+    // A request that may be redirected is no plain hit.
     assert!(found.is_none() || !rules.is_free(view), "{url}");
     found.and_then(|redirect| redirect.location)
 }
@@ -200,4 +201,69 @@ fn rules_that_nothing_reaches_are_reported() {
         warnings[0].starts_with("rules 3 to 4 are never reached for deny: rule 2"),
         "{warnings:?}"
     );
+}
+
+#[test]
+fn the_first_rewrite_that_fits_is_applied_once() {
+    let rules = read(
+        "rule = [
+            { path = '/media/keep/**', rewrite = false },
+            { path = '/media/**', file = 'missing', rewrite = '/get.php?a=1' },
+            { path_regex = '^/wiki/(.*)$', method = 'GET', rewrite = '/doku.php?id=$1' },
+            { path = '/app/**', cookie = 'beta', bypass = true, rewrite = '/beta.php' },
+            { path = '/app/*', rewrite = '/app.php/$1' },
+            { path = '/old.html', file = 'exists', rewrite = '/new.html' },
+        ]",
+    );
+    let get = Method::GET;
+    let of = |url: &str, is_file: bool| {
+        let found = rules.rewrite(&view(&get, url), RewriteFor::Page, || is_file);
+        found.map(|rewrite| format!("{} {}?{}", rewrite.rule, rewrite.path, rewrite.query))
+    };
+    for (url, is_file, right) in [
+        ("a/media/x.png?w=2", false, Some("2 /get.php?a=1&w=2")),
+        ("a/media/x.png", true, None),
+        ("a/media/keep/x.png", false, None),
+        ("a/wiki/a%26b/c%20d", false, Some("3 /doku.php?id=a%26b/c%20d")),
+        ("a/app/x%2e%2e", false, Some("5 /app.php/x..?")),
+        ("a/old.html", true, Some("6 /new.html?")),
+        ("a/old.html", false, None),
+    ] {
+        assert_eq!(of(url, is_file).as_deref(), right, "{url}");
+    }
+    let post = Method::POST;
+    assert!(rules.rewrite(&view(&post, "a/wiki/x"), RewriteFor::Page, || false).is_none());
+    assert!(rules.rewrite(&view(&Method::HEAD, "a/wiki/x"), RewriteFor::Page, || false).is_some());
+    // Rules about the client count only for a response that is not stored.
+    let cookies: &[(&[u8], &[u8])] = &[(b"cookie", b"beta=1")];
+    let with_cookie = RequestView { fields: &cookies, ..view(&get, "a/app/x") };
+    let rule = |of| rules.rewrite(&with_cookie, of, || false).map(|rewrite| rewrite.rule);
+    assert_eq!((rule(RewriteFor::Page), rule(RewriteFor::Client)), (Some(5), Some(4)));
+    assert!(!rules.may_answer() && rules.has_rewrites());
+    assert!(rules.rewrites_file(&view(&get, "a/old.html")));
+    assert!(!rules.rewrites_file(&view(&get, "a/media/x.png")));
+    let other = read("rule = [{ path = '/app/*', rewrite = '/app.php/$1' }]");
+    assert!(!other.rewrites_as(&rules));
+    for (url, is_same) in
+        [("a/app/x", true), ("a/", true), ("a/wiki/x", false), ("a/media/x", false)]
+    {
+        assert_eq!(rules.rewrites_page_as(&other, &view(&get, url)), is_same, "{url}");
+    }
+    for (rule, part) in [
+        ("path = '/a', rewrite = true", "write the target"),
+        ("path = '/a', rewrite = 'https://a/b'", "use redirect"),
+        ("path = '/a', rewrite = '/b#c'", "use redirect"),
+        ("path = '/a', rewrite = 'b'", "begin with /"),
+        ("path = '/a', file = 'gone', rewrite = '/b'", "missing or exists"),
+        ("path = '/a', file = 'missing', deny = 403", "for rewrite only"),
+        ("path = '/a', file = 'missing', deny = 403, rewrite = '/b'", "rule of their own"),
+        ("path = '/a', cookie = 'x', rewrite = '/b'", "add bypass = true"),
+        ("path = '/a', from = '10.0.0.0/8', rewrite = '/b'", "add bypass = true"),
+        ("path = '/a', when_status = 404, rewrite = '/b'", "when_status"),
+    ] {
+        let error = read_with(&format!("rule = [{{ {rule} }}]"), files()).expect_err(rule);
+        assert!(error.contains(part), "{rule}: {error}");
+    }
+    let error = read_with("rule = [{ path = '/a', rewrite = '/b' }]", None).expect_err("no root");
+    assert!(error.contains("needs site.root"), "{error}");
 }

@@ -100,6 +100,7 @@ pub async fn explain(args: &ExplainArgs) -> Result<String, String> {
         headers: lines(&args.headers, &args.cookies),
         tag: args.tag.clone(),
         site: args.site.clone(),
+        from: args.from,
     };
     let body = serde_json::to_vec(&call).map_err(|error| error.to_string())?;
     let answer = call_control(&args.control, Method::POST, "/v1/explain", body).await?;

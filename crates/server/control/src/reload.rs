@@ -4,7 +4,7 @@
 //! requires a restart, nothing is applied. Otherwise every site gets a successor with the same live
 //! state (`site`), which answers later requests. Connections stay open. If the fingerprint changes
 //! (the settings that decide what a page is and which request finds it), the site's pages are
-//! purged.
+//! purged; if only rewrites change, those whose URL they concern.
 //!
 //! Invariant: after the reload returns, no page made under the old rules is found. Pages are purged
 //! before the successor is activated, and again afterwards, which invalidates the leases of all
@@ -17,12 +17,16 @@ pub use diff::{ChangedKey, may_change};
 
 use command_line::options::ServeArgs;
 use config::Config;
+use config::target::TargetUri;
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use history::ChangeSource;
-use page_store::{ChangeTarget, Strength};
+use http::Method;
+use page_store::{ChangeTarget, Page, PagePredicate, Strength};
+use site_rules::RequestView;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stored_pages::page::StoredPage;
 use tokio::sync::Mutex;
 
 /// Reloads the configuration of a running server.
@@ -184,11 +188,18 @@ async fn put_in_place(default_site: &Arc<Site>, config: Arc<Config>) -> (u64, Ar
         .filter(|(before, after)| before.config.print != after.config.print)
         .map(|(_, after)| after.clone())
         .collect();
+    let rewritten: Vec<_> = default_site
+        .all_sites()
+        .zip(successor.all_sites())
+        .filter(|(before, after)| before.config.print == after.config.print)
+        .filter(|(before, after)| !before.config.rules.rewrites_as(&after.config.rules))
+        .map(|(before, after)| (before.clone(), after.clone()))
+        .collect();
     let mut paused = Vec::new();
     for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
         paused.push(snapshots.pause().await);
     }
-    let before = drop_all(outdated.clone()).await;
+    let before = drop_all(outdated.clone()).await + drop_rewritten(rewritten.clone()).await;
     // The default site comes last, so that its requests find the other sites in place.
     for site in successor.all_sites().skip(1) {
         site.activate();
@@ -197,9 +208,29 @@ async fn put_in_place(default_site: &Arc<Site>, config: Arc<Config>) -> (u64, Ar
     for snapshots in outdated.iter().filter_map(|site| site.snapshots.as_ref()) {
         snapshots.start_over();
     }
-    let after = drop_all(outdated.clone()).await;
+    let after = drop_all(outdated.clone()).await + drop_rewritten(rewritten).await;
     drop(paused);
     (before + after, successor)
+}
+
+/// Purges the pages of these sites, before and after the reload, that the rules now rewrite otherwise.
+async fn drop_rewritten(sites: Vec<(Arc<Site>, Arc<Site>)>) -> u64 {
+    let drop_one = |(before, after): (Arc<Site>, Arc<Site>)| {
+        let (old, new) = (before.config.clone(), after.config.clone());
+        let touches = move |page: &Page<StoredPage>| {
+            let of_url = page.key().bytes().split(|byte| *byte == b'\n').next();
+            let Some(target) = of_url.and_then(TargetUri::of_key) else { return true };
+            let (scheme, host) = (target.scheme, &target.host);
+            let view = RequestView::of_url(&Method::GET, scheme, host, &target.path_and_query);
+            !old.rules.rewrites_page_as(&new.rules, &view)
+        };
+        let touches: PagePredicate<StoredPage> = Arc::new(touches);
+        after.changes().apply_where(&touches, Strength::Drop, ChangeSource::Reload).dropped
+    };
+    let dropping =
+        tokio::task::spawn_blocking(move || sites.into_iter().map(drop_one).sum::<u64>());
+    // A panic is in the log already.
+    dropping.await.unwrap_or_default()
 }
 
 /// Purges all pages of these sites, on a blocking thread because it may take a while.

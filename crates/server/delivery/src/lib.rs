@@ -10,7 +10,7 @@
 //! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
 //! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred) |
-//! | files | `static_files`, `file_cache` |
+//! | files | `static_files`, `file_cache`, `error_pages` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
 pub mod audit;
@@ -18,6 +18,7 @@ pub mod body;
 pub mod coding_queue;
 pub mod codings;
 pub mod deferral;
+pub mod error_pages;
 pub mod esi;
 pub mod file_cache;
 pub mod in_flight;

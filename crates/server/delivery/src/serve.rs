@@ -421,6 +421,10 @@ pub fn to_canonical(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     response
 }
 
+/// Marks a response whose content is Pagewell's own, so that an error page may replace it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnError;
+
 /// An error response of Pagewell: a status code, and the reason.
 pub fn error(
     code: StatusCode,
@@ -440,6 +444,9 @@ pub fn error(
     let length = text.len();
     let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
     *response.status_mut() = code;
+    if reason != Reason::Deferred && (code.is_client_error() || code.is_server_error()) {
+        response.extensions_mut().insert(OwnError);
+    }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_LENGTH, length.into());

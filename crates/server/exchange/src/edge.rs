@@ -9,6 +9,7 @@
 use crate::steps::AskedRequest;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
+use delivery::error_pages::put_error_page;
 use delivery::serve;
 use delivery::site::Site;
 use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
@@ -149,6 +150,7 @@ impl ResponseChanges {
 
     /// Changes the fields of the response.
     pub(crate) fn apply(self, site: &Site, response: &mut Response<ResponseBody>) {
+        put_error_page(site, response);
         let status = response.status();
         if let Some(request) = self.fields {
             let (method, target) = &*request;

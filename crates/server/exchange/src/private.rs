@@ -37,7 +37,7 @@ use origin::OriginResponse;
 use page_store::Lease;
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
-use site_rules::{NoOwner, Owner, Plan};
+use site_rules::{NoOwner, Owner, Plan, RewriteFor};
 use std::sync::Arc;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
@@ -187,7 +187,8 @@ async fn forward_and_keep(
     if let Err(refused) = forward::begin_bypass(site, &facts) {
         return *refused;
     }
-    let outgoing = match forward::prepare(site, (&head, body), &target, client, &facts).await {
+    let asked = (&facts, RewriteFor::Page);
+    let outgoing = match forward::prepare(site, (&head, body), &target, client, asked).await {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };

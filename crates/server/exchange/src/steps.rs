@@ -19,7 +19,9 @@ use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use http_cache::Method as Kind;
 use reasons::Reason;
-use site_rules::{BypassBecause, Denial, Handling, LimitCount, LimitRule, Plan, RedirectSource};
+use site_rules::{
+    BypassBecause, Denial, Handling, LimitCount, LimitRule, Plan, Redirect, RedirectSource,
+};
 use std::cell::OnceCell;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
@@ -308,6 +310,11 @@ impl<'a> AskedRequest<'a> {
             has_content: !request.body().is_end_stream(),
             is_fragment: false,
         }
+    }
+
+    /// The redirect of the request by a rule or a file, if there is one.
+    pub fn redirect(&self) -> Option<Redirect> {
+        edge::redirect(self)
     }
 
     /// Returns the step of the request; with its plan, if that was needed to find it.

@@ -8,6 +8,7 @@
 use crate::client_gone::{self, OnClientGone};
 use crate::file_rules::FileRules;
 use crate::litespeed;
+use crate::rewrites::{self, RoutedRequest};
 use crate::scripts;
 use crate::sendfile;
 use crate::writes;
@@ -35,7 +36,7 @@ use origin::upload::Upload;
 use origin::{Origin, OriginBody, OriginClass, OriginRequest, OriginResponse, RequestBody, Unsent};
 use reasons::Reason;
 use reasons::refusal::Refusal;
-use site_rules::{PlannedFields, ScriptRefusal};
+use site_rules::{PlannedFields, Rewrite, RewriteFor, ScriptRefusal};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,10 +72,14 @@ pub enum Answerer {
 }
 
 /// Finds the component that answers the target of a request.
-pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts<'_>) -> Answerer {
+pub async fn answerer(
+    site: &Arc<Site>,
+    asked: RoutedRequest<'_>,
+    facts: &RequestFacts<'_>,
+) -> Answerer {
     let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
-    let here = |response| Answerer::Here(response);
-    match route_of(site, target) {
+    let (here, target) = (|response| Answerer::Here(response), asked.target);
+    match route_of(site, &asked) {
         Route::Script(script) => Answerer::Origin(Some(script)),
         Route::Hidden(Withheld::Script) => {
             site.counters.scripts_refused.add();
@@ -101,7 +106,10 @@ pub async fn answerer(site: &Arc<Site>, target: &TargetUri, facts: &RequestFacts
                 Ok(mut response) => {
                     let rules = FileRules::of(site, target);
                     rules.cache(&mut response);
-                    if target.written.is_none() && rules.follow_path() {
+                    let is_rewritten =
+                        site.config.rules.rewrites_file(&rewrites::view_of_page(&asked))
+                            || rewrites::rewrite(site, &asked).is_some();
+                    if target.written.is_none() && rules.follow_path() && !is_rewritten {
                         let laid = |headers: &HeaderMap| rules.laid_out(headers);
                         let print = site.config.rules.fields_print();
                         static_files.note_found(&files.root, target.path(), &path, (print, &laid));
@@ -136,29 +144,43 @@ fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
 /// Returns the route of the target. Scripts get the normalised path, because their responses are
 /// stored under it. Files, also hidden ones, are found only by the path as it was sent.
 /// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
-pub fn route_of(site: &Site, target: &TargetUri) -> Route {
-    match found_route(site, target) {
-        Route::Static(path) if sendfile::is_internal(site, &path) => Route::Hidden(Withheld::Name),
-        Route::Script(script) if sendfile::is_internal(site, &script.filename) => {
+pub fn route_of(site: &Site, asked: &RoutedRequest<'_>) -> Route {
+    match found_route(site, asked) {
+        (Route::Static(path), _) if sendfile::is_internal(site, &path) => {
             Route::Hidden(Withheld::Name)
         }
-        Route::Script(script) if scripts::refusal(site, target, &script).is_some() => {
+        (Route::Script(script), _) if sendfile::is_internal(site, &script.filename) => {
+            Route::Hidden(Withheld::Name)
+        }
+        (Route::Script(script), rewrite)
+            if scripts::refusal(site, asked.target, rewrite.as_ref(), &script).is_some() =>
+        {
             Route::Hidden(Withheld::Script)
         }
-        route => route,
+        (route, _) => route,
     }
 }
 
 /// Why the script to which the target leads does not run, if so.
-pub fn script_refusal(site: &Site, target: &TargetUri) -> Option<ScriptRefusal> {
-    match found_route(site, target) {
-        Route::Script(script) => scripts::refusal(site, target, &script),
+pub fn script_refusal(site: &Site, asked: &RoutedRequest<'_>) -> Option<ScriptRefusal> {
+    match found_route(site, asked) {
+        (Route::Script(script), rewrite) => {
+            scripts::refusal(site, asked.target, rewrite.as_ref(), &script)
+        }
         _ => None,
     }
 }
 
-/// The route of the target, whichever scripts may run.
-fn found_route(site: &Site, target: &TargetUri) -> Route {
+/// The route of a request, whichever scripts may run, and its rewrite.
+fn found_route(site: &Site, asked: &RoutedRequest<'_>) -> (Route, Option<Rewrite>) {
+    match rewrites::rewrite(site, asked) {
+        Some(rewrite) => (rewrites::route(site, &rewrite), Some(rewrite)),
+        None => (route_of_target(site, asked.target), None),
+    }
+}
+
+/// The route of a target that is not rewritten.
+fn route_of_target(site: &Site, target: &TargetUri) -> Route {
     let Some(root) = site.root() else { return Route::NotFound };
     let normal = route_in(root, target.path());
     match (&target.written, normal) {
@@ -284,7 +306,8 @@ async fn passed(
     client: &Client,
     why: ForwardCause,
 ) -> Response<ResponseBody> {
-    let outgoing = match prepare(site, (head, body), &target, client, facts).await {
+    let of_client = RewriteFor::Client;
+    let outgoing = match prepare(site, (head, body), &target, client, (facts, of_client)).await {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
@@ -308,7 +331,8 @@ pub async fn post_form(
     content: Bytes,
 ) -> Option<OriginResponse> {
     let facts = read_facts(&Method::GET, &headers);
-    let Answerer::Origin(script) = answerer(site, &target, &facts).await else { return None };
+    let asked = RoutedRequest::of_page(&target, &Method::POST);
+    let Answerer::Origin(script) = answerer(site, asked, &facts).await else { return None };
     site.counters.forwards.add();
     let admission = visitors::admission(site, client, OriginClass::Personal, (&target, &headers));
     let outgoing = OriginRequest {
@@ -321,7 +345,8 @@ pub async fn post_form(
     client_gone::send(site, outgoing, OnClientGone::Abort).await.ok()?.ok()
 }
 
-/// The request to the origin for a request that is forwarded.
+/// The request to the origin for a request that is forwarded. Its response is for this client alone, or stored as a
+/// page is (`rewrites`).
 ///
 /// # Errors
 /// The answer of Pagewell itself, if the target is not the origin's.
@@ -330,9 +355,11 @@ pub async fn prepare(
     (head, body): (&http::request::Parts, RequestContent),
     target: &TargetUri,
     client: &Client,
-    facts: &RequestFacts<'_>,
+    (facts, rewrites): (&RequestFacts<'_>, RewriteFor),
 ) -> Result<Box<OriginRequest>, Box<Response<ResponseBody>>> {
-    let script = match answerer(site, target, facts).await {
+    let of_client = (rewrites == RewriteFor::Client).then_some((&head.headers, client));
+    let asked = RoutedRequest { target, method: &head.method, client: of_client };
+    let script = match answerer(site, asked, facts).await {
         Answerer::Here(response) => return Err(Box::new(encode_response(site, facts, response))),
         Answerer::Origin(script) => script,
     };

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a request to the origin | `send`, `rate_limit`, `client_gone` (after the client has disconnected) |
 //! | a forwarded request | `forward`, `writes` (unsafe methods), `upgrade` |
-//! | what rules say about files and scripts | `file_rules`, `scripts` |
+//! | what rules say about files and scripts | `file_rules`, `scripts`, `rewrites` |
 //! | what a response announces | `litespeed`, `owner_copies` (private copies), `sendfile` |
 
 pub mod client_gone;
@@ -17,6 +17,7 @@ mod forward;
 pub mod litespeed;
 pub mod owner_copies;
 mod rate_limit;
+pub mod rewrites;
 mod scripts;
 pub mod send;
 pub mod sendfile;

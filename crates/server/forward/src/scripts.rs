@@ -6,12 +6,18 @@
 use config::target::TargetUri;
 use delivery::site::Site;
 use origin::routes::Script;
-use site_rules::{ScriptPath, ScriptRefusal};
+use site_rules::{Rewrite, ScriptPath, ScriptRefusal};
 
 /// Why the script to which this target leads does not run, if so.
-pub(crate) fn refusal(site: &Site, target: &TargetUri, script: &Script) -> Option<ScriptRefusal> {
+pub(crate) fn refusal(
+    site: &Site,
+    target: &TargetUri,
+    rewrite: Option<&Rewrite>,
+    script: &Script,
+) -> Option<ScriptRefusal> {
     let of_path = |path: &str| refusal_at(site, (&target.host, path), script);
-    of_path(target.path()).or_else(|| of_path(target.written.as_deref()?))
+    let written = || of_path(target.written.as_deref()?);
+    of_path(target.path()).or_else(written).or_else(|| of_path(&rewrite?.path))
 }
 
 /// The same for a host and a path as it was sent.

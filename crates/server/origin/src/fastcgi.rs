@@ -233,7 +233,8 @@ impl FastCgi {
     ) -> Result<Params, Unsent> {
         let script = request.script.as_ref().ok_or(Failure::InvalidResponse)?;
         let root = self.config.site.files.as_ref().map(|files| files.root.as_os_str().as_bytes());
-        let query = request.target.split_once('?').map_or("", |(_, query)| query);
+        let of_target = || request.target.split_once('?').map_or("", |(_, query)| query);
+        let query = script.query.as_deref().unwrap_or_else(of_target);
         let own_port = if request.scheme == "https" { 443 } else { 80 };
         // Both come from the host in the URL, which is part of the cache key. The port that the client
         // connected to is not.

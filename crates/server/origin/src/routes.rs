@@ -88,6 +88,8 @@ pub struct Script {
     pub name: String,
     /// `PATH_INFO`: the decoded rest of the path after the script; empty if there is none.
     pub path_info: String,
+    /// `QUERY_STRING`, if a rewrite has changed it; otherwise it is that of the request.
+    pub query: Option<String>,
 }
 
 /// Maps `path` (the path of the request target, percent-encoded) to a file below the document root.
@@ -124,6 +126,16 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
         }
         _ => front_controller(root),
     }
+}
+
+/// Whether a path (percent-encoded) names a file or directory below the document root, or a script before the rest of
+/// it. A path that is never served counts as one.
+pub fn names_file(root: Root<'_>, path: &str) -> bool {
+    let decoded = percent_decoded(path).filter(|path| !path.contains('\0'));
+    let Some(clean) = decoded.as_deref().and_then(resolve_dots) else { return true };
+    unserved_name(root.files, &clean).is_some()
+        || metadata(below(&root.files.root, clean.trim_start_matches('/'))).is_ok()
+        || script_with_path_info(root, &clean, clean.len()).is_some()
 }
 
 /// Resolves `.`, `..` and repeated slashes. `None` if the path leaves the root.
@@ -279,7 +291,8 @@ fn script_with_path_info(root: Root<'_>, clean: &str, limit: usize) -> Option<Sc
         let full = below(&root.files.root, name.trim_start_matches('/'));
         if let Some(there) = file_at(&full) {
             let filename = inside(root, &full, &there).ok()?;
-            return Some(Script { filename, name: name.into(), path_info: path_info.into() });
+            let (name, path_info) = (name.into(), path_info.into());
+            return Some(Script { filename, name, path_info, query: None });
         }
     }
     None
@@ -307,7 +320,8 @@ fn existing_file(root: Root<'_>, name: &str, full: PathBuf, there: &Metadata) ->
     let is_own =
         || full.strip_prefix(&root.files.root) == Ok(Path::new(&root.files.front_controller));
     if is_script(root.files, &full) || is_own() {
-        return Route::Script(Script { filename, name: name.into(), path_info: String::new() });
+        let (name, path_info) = (name.into(), String::new());
+        return Route::Script(Script { filename, name, path_info, query: None });
     }
     // A link with another extension that leads to a script would reveal its source.
     if is_never_shown(root.files, &filename) || is_never_shown(root.files, &full) {
@@ -325,6 +339,7 @@ fn front_controller(root: Root<'_>) -> Route {
             filename,
             name: ["/", &files.front_controller].concat(),
             path_info: String::new(),
+            query: None,
         }),
         None => Route::NotFound,
     }

@@ -113,6 +113,7 @@ async fn send(
             filename: root.join(script),
             name: format!("/{script}"),
             path_info: String::new(),
+            query: None,
         }),
         version: Version::HTTP_11,
         extras: ClientExtras::default(),

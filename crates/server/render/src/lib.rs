@@ -51,6 +51,7 @@ use delivery::site::Site;
 use delivery::waiter::{RenderOutcome, Waiter};
 use forward::client_gone::{OnClientGone, must_await_response, unless_left};
 use forward::litespeed;
+use forward::rewrites::RoutedRequest;
 use forward::{Answerer, answerer};
 use http::{HeaderMap, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
@@ -114,6 +115,10 @@ impl RenderRequest {
         read_facts(&self.method, &self.headers)
     }
 
+    fn routed(&self) -> RoutedRequest<'_> {
+        RoutedRequest::of_page(&self.target, &self.method)
+    }
+
     fn status(&self) -> CacheStatus<'static> {
         CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
     }
@@ -150,7 +155,7 @@ impl RenderRequest {
 /// Answers a request by a render: its own, or that of another request.
 pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseBody> {
     let arrival = site.store.number();
-    let script = match answerer(site, &ask.target, &ask.facts()).await {
+    let script = match answerer(site, ask.routed(), &ask.facts()).await {
         Answerer::Here(response) => {
             if response.status().is_success() {
                 ask.client.note_hit();

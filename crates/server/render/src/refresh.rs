@@ -43,7 +43,7 @@ pub(super) async fn refresh_by(
     mut ask: RenderRequest,
     right: RenderPermit,
 ) -> RefreshOutcome {
-    let answerer = answerer(&site, &ask.target, &ask.facts()).await;
+    let answerer = answerer(&site, ask.routed(), &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return RefreshOutcome::Done };
     // Another refresh may have ended between the look-up that found the page stale and this turn.
     let (candidates, verdict) = decide_on(&site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);

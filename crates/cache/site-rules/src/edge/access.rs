@@ -79,8 +79,12 @@ pub struct AccessRequest<'a> {
 }
 
 impl<'a> AccessRequest<'a> {
-    pub(super) fn forms(&self) -> PathForms<'a> {
-        let forms = PathForms::of(self.sent.path());
+    /// The forms of its path on a site with these rules.
+    pub(super) fn forms<'f>(&self, rules: &'f SiteRules) -> PathForms<'f>
+    where
+        'a: 'f,
+    {
+        let forms = PathForms::of(self.sent.path()).with_endings(&rules.edge.script_endings);
         match &self.normal {
             Some(normal) => forms.with(normal.path()),
             None => forms,
@@ -108,7 +112,7 @@ impl SiteRules {
     /// for plain hits. A request in its normal form.
     pub fn is_open(&self, view: RequestView<'_>) -> bool {
         let asked = AccessRequest { sent: view, normal: None };
-        let forms = asked.forms();
+        let forms = asked.forms(self);
         if self.is_checked(&asked, &forms) {
             return false;
         }
@@ -130,7 +134,7 @@ impl SiteRules {
     /// Whether nobody gets an answer for this URL, because a rule denies it to all clients.
     pub(crate) fn is_denied_to_all(&self, view: RequestView<'_>) -> bool {
         let asked = AccessRequest { sent: view, normal: None };
-        let forms = asked.forms();
+        let forms = asked.forms(self);
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             let is_for_some = conditions.distinguish_clients();
@@ -160,7 +164,7 @@ impl SiteRules {
         if self.edge.access.is_empty() {
             return None;
         }
-        let forms = asked.forms();
+        let forms = asked.forms(self);
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             let is_for_some = conditions.distinguish_clients();
@@ -180,9 +184,19 @@ impl SiteRules {
         None
     }
 
+    /// Whether a rule about this URL depends on the client's address.
+    pub fn depends_on_address(&self, asked: &AccessRequest<'_>) -> bool {
+        let forms = asked.forms(self);
+        let by_address = |conditions: &Conditions| {
+            !conditions.from.is_empty() && restricts_url(conditions, asked, &forms)
+        };
+        self.edge.access.iter().any(|rule| by_address(&rule.conditions))
+            || self.edge.redirects.iter().any(|rule| by_address(&rule.conditions))
+    }
+
     /// Whether another client might be refused this URL: its response must not be stored by shared caches.
     pub fn is_for_some_clients(&self, asked: &AccessRequest<'_>) -> bool {
-        let forms = asked.forms();
+        let forms = asked.forms(self);
         let is_for_some = |rule: &AccessRule| {
             rule.conditions.distinguish_clients() && restricts_url(&rule.conditions, asked, &forms)
         };

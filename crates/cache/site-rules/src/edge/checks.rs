@@ -118,7 +118,7 @@ fn first<'r, T>(checks: &'r [Check<T>], asked: &AccessRequest<'_>) -> Option<&'r
     if checks.is_empty() {
         return None;
     }
-    let forms = asked.forms();
+    let forms = asked.forms(self);
     let applies = |check: &&Check<T>| match check.demand {
         Some(_) => restricts(&check.conditions, asked, &forms),
         None => exempts(&check.conditions, asked, &forms),

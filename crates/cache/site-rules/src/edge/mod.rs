@@ -11,6 +11,7 @@
 //! | `redirects`, `targets` | `redirect`, `slash`, and the form of their targets |
 //! | `redirect_map` | the lines of redirect files |
 //! | `redirect_faults` | loops of redirects, and rules that nothing reaches |
+//! | `rewrites` | `rewrite`, `file` |
 //! | `scripts` | `php`, `site.entry_points` |
 //! | `response_fields` | `set_headers`, `add_headers`, `remove_headers`, `file_cache` |
 //!
@@ -24,6 +25,7 @@ mod redirect_faults;
 mod redirect_map;
 mod redirects;
 mod response_fields;
+mod rewrites;
 mod scripts;
 mod targets;
 
@@ -32,6 +34,7 @@ pub use checks::{AuthRule, LimitCount, LimitRule};
 pub use read::FileSurroundings;
 pub use redirect_map::{AddedLine, RedirectMap};
 pub use redirects::{Redirect, RedirectSource, SlashChange};
+pub use rewrites::{Rewrite, RewriteFor};
 pub use scripts::{ScriptPath, ScriptRefusal};
 
 pub(crate) use read::{complete, is_access_rule, is_edge_rule, read};
@@ -42,6 +45,7 @@ use access::AccessRule;
 use checks::Check;
 use redirects::RedirectRule;
 use response_fields::FieldRule;
+use rewrites::RewriteRule;
 use scripts::{EntryPoints, ScriptRule};
 use std::sync::Arc;
 
@@ -57,8 +61,11 @@ pub(crate) struct EdgeRules {
     redirect_map: Option<Arc<RedirectMap>>,
     /// Whether a rule may answer a request instead of a page or file.
     may_answer: bool,
+    rewrites: Vec<RewriteRule>,
     scripts: Vec<ScriptRule>,
     entry_points: Option<EntryPoints>,
+    /// The endings of scripts that the site names (`site.scripts`).
+    script_endings: Vec<Box<str>>,
     fields: Vec<FieldRule>,
     fields_follow_path: bool,
     fields_print: u64,

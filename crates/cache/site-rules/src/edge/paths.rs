@@ -26,6 +26,8 @@ const SCRIPT_ENDINGS: [&[u8]; 13] = [
 pub(crate) struct PathForms<'a> {
     first: Cow<'a, [u8]>,
     others: Vec<Cow<'a, [u8]>>,
+    /// The site's own endings of scripts.
+    endings: &'a [Box<str>],
     /// Whether they are names of scripts, which are not searched for scripts again.
     are_names: bool,
 }
@@ -42,17 +44,31 @@ struct Slashes {
 }
 
 impl<'a> PathForms<'a> {
+    fn new(first: Cow<'a, [u8]>) -> PathForms<'a> {
+        PathForms { first, others: Vec::new(), endings: &[], are_names: false }
+    }
+
+    /// These forms on a site with more endings of scripts.
+    pub(crate) fn with_endings(self, endings: &'a [Box<str>]) -> PathForms<'a> {
+        PathForms { endings, ..self }
+    }
+
+    /// The scripts that the forms name.
+    pub(crate) fn scripts(&self) -> impl Iterator<Item = &[u8]> {
+        self.all().flat_map(|form| scripts_in(form, self.endings).map(|(script, _)| script))
+    }
+
     /// The forms of a path as it was sent, without its query.
     pub(crate) fn of(path: &'a str) -> PathForms<'a> {
         let bytes = path.as_bytes();
         if !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.") {
-            return PathForms { first: Cow::Borrowed(bytes), others: Vec::new(), are_names: false };
+            return PathForms::new(Cow::Borrowed(bytes));
         }
         let form = |is_encoded, is_backslash| {
             Cow::Owned(form(bytes, Slashes { is_encoded, is_backslash }))
         };
         let first = form(true, false);
-        let mut forms = PathForms { first, others: Vec::new(), are_names: false };
+        let mut forms = PathForms::new(first);
         if path.contains(['%', '\\']) {
             forms.add(form(false, true));
             forms.add(form(true, true));
@@ -70,7 +86,7 @@ impl<'a> PathForms<'a> {
 
     /// Names that are no paths of a URL: of scripts.
     pub(crate) fn of_names(first: &'a [u8], others: Vec<Cow<'a, [u8]>>) -> PathForms<'a> {
-        PathForms { first: Cow::Borrowed(first), others, are_names: true }
+        PathForms { others, are_names: true, ..PathForms::new(Cow::Borrowed(first)) }
     }
 
     fn add(&mut self, form: Cow<'a, [u8]>) {
@@ -86,7 +102,8 @@ impl<'a> PathForms<'a> {
 
     /// Whether a form names more scripts than are looked at.
     pub(crate) fn name_too_many_scripts(&self) -> bool {
-        !self.are_names && self.all().any(|form| scripts_in(form).nth(SCRIPTS_MAX).is_some())
+        !self.are_names
+            && self.all().any(|form| scripts_in(form, self.endings).nth(SCRIPTS_MAX).is_some())
     }
 
     /// Whether a form fits, or a script that it names, or the path after that script.
@@ -94,7 +111,7 @@ impl<'a> PathForms<'a> {
         self.all().any(|form| {
             fits(form)
                 || !self.are_names
-                    && scripts_in(form)
+                    && scripts_in(form, self.endings)
                         .take(SCRIPTS_MAX)
                         .any(|(script, rest)| fits(script) || (!rest.is_empty() && fits(rest)))
         }) || self.name_too_many_scripts()
@@ -102,7 +119,11 @@ impl<'a> PathForms<'a> {
 }
 
 /// The scripts that a path names: the path up to the script without dots and spaces at its end, and the path after it.
-pub(crate) fn scripts_in(form: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// `endings` are those of the site.
+fn scripts_in<'f>(
+    form: &'f [u8],
+    endings: &'f [Box<str>],
+) -> impl Iterator<Item = (&'f [u8], &'f [u8])> {
     let ends = (1..=form.len()).filter(move |end| form.get(*end).is_none_or(|byte| *byte == b'/'));
     ends.filter_map(move |end| {
         let (path, rest) = form.split_at(end);
@@ -110,7 +131,9 @@ pub(crate) fn scripts_in(form: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         let padding = name.iter().rev().take_while(|byte| matches!(**byte, b'.' | b' ')).count();
         let name = &name[..name.len() - padding];
         let dot = name.iter().rposition(|byte| *byte == b'.')?;
-        let is_script = SCRIPT_ENDINGS.iter().any(|end| name[dot + 1..].eq_ignore_ascii_case(end));
+        let ending = &name[dot + 1..];
+        let is_script = SCRIPT_ENDINGS.iter().any(|end| ending.eq_ignore_ascii_case(end))
+            || endings.iter().any(|end| ending.eq_ignore_ascii_case(end.as_bytes()));
         is_script.then_some((&path[..path.len() - padding], rest))
     })
 }
@@ -263,7 +286,7 @@ mod tests {
             assert!(xmlrpc.restrict(&PathForms::of(path)), "{path}");
         }
         let of = |path: &str| -> Vec<String> {
-            let all = scripts_in(path.as_bytes());
+            let all = scripts_in(path.as_bytes(), &[]);
             all.map(|(script, rest)| {
                 String::from_utf8_lossy(&[script, b"|", rest].concat()).into_owned()
             })
@@ -272,6 +295,10 @@ mod tests {
         assert_eq!(of("/u/a.jpg/b.PHP"), ["/u/a.jpg/b.PHP|"]);
         assert_eq!(of("/a.php/b.phtml/c"), ["/a.php|/b.phtml/c", "/a.php/b.phtml|/c"]);
         assert!(of("/a.php5x/b.ph").is_empty() && of("/").is_empty());
+        let (own, endings) = (globs(&["/run.inc7"]), [Box::from("inc7")]);
+        let path = || PathForms::of("/run.INC7/x");
+        assert!(!globs(&["/run.INC7"]).restrict(&path()) && !own.restrict(&path()));
+        assert!(globs(&["/run.INC7"]).restrict(&path().with_endings(&endings)));
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use super::access::{AccessRule, Denial};
 use super::checks;
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
-use super::{EdgeRules, redirects};
+use super::{EdgeRules, redirects, rewrites};
 use crate::duration::parse_duration;
 use crate::glob::{Case, Globs, Star};
 use crate::raw::{self, Deny, Words};
@@ -21,6 +21,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 pub struct FileSurroundings {
     /// The script for paths that are no files, relative to the root.
     pub front_controller: String,
+    /// The endings of scripts (`site.scripts`), without a dot.
+    pub scripts: Vec<String>,
     /// The patterns of `site.entry_points`, if it is set.
     pub entry_points: Option<Vec<String>>,
 }
@@ -75,6 +77,7 @@ const REFUSED_FIELDS: [&str; 28] = [
 pub(crate) fn is_edge_rule(raw: &raw::Rule) -> bool {
     (is_access_rule(raw) || raw.php.is_some() || has_fields(raw))
         || (raw.redirect.is_some() || raw.slash.is_some() || raw.redirect_status.is_some())
+        || (raw.rewrite.is_some() || raw.file.is_some())
 }
 
 /// Whether the rule decides which requests are refused.
@@ -102,6 +105,7 @@ pub(crate) fn read(
     }
     checks::read(edge, (number, raw), conditions, response)?;
     edge.redirects.extend(redirects::read(raw, number, conditions, response)?);
+    edge.rewrites.extend(rewrites::read(raw, number, conditions, response, files)?);
     if let Some(runs) = raw.php {
         edge.scripts.push(script_rule(number, runs, conditions, response, files)?);
     }
@@ -134,6 +138,8 @@ pub(crate) fn complete(
             && conditions.methods.is_empty()
             && conditions.methods_excluded.is_empty()
     });
+    let endings = files.iter().flat_map(|files| &files.scripts);
+    edge.script_endings = endings.map(|ending| ending.as_str().into()).collect();
     let Some((files, words)) = files.and_then(|files| Some((files, files.entry_points.as_ref()?)))
     else {
         return Ok(());

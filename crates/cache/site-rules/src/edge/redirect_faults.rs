@@ -1,4 +1,4 @@
-//! What is wrong with the redirects of a site: loops, and lines and rules that are never reached.
+//! The faults of a site's redirects: loops, and lines and rules that are never reached.
 //!
 //! A loop is found by following redirects, beginning with the target of each rule (with samples for its captures) and of
 //! each line. Only redirects count that certainly happen: of rules about the client (`from`, `cookie`, …) only the one
@@ -83,7 +83,11 @@ impl SiteRules {
         let of_scripts = |rule: &super::scripts::ScriptRule| {
             (rule.number, rule.host.is_empty() && rule.path.is_empty() && rule.regex.is_empty())
         };
+        let of_rewrites = |rule: &super::rewrites::RewriteRule| {
+            (rule.number, rule.conditions.are_none() && rule.file.is_none())
+        };
         let kinds = [
+            ("rewrite", edge.rewrites.iter().map(of_rewrites).collect()),
             ("deny", edge.access.iter().map(of_access).collect()),
             ("redirect", redirects(targets)),
             ("slash", redirects(slashes)),

@@ -69,7 +69,7 @@ pub struct RedirectSource {
     pub rule: Option<usize>,
     /// The status of the response.
     pub status: StatusCode,
-    /// What it does with the end of the path, if it is a rule with `slash`.
+    /// The change of the path's end, if it is a rule with `slash`.
     pub slash: Option<SlashChange>,
 }
 
@@ -93,11 +93,11 @@ pub(crate) fn read(
         (Some(_), Some(_)) => {
             return Err("slash: and redirect are both given: use two rules".into());
         }
-        (Some(raw::Target::Flag(true)), None) => {
+        (Some(raw::RuleTarget::Flag(true)), None) => {
             return Err("redirect: true: write the target, or false to exempt".into());
         }
-        (Some(raw::Target::Flag(false)), None) => RedirectAction::Exempt,
-        (Some(raw::Target::To(target)), None) => RedirectAction::Target(
+        (Some(raw::RuleTarget::Flag(false)), None) => RedirectAction::Exempt,
+        (Some(raw::RuleTarget::To(target)), None) => RedirectAction::Target(
             FilledTarget::read(target, conditions).map_err(|error| format!("redirect: {error}"))?,
         ),
         (None, Some("add")) => RedirectAction::Slash(SlashChange::Add),
@@ -145,6 +145,11 @@ impl FilledTarget {
     /// The value of `Location` for a request; `None` if the pattern of the captures does not match.
     pub(crate) fn location(&self, view: &RequestView<'_>) -> Option<String> {
         self.with_captures(view, |captures| self.target.location(captures, view.query()))
+    }
+
+    /// Path and query for a request, without the client's query.
+    pub(crate) fn filled(&self, view: &RequestView<'_>) -> Option<String> {
+        self.with_captures(view, |captures| self.target.filled(captures))
     }
 
     fn with_captures(

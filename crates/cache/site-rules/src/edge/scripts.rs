@@ -7,7 +7,7 @@
 //!
 //! Not here: which script a path leads to (`origin::routes`).
 
-use super::paths::{PathForms, PathPatterns, scripts_in};
+use super::paths::{PathForms, PathPatterns};
 use crate::glob::Globs;
 use crate::regexes::Regexes;
 use crate::rules::SiteRules;
@@ -65,12 +65,11 @@ impl SiteRules {
         path: &str,
         script: Option<ScriptPath<'_>>,
     ) -> Option<ScriptRefusal> {
-        let forms = PathForms::of(path);
+        let forms = PathForms::of(path).with_endings(&self.edge.script_endings);
         if self.has_script_rules() && forms.name_too_many_scripts() {
             return Some(ScriptRefusal::TooManyScripts);
         }
-        let named = forms.all().flat_map(|form| scripts_in(form).map(|(script, _)| script));
-        let mut names: Vec<Cow<'_, [u8]>> = named.map(Cow::Borrowed).collect();
+        let mut names: Vec<Cow<'_, [u8]>> = forms.scripts().map(Cow::Borrowed).collect();
         if let Some(script) = script {
             names.insert(0, Cow::Borrowed(script.name.as_bytes()));
             names.extend(script.real.map(|real| Cow::Borrowed(real.as_bytes())));

@@ -86,6 +86,11 @@ impl UrlTarget {
         Ok(UrlTarget { parts, is_path, has_query: question.is_some(), fragment: fragment.into() })
     }
 
+    /// Whether it is a path without a part after `#`.
+    pub(crate) fn is_plain_path(&self) -> bool {
+        self.is_path && self.fragment.is_empty()
+    }
+
     /// The highest number of its captures; 0 if it has none.
     pub(crate) fn captures(&self) -> usize {
         let numbers = self.parts.iter().map(|part| match part {

@@ -13,6 +13,7 @@ mod cluster;
 mod codings;
 mod database;
 mod dialects;
+mod error_pages;
 mod inactive;
 mod internal_files;
 mod limits;
@@ -67,6 +68,7 @@ pub use traces::Traces;
 
 pub use audit::Audit;
 pub use dialects::Dialects;
+pub use error_pages::{ErrorPage, ErrorPages};
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode};
 pub use origin_servers::{OriginServer, OriginServers};
@@ -169,6 +171,8 @@ pub struct Config {
     pub wakes: Vec<Wake>,
     /// How pages survive a restart; `None`: they do not.
     pub snapshot: Option<Snapshot>,
+    /// The pages for Pagewell's own errors.
+    pub error_pages: ErrorPages,
     /// Files that are read again when they change.
     pub watched_files: Vec<WatchedFile>,
     /// Warnings about lines of redirect files that never count.

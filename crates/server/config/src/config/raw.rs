@@ -59,6 +59,8 @@ pub struct File {
     #[allow(missing_docs)]
     pub rule: Vec<site_rules::raw::Rule>,
     #[allow(missing_docs)]
+    pub error_pages: BTreeMap<String, PathBuf>,
+    #[allow(missing_docs)]
     pub codings: Codings,
     #[allow(missing_docs)]
     pub access_log: AccessLog,
@@ -226,6 +228,7 @@ pub struct Site {
     pub keys: Option<site_rules::raw::Keys>,
     pub cookies: Option<site_rules::raw::Cookies>,
     pub rule: Option<Vec<site_rules::raw::Rule>>,
+    pub error_pages: Option<BTreeMap<String, PathBuf>>,
     pub wake: Option<Vec<Wake>>,
     pub dialects: Option<Dialects>,
     pub database: Option<Vec<Database>>,

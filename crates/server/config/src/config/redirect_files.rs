@@ -25,7 +25,7 @@ const KEY: &str = "site.redirect_files";
 /// The redirect files of a site, as far as they were read.
 #[derive(Clone, Debug, Default)]
 pub struct RedirectFiles {
-    /// The files.
+    /// The files as they were when they were read.
     pub watched: Vec<WatchedFile>,
     /// Warnings about lines that never count, because an earlier one has the same path.
     pub repeated: Vec<String>,

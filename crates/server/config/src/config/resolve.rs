@@ -80,19 +80,16 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
     let memcached = super::memcached::resolve(&file.memcached)?;
-    let items = memcached.as_ref().map_or(&[][..], |port| &port.listen);
-    let admins = std::slice::from_ref(&admin);
-    let listeners = [("listen", &listen[..]), ("listen_tls", &listen_tls)];
-    check_addresses([listeners[0], listeners[1], ("memcached.listen", items), ("admin", admins)])?;
+    check_all_addresses([&listen, &listen_tls], memcached.as_ref(), &admin)?;
     let dialects = super::dialects::resolve(&file.dialects)?;
     let https_redirect = resolve_redirect(file)?;
     let site = resolve_site(file)?;
     let hosts = resolve_rules::hosts(file)?;
     let databases = super::database::resolve(file)?;
     let automatic = super::automatic::resolve(&file.automatic, &site.origin, &databases)?;
-    let reads_lifetime =
+    let lifetime_max =
         automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
-    let policy = Policy { reads_lifetime_ms: reads_lifetime, ..policy };
+    let policy = Policy { reads_lifetime_ms: lifetime_max, ..policy };
     check_user(file)?;
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
@@ -100,12 +97,14 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let audit = super::audit::resolve(file.audit.as_deref())?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
+    let error_pages = super::error_pages::resolve(&file.error_pages, &site)?;
     Ok(Config {
         watches_hits: rules.may_answer() || audit.is_some(),
         audit,
         passwords: resolve_rules::passwords(&rules)?,
         rules,
-        watched_files: redirect_files.watched,
+        watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),
+        error_pages,
         repeated_redirects: redirect_files.repeated,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,
@@ -123,7 +122,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         memory_bytes,
         uploads: file.uploads.clone(),
         snapshot: super::snapshot::resolve(file, &site, memory_bytes)?,
-        print: super::snapshot::print(file, &site),
+        print: super::snapshot::print(file, &site, super::snapshot::Rewrites::Omitted),
         site,
         other_sites: Vec::new(),
         codings: super::codings::resolve(&file.codings)?,
@@ -152,6 +151,18 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
 fn pairs(file: &File) -> Vec<TlsPair> {
     let pairs = file.tls.iter().cloned();
     pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect()
+}
+
+/// Checks that no address is used twice: of those for visitors, of the memcached port, of the control interface.
+fn check_all_addresses(
+    [listen, listen_tls]: [&[Address]; 2],
+    memcached: Option<&super::Memcached>,
+    admin: &Address,
+) -> Result<(), LoadError> {
+    let items = memcached.map_or(&[][..], |port| &port.listen);
+    let listeners = [("listen", listen), ("listen_tls", listen_tls)];
+    let admins = std::slice::from_ref(admin);
+    check_addresses([listeners[0], listeners[1], ("memcached.listen", items), ("admin", admins)])
 }
 
 /// Checks that no address is used twice. Port 0 may be repeated, because each listener gets its own

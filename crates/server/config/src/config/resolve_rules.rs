@@ -27,6 +27,7 @@ pub(super) fn rules(
 ) -> Result<SiteRules, LoadError> {
     let files = site.files.as_ref().map(|files| FileSurroundings {
         front_controller: files.front_controller.clone(),
+        scripts: files.scripts.clone(),
         entry_points: file.site.entry_points.clone(),
     });
     let around = Surroundings {

@@ -73,6 +73,7 @@ fn of_site(file: &File, site: &Site) -> File {
     own.cache = site.cache.clone().unwrap_or(own.cache);
     own.keys = site.keys.clone().unwrap_or(own.keys);
     own.cookies = site.cookies.clone().unwrap_or(own.cookies);
+    own.error_pages = site.error_pages.clone().unwrap_or(own.error_pages);
     own.rule = site.rule.clone().unwrap_or(own.rule);
     own.wake = site.wake.clone().unwrap_or(own.wake);
     own.private = site.private.clone().unwrap_or(own.private);

@@ -76,12 +76,20 @@ pub(super) fn resolve(
     }
     let hosts = resolve_rules::hosts(file)?;
     let name = hosts.canonical.as_deref().unwrap_or("site").replace(':', "+");
-    let print = print(file, site);
+    let print = print(file, site, Rewrites::Counted);
     Ok(Some(Snapshot { directory: directory.clone(), name, every, bytes_max, print }))
 }
 
+/// Whether a fingerprint has the rewrites of rules. A reload purges the pages that they concern; a snapshot of other
+/// rewrites is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rewrites {
+    Counted,
+    Omitted,
+}
+
 /// Computes the fingerprint of the pages from everything except the settings listed here.
-pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
+pub(super) fn print(file: &File, site: &SiteConfig, rewrites: Rewrites) -> u128 {
     let database = |database: &raw::Database| {
         // The name and password of the account do not affect the pages.
         let place = database.url.rsplit('@').next().unwrap_or_default();
@@ -119,6 +127,12 @@ pub(super) fn print(file: &File, site: &SiteConfig) -> u128 {
     other.cache.inactive = None;
     other.rule.iter_mut().for_each(|rule| rule.server_timing = None);
     other.rule = other.rule.into_iter().filter_map(site_rules::raw::Rule::without_access).collect();
+    if rewrites == Rewrites::Omitted {
+        let rules = other.rule.into_iter();
+        other.rule = rules.filter_map(site_rules::raw::Rule::without_rewrite).collect();
+    }
+    other.error_pages.clear();
+    other.site.error_pages = None;
     other.memcached = raw::Memcached::default();
     other.snapshot = raw::Snapshot::default();
     other.limits.clear();

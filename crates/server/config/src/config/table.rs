@@ -205,6 +205,12 @@ const FIRST: &[OptionRow] = &[
 const REST: &[OptionRow] = &[
     row("rule", "", "none", "A list of tables, `[[rule]]`: see the guide to rules."),
     row(
+        "error_pages",
+        "",
+        "none",
+        "`[error_pages]`: for a status (`404`) or class (`\"5xx\"`) a file below the document root with the content of Pagewell's own error ([guide](../guide/rules.md#error-pages)).",
+    ),
+    row(
         "site.root",
         "DIR",
         "the working directory, or its `public`, `web`, `htdocs` or `pub`",
@@ -332,6 +338,12 @@ const REST: &[OptionRow] = &[
         "",
         "the tables `[[wake]]`",
         "`[[site.wake]]`: the scheduled requests of this site.",
+    ),
+    row(
+        "site.error_pages",
+        "",
+        "the table `[error_pages]`",
+        "`[site.error_pages]` replaces `[error_pages]` for this site.",
     ),
     row(
         "site.dialects",

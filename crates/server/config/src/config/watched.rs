@@ -13,7 +13,7 @@ pub struct WatchedFile {
     look: FileLook,
 }
 
-/// What tells that a file has changed: device, inode, size, and the time of its last change.
+/// The signs of a changed file: device, inode, size, and the time of its last change.
 pub type FileLook = Option<(u64, u64, u64, i64, i64)>;
 
 impl WatchedFile {

@@ -3,10 +3,11 @@
 //! [`crate::explain`] creates the explanation.
 
 use super::ControlError;
-use crate::explain::{self, NotAsked};
+use crate::explain::{self, ExplainRequest, NotAsked};
 use delivery::site::Site;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The body of a call: a URL with its request, or a tag.
@@ -28,6 +29,9 @@ pub struct Explain {
     /// Limits the call to the site with this host or alias.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
+    /// The address of the client; none is assumed without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
 }
 
 /// Executes a call.
@@ -42,7 +46,7 @@ pub(super) fn explain(
     let chosen =
         call.site.as_deref().map(|host| default_site.named(host).ok_or_else(|| unknown(host)));
     let chosen = chosen.transpose()?;
-    let is_request = call.method.is_some() || !call.headers.is_empty();
+    let is_request = call.method.is_some() || !call.headers.is_empty() || call.from.is_some();
     match (&call.url, &call.tag) {
         (Some(url), None) => {
             let asked = explain::explain_request(
@@ -53,7 +57,7 @@ pub(super) fn explain(
                 &call.headers,
             );
             match asked {
-                Ok(asked) => Ok(explain::url(&asked)),
+                Ok(asked) => Ok(explain::url(&ExplainRequest { from: call.from, ..asked })),
                 Err(NotAsked::Unreadable(what)) => Err(ControlError::Unreadable(what)),
                 Err(NotAsked::SiteUnknown(host)) => Err(ControlError::SiteUnknown(host)),
             }

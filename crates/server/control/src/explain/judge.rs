@@ -10,6 +10,7 @@ use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::owner;
 use exchange::steps::{AskedRequest, RequestPlan, RequestStep, step_names};
+use forward::rewrites::RoutedRequest;
 use forward::route_of;
 use history::memory::Entry;
 use history::{StoreOutcome, refusals, shown};
@@ -66,6 +67,8 @@ pub(super) struct Judgement {
     pub(super) step: RequestStep,
     /// The rules that it has to pass before: for its rate, and for its password.
     pub(super) checks: (Option<usize>, Option<usize>),
+    /// The address to which a rule or a file redirects the request.
+    pub(super) location: Option<String>,
     /// The names of the steps up to this one.
     pub(super) steps: Vec<&'static str>,
     /// The rule that applies.
@@ -129,7 +132,7 @@ type VerdictWithPage = (ExplainVerdict, Option<Reason>, Option<SharedPage>);
 /// Determines how a request would be answered.
 pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let ExplainRequest { site, method, headers, target, .. } = asked;
-    let client = client(target.scheme);
+    let client = client(asked);
     let request = AskedRequest {
         site,
         method,
@@ -173,6 +176,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let (mut steps, at) = step_names(step);
     steps.truncate(at + 1);
     Judgement {
+        location: request.redirect().and_then(|redirect| redirect.location),
         step,
         checks,
         steps,
@@ -300,16 +304,16 @@ fn looked_up(
             (why, if is_there { old.or_else(only) } else { old })
         }
     };
-    match answered_here(&asked.site, shared) {
+    match answered_here(&asked.site, &RoutedRequest::of_page(shared, &asked.method)) {
         Some(reason) => (ExplainVerdict::Answered, Some(reason), None),
         None => (ExplainVerdict::Render, Some(why.into()), old),
     }
 }
 
 /// Returns how a site with files answers by itself, without a request to the origin.
-fn answered_here(site: &Arc<Site>, target: &TargetUri) -> Option<Reason> {
+fn answered_here(site: &Arc<Site>, request: &RoutedRequest<'_>) -> Option<Reason> {
     site.files.as_ref()?;
-    match route_of(site, target) {
+    match route_of(site, request) {
         Route::Script(_) => None,
         Route::Static(path) if File::open(&path).is_err() => Some(Reason::FileFailed),
         Route::Static(_) => Some(Reason::File),

@@ -35,6 +35,7 @@ use reasons::Reason;
 use serde_json::{Value, json};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use telemetry::client::{Client, ClientConnection};
 
@@ -48,6 +49,8 @@ pub struct ExplainRequest {
     pub headers: HeaderMap,
     /// Its URL as given.
     pub target: TargetUri,
+    /// The address of the client that is assumed.
+    pub from: Option<IpAddr>,
     /// Whether the host is guessed, because neither the call nor the configuration names one.
     pub is_guess: bool,
 }
@@ -107,7 +110,7 @@ pub fn explain_request(
     if !site.config.hosts.have(&target.host) {
         return Err(NotAsked::SiteUnknown(target.host));
     }
-    Ok(ExplainRequest { site, method, headers, target, is_guess })
+    Ok(ExplainRequest { site, method, headers, target, from: None, is_guess })
 }
 
 /// Returns the most likely scheme and host for a path: those of its stored page, else the site's
@@ -153,6 +156,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "verdict": judged.verdict.as_str(),
         "reason": judged.reason.map(Reason::as_str),
         "sentence": sentence::of(&judged, now.0)
+            + &rules::sentence(asked, &judged)
             + &page::refused_reads(site, &judged)
             + &page::under_other_slash(site, &judged),
         "remedy": sentence::remedy(&judged),
@@ -203,7 +207,9 @@ fn named(named: &ChangeName) -> Value {
     json!({ "kind": named.kind, "name": named.name })
 }
 
-/// A client without any credentials, with this scheme.
-fn client(scheme: &'static str) -> Client {
-    Client::of(ClientConnection::none(scheme).into())
+/// A client without any credentials, with this scheme and the assumed address.
+fn client(asked: &ExplainRequest) -> Client {
+    let peer = asked.from.map(|address| SocketAddr::new(address, 0));
+    let connection = ClientConnection { peer, ..ClientConnection::none(asked.target.scheme) };
+    Client::of(connection.into())
 }

@@ -45,7 +45,7 @@ impl Role {
         if !is_litespeeds(site) || !is_read {
             return Role::Unused;
         }
-        let client = super::client(target.scheme);
+        let client = super::client(asked);
         let is_forwarded = |request: &SignedInRequest| {
             let copies = site.config.private.as_ref();
             copies.is_some_and(|copies| owner(site, copies, plan, Some(request), headers).is_err())

@@ -6,36 +6,84 @@
 use super::ExplainRequest;
 use super::judge::Judgement;
 use exchange::steps::RequestStep;
+use forward::rewrites::{self, RoutedRequest};
 use forward::script_refusal;
 use reasons::Reason;
 use serde_json::{Value, json};
-use site_rules::{RequestView, ScriptRefusal};
+use site_rules::{AccessRequest, RedirectSource, RequestView, ScriptRefusal};
 
-/// Returns the rules, each with its kind, number and name.
+/// Returns the rules, each with its kind, number and name. An entry that is no rule has no number.
 pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
     let rules = &asked.site.config.rules;
-    let mut all: Vec<(&str, usize)> = Vec::new();
-    if let RequestStep::Denied(denial) = judged.step {
-        all.push(("deny", denial.rule));
+    let mut all: Vec<Value> = Vec::new();
+    let mut add = |kind: &str, number: usize| {
+        let name = rules.rule_name(number);
+        all.push(json!({ "kind": kind, "number": number, "name": name }));
+    };
+    match judged.step {
+        RequestStep::Denied(denial) => add("deny", denial.rule),
+        RequestStep::Redirected(RedirectSource { rule: Some(number), slash, .. }) => {
+            add(if slash.is_some() { "slash" } else { "redirect" }, number);
+        }
+        _ => {}
     }
     let (limit, password) = judged.checks;
-    all.extend(limit.map(|number| ("limit", number)));
-    all.extend(password.map(|number| ("password", number)));
-    if let RequestStep::Redirected(redirect) = judged.step
-        && let Some(number) = redirect.rule
-    {
-        all.push((if redirect.slash.is_some() { "slash" } else { "redirect" }, number));
+    if let Some(number) = limit {
+        add("limit", number);
     }
-    if judged.reason == Some(Reason::ScriptRefused)
-        && let Some(ScriptRefusal::Rule(number)) = script_refusal(&asked.site, &judged.target)
+    if let Some(number) = password {
+        add("password", number);
+    }
+    let routed = RoutedRequest::of_page(&judged.target, &asked.method);
+    if !judged.step.is_answered_here()
+        && let Some(rewrite) = rewrites::rewrite(&asked.site, &routed)
     {
-        all.push(("php", number));
+        add("rewrite", rewrite.rule);
     }
     let target = &judged.target;
     let view = RequestView::of_url(&asked.method, target.scheme, &target.host, target.page());
-    all.extend(rules.field_rules_of(&view).into_iter().map(|number| ("response fields", number)));
-    let rows = all.into_iter().map(
-        |(kind, number)| json!({ "kind": kind, "number": number, "name": rules.rule_name(number) }),
-    );
-    rows.collect()
+    let refusal = (judged.reason == Some(Reason::ScriptRefused))
+        .then(|| script_refusal(&asked.site, &routed))
+        .flatten();
+    if let Some(ScriptRefusal::Rule(number)) = refusal {
+        add("php", number);
+    }
+    rules.field_rules_of(&view).into_iter().for_each(|number| add("response fields", number));
+    let other = match refusal {
+        Some(ScriptRefusal::NoEntryPoint) => "site.entry_points does not name the script",
+        Some(ScriptRefusal::TooManyScripts) => "the path names more than 16 scripts",
+        Some(ScriptRefusal::Rule(_)) | None => return all.into(),
+    };
+    all.push(json!({ "kind": "php", "number": null, "name": other }));
+    all.into()
+}
+
+/// The answer of a rule in words, and the address of the client that is assumed, if a rule depends on it.
+pub(super) fn sentence(asked: &ExplainRequest, judged: &Judgement) -> String {
+    let answer = match (judged.step, judged.location.as_deref()) {
+        (RequestStep::Denied(denial), _) => format!(" The status is {}.", denial.status.as_u16()),
+        (RequestStep::Redirected(source), Some(location)) => {
+            let of_file = if source.rule.is_none() { ", by a redirect file" } else { "" };
+            format!(
+                " The status is {}, the new address {location}{of_file}.",
+                source.status.as_u16()
+            )
+        }
+        (RequestStep::Redirected(source), None) => {
+            format!(" The status is {}, by a redirect file.", source.status.as_u16())
+        }
+        _ => String::new(),
+    };
+    let target = &asked.target;
+    let path = &target.path_and_query;
+    let sent = RequestView::of_url(&asked.method, target.scheme, &target.host, path);
+    let request = AccessRequest { sent, normal: None };
+    if !asked.site.config.rules.depends_on_address(&request) {
+        return answer;
+    }
+    answer
+        + &match asked.from {
+            Some(address) => format!(" The client's address is assumed to be {address}."),
+            None => " The client is assumed to have no address: name one with --from.".to_owned(),
+        }
 }

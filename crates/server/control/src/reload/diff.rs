@@ -18,10 +18,11 @@ pub struct ChangedKey {
 }
 
 /// The tables and keys outside `[limits]` that may change.
-const TABLES: [&str; 15] = [
+const TABLES: [&str; 17] = [
     "cache",
     "connections_exempt",
     "cookies",
+    "error_pages",
     "keys",
     "misses",
     "purge",
@@ -30,6 +31,7 @@ const TABLES: [&str; 15] = [
     "site.cache",
     "site.canonical_redirect",
     "site.cookies",
+    "site.error_pages",
     "site.keys",
     "site.redirect_files",
     "site.rule",

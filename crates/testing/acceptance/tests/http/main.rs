@@ -11,6 +11,7 @@ mod codings;
 mod connections;
 mod edge_checks;
 mod edge_redirects;
+mod edge_rewrites;
 mod edge_rules;
 mod esi;
 mod faults;
