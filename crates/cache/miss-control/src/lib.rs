@@ -32,6 +32,6 @@ pub use pace::{RateOf, RequestRate, SiteRates};
 pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
-pub use rate_limits::{RateTable, RequestRate};
+pub use rate_limits::RateTable;
 pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts};
 pub use ticket::{TICKET_CODE_BYTES, Ticket};

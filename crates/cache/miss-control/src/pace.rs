@@ -7,38 +7,51 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The requests that may come at once.
+/// The requests of a [`RateOf`] that may come at once.
 const BURST: u32 = 10;
 
-/// A rate: at most one request in this time, for long.
+/// The most requests in the time of a rate.
+const REQUESTS_MAX: u32 = 1_000_000;
+
+/// A rate: requests in a period, and how many may come at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRate {
-    interval: Duration,
+    /// The time between two requests, for long.
+    pub interval: Duration,
+    /// The number of requests at once, at least 1.
+    pub burst: u32,
 }
 
 impl RequestRate {
-    /// Reads `60/min`, `1/s` or `100/h`.
+    /// Reads `60/m`, `1/s` or `100/h`. As many requests may come at once.
     ///
     /// # Errors
     /// An explanation of rates, with examples.
     pub fn read(text: &str) -> Result<RequestRate, String> {
-        let wrong = || {
-            format!(
-                "{text:?}: write a number of requests and a time, for instance 60/min, 1/s or 100/h"
-            )
-        };
+        let wrong = || format!("{text:?}: write requests per s, m or h, for instance \"60/m\"");
         let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
-        let count: u32 = count.trim().parse().map_err(|_| wrong())?;
+        let burst: u32 = count.trim().parse().map_err(|_| wrong())?;
         let seconds = match unit.trim() {
             "s" => 1,
-            "min" => 60,
+            "m" => 60,
             "h" => 3_600,
             _ => return Err(wrong()),
         };
-        if count == 0 || count > 1_000_000 {
+        if !(1..=REQUESTS_MAX).contains(&burst) {
             return Err(wrong());
         }
-        Ok(RequestRate { interval: Duration::from_secs(seconds) / count })
+        Ok(RequestRate { interval: Duration::from_secs(seconds) / burst, burst })
+    }
+
+    /// The same rate, with another number of requests at once.
+    ///
+    /// # Errors
+    /// The number is not 1 to 1,000,000: a sentence.
+    pub fn with_burst(self, burst: u32) -> Result<RequestRate, String> {
+        if !(1..=REQUESTS_MAX).contains(&burst) {
+            return Err(format!("{burst}: the number of requests at once, 1 to {REQUESTS_MAX}"));
+        }
+        Ok(RequestRate { burst, ..self })
     }
 }
 
@@ -77,17 +90,19 @@ mod tests {
 
     #[test]
     fn a_rate_has_a_number_and_a_time() {
-        let minute = RequestRate::read("60/min").unwrap();
-        assert_eq!(minute, RequestRate::read("1/s").unwrap());
-        assert_eq!(minute, RequestRate::read("3600 / h").unwrap());
+        let minute = RequestRate::read("60/m").unwrap();
+        assert_eq!((minute.interval, minute.burst), (Duration::from_secs(1), 60));
+        assert_eq!(minute.interval, RequestRate::read("3600 / h").unwrap().interval);
+        assert_eq!(minute.with_burst(5).unwrap().burst, 5);
+        assert!(minute.with_burst(0).is_err());
         for wrong in ["", "60", "60/day", "0/s", "-1/s", "1.5/s", "9999999/s"] {
-            assert!(RequestRate::read(wrong).unwrap_err().contains("60/min"), "{wrong}");
+            assert!(RequestRate::read(wrong).unwrap_err().contains("60/m"), "{wrong}");
         }
     }
 
     #[test]
     fn ten_come_at_once_and_one_in_each_interval() {
-        let (rates, rate) = (SiteRates::default(), RequestRate::read("60/min").unwrap());
+        let (rates, rate) = (SiteRates::default(), RequestRate::read("60/m").unwrap());
         let at = |second: u64| Duration::from_secs(100 + second);
         let taken =
             |second| (0..50).filter(|_| rates.take(RateOf::Rule(1), rate, at(second))).count();

@@ -12,6 +12,7 @@
 //! A lock guards a part of the sets, for a few comparisons; no other lock is taken under it.
 
 use crate::clients::address_number;
+use crate::pace::RequestRate;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -22,15 +23,6 @@ use std::time::Duration;
 const ENTRIES: usize = 8;
 /// The most parts, each with a lock.
 const PARTS_MAX: usize = 64;
-
-/// A rate: requests in a period, and how many may come at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestRate {
-    /// The time between two requests, for long.
-    pub interval: Duration,
-    /// The number of requests at once, at least 1.
-    pub burst: u32,
-}
 
 #[derive(Clone, Copy, Default)]
 struct Entry {

@@ -342,7 +342,10 @@ fn passwords_and_limits_have_their_own_first_match() {
     }
     let post = AccessRequest { sent: view(&Method::POST, "a/staff/x"), normal: None };
     let limit = rules.limit_rule(&post).unwrap();
-    assert_eq!((limit.interval.as_secs(), limit.burst, limit.count), (6, 5, LimitCount::Origin));
+    assert_eq!(
+        (limit.rate.interval.as_secs(), limit.rate.burst, limit.count),
+        (6, 5, LimitCount::Origin)
+    );
     let auth = rules.auth_rule(&post).unwrap();
     assert_eq!((&*auth.file, &*auth.realm, auth.is_forwarded), ("/f", "Restricted", false));
 }

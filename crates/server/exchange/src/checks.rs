@@ -13,7 +13,6 @@ use delivery::serve;
 use delivery::site::Site;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use miss_control::RequestRate;
 use passwords::{Credentials, PasswordFile, PasswordOutcome};
 use reasons::Reason;
 use site_rules::{AuthRule, LimitCount, LimitRule, RequestClient};
@@ -92,10 +91,9 @@ fn count(
 fn limit_of(default_site: &Arc<Site>, asked: &AskedRequest<'_>, limit: LimitRule) -> ClientLimit {
     let mut number = DefaultHasher::new();
     (&asked.site.config.hosts.canonical, limit.rule).hash(&mut number);
-    let rate = RequestRate { interval: limit.interval, burst: limit.burst };
     let entries = default_site.limits.rate_limit_entries;
     let key = (number.finish(), asked.client.address());
-    ClientLimit::new((&default_site.per_address, entries), key, rate)
+    ClientLimit::new((&default_site.per_address, entries), key, limit.rate)
 }
 
 fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, RefusalResponse> {

@@ -108,7 +108,7 @@ pub async fn reference(
     ask: &RenderRequest,
 ) -> Result<ReferenceRender, NoReference> {
     let ask = neutral(site, ask).ok_or(NoReference::OnlyForVisitor)?;
-    let answerer = answerer(site, &ask.target, &ask.facts()).await;
+    let answerer = answerer(site, ask.routed(), &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
     let right = RenderPermit::Solo(site.store.lease());
     let (mut render, _) = Render::for_nobody(site, ask, right);

@@ -11,14 +11,12 @@ use super::paths::PathForms;
 use crate::raw::{self, AuthFile, LimitKeys, RateLimit};
 use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
-use std::time::Duration;
+use miss_control::RequestRate;
 
 /// The default of `auth_realm`.
 const REALM: &str = "Restricted";
 /// The longest `auth_realm`, in bytes.
 const REALM_BYTES_MAX: usize = 200;
-/// The most requests in a period, and at once.
-const REQUESTS_MAX: u32 = 1_000_000;
 
 /// A rule of one of these kinds.
 #[derive(Clone, Debug)]
@@ -46,10 +44,8 @@ pub struct AuthRule {
 pub struct LimitRule {
     /// The number of the rule, from 1.
     pub rule: usize,
-    /// The time between two requests, for long.
-    pub interval: Duration,
-    /// How many requests may come at once.
-    pub burst: u32,
+    /// The requests of a client that it allows.
+    pub rate: RequestRate,
     /// Which requests count under it.
     pub count: LimitCount,
 }
@@ -66,7 +62,7 @@ pub enum LimitCount {
 impl SiteRules {
     /// The password that a request needs.
     pub fn auth_rule(&self, asked: &AccessRequest<'_>) -> Option<&AuthRule> {
-        first(&self.edge.auth, asked)
+        first(self, &self.edge.auth, asked)
     }
 
     /// All rules that demand a password.
@@ -76,7 +72,7 @@ impl SiteRules {
 
     /// The limit under which a request counts.
     pub fn limit_rule(&self, asked: &AccessRequest<'_>) -> Option<LimitRule> {
-        first(&self.edge.limits, asked).copied()
+        first(self, &self.edge.limits, asked).copied()
     }
 
     /// Whether a rule has `limit`.
@@ -114,11 +110,15 @@ impl EdgeRules {
 }
 
 /// The demand of the first rule that applies.
-fn first<'r, T>(checks: &'r [Check<T>], asked: &AccessRequest<'_>) -> Option<&'r T> {
+fn first<'r, T>(
+    rules: &SiteRules,
+    checks: &'r [Check<T>],
+    asked: &AccessRequest<'_>,
+) -> Option<&'r T> {
     if checks.is_empty() {
         return None;
     }
-    let forms = asked.forms(self);
+    let forms = asked.forms(rules);
     let applies = |check: &&Check<T>| match check.demand {
         Some(_) => restricts(&check.conditions, asked, &forms),
         None => exempts(&check.conditions, asked, &forms),
@@ -177,30 +177,17 @@ fn limit(raw: &raw::Rule, number: usize) -> Result<Option<Option<LimitRule>>, St
         }
         Some(RateLimit::Rate(keys)) => keys,
     };
-    let wrong =
-        || format!("limit.rate: {rate:?}: write requests per s, m or h, for instance \"10/m\"");
-    let (requests, unit) = rate.split_once('/').ok_or_else(wrong)?;
-    let seconds = match unit.trim() {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        _ => return Err(wrong()),
+    let rate = RequestRate::read(rate).map_err(|why| format!("limit.rate: {why}"))?;
+    let rate = match burst {
+        Some(burst) => rate.with_burst(*burst).map_err(|why| format!("limit.burst: {why}"))?,
+        None => rate,
     };
-    let is_possible = |requests: &u32| (1..=REQUESTS_MAX).contains(requests);
-    let requests: u32 = requests.trim().parse().ok().filter(is_possible).ok_or_else(wrong)?;
-    let burst = burst.unwrap_or(requests);
-    if !is_possible(&burst) {
-        return Err(format!(
-            "limit.burst: {burst}: the number of requests at once, 1 to {REQUESTS_MAX}"
-        ));
-    }
     let count = match count.as_deref() {
         None | Some("origin") => LimitCount::Origin,
         Some("all") => LimitCount::All,
         Some(other) => return Err(format!("limit.count: {other:?}: origin or all")),
     };
-    let interval = Duration::from_secs(seconds) / requests;
-    Ok(Some(Some(LimitRule { rule: number, interval, burst, count })))
+    Ok(Some(Some(LimitRule { rule: number, rate, count })))
 }
 
 /// The password of a rule: `None` if it has none, `Some(None)` if it exempts.

@@ -82,7 +82,7 @@ fn crawler(raw: &raw::CrawlerKeys) -> Result<VerifiedCrawler, LoadError> {
     if raw.name.is_empty() {
         return Err(wrong("name", "is missing: write the name that reports show".into()));
     }
-    let rate = RequestRate::read(raw.rate.as_deref().unwrap_or("60/min"));
+    let rate = RequestRate::read(raw.rate.as_deref().unwrap_or("60/m"));
     let text = trusted_files::read(&raw.ranges, RANGES_BYTES_MAX as _)
         .map_err(|error| wrong("ranges", format!("{}: {error}", raw.ranges.display())))?;
     let networks = ranges(&String::from_utf8_lossy(&text));

@@ -272,7 +272,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "",
         "A file with its networks: the JSON that it publishes, or one network in a line. Read again by `pagewell reload`; fetch it daily.",
     ),
-    row("misses.crawlers.rate", "", "60/min", "Its requests to the origin that are not deferred."),
+    row("misses.crawlers.rate", "", "60/m", "Its requests to the origin that are not deferred."),
     row(
         "wake.url",
         "",

@@ -81,8 +81,8 @@ fn value_of(key: &str) -> &'static str {
         | "private.cookies" => "[\"x\"]",
         "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
         "error_pages" | "site.error_pages" | "site.php" | "site.cache" | "site.keys"
-        | "site.cookies" | "site.dialects" | "site.private" | "site.cluster"
-        | "site.automatic" | "acme.eab" => "{}",
+        | "site.cookies" | "site.dialects" | "site.private" | "site.cluster" | "site.automatic"
+        | "acme.eab" => "{}",
         "dialects.pass_on" => "[\"cache-tag\"]",
         "rule" | "site.rule" => "[{ path = \"/x\" }]",
         "php.children"
