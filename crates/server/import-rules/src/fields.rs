@@ -112,3 +112,11 @@ impl FieldChanges {
         (!rule.actions.is_empty()).then_some(rule)
     }
 }
+
+/// Whether proxies set this field to describe the client or its request.
+pub(crate) fn is_from_proxies(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with("x-forwarded-")
+        || matches!(&*name, "forwarded" | "x-real-ip" | "client-ip" | "x-client-ip")
+        || matches!(&*name, "true-client-ip" | "cf-connecting-ip" | "cf-visitor" | "x-https")
+}

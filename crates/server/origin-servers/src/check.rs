@@ -19,14 +19,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The beginning of a status line with three digits.
 const STATUS_LINE: usize = "HTTP/1.1 200".len();
 
+/// The request by which servers are checked.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckRequest<'a> {
+    /// The path with query.
+    pub path: &'a str,
+    /// The host of the site; `None`: that of the server's URL.
+    pub host: Option<&'a str>,
+}
+
 /// Checks the servers until nobody holds them. Begins a task for each.
-pub fn watch(servers: &Arc<Servers>, connector: &Connector, path: &str) {
+pub fn watch(servers: &Arc<Servers>, connector: &Connector, request: CheckRequest<'_>) {
     for number in 0..servers.list().len() {
         let check = Check {
             servers: Arc::downgrade(servers),
             number,
             connector: connector.clone(),
-            path: path.to_owned(),
+            path: request.path.to_owned(),
+            host: request.host.map(str::to_owned),
         };
         tokio::spawn(check.run());
     }
@@ -37,6 +47,7 @@ struct Check {
     number: usize,
     connector: Connector,
     path: String,
+    host: Option<String>,
 }
 
 impl Check {
@@ -44,7 +55,9 @@ impl Check {
         let mut passed = 2u8;
         loop {
             let Some(server) = self.server() else { return };
-            let answer = timeout(PATIENCE, status(&self.connector, &server, &self.path)).await;
+            let host = self.host.as_deref().unwrap_or(&server.authority);
+            let answer =
+                timeout(PATIENCE, status(&self.connector, &server, (&self.path, host))).await;
             let result = answer.unwrap_or_else(|_| Err("no answer in time".into()));
             passed = if result.is_ok() { (passed + 1).min(2) } else { 0 };
             let Some(servers) = self.servers.upgrade() else { return };
@@ -73,12 +86,15 @@ impl Check {
 ///
 /// # Errors
 /// It cannot be reached, or its answer is not 2xx or 3xx: a sentence.
-async fn status(connector: &Connector, server: &OriginServer, path: &str) -> Result<(), String> {
+async fn status(
+    connector: &Connector,
+    server: &OriginServer,
+    (path, host): (&str, &str),
+) -> Result<(), String> {
     let uri = server.to_string().parse().map_err(|_| "no URL".to_owned())?;
     let mut stream = connector.clone().connect(uri).await.map_err(|error| error.to_string())?;
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: Pagewell\r\nConnection: close\r\n\r\n",
-        server.authority
+        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Pagewell\r\nConnection: close\r\n\r\n"
     );
     let mut line = [0; STATUS_LINE];
     let exchange = async {

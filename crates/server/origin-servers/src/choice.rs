@@ -2,9 +2,9 @@
 //!
 //! A request goes to the server with the fewest requests in flight; among equal ones, to each in turn. A server that
 //! refuses a connection, is too slow to accept it, or breaks TLS is **left out** for [`LEFT_OUT`]; one that fails its
-//! checks, until it has passed two. Backups are chosen only while no other server can be. If all are out, the one
-//! that has been out for the longest is tried: the origin may be there again, and nothing is lost. A single server is
-//! therefore always used.
+//! checks, until it has passed two. Backups are chosen only while no other server can be. If all are out,
+//! they are tried all the same: the origin may be there again, and nothing is lost. A single server is therefore
+//! always used.
 
 use config::{OriginServer, OriginServers};
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl Servers {
         let number = self
             .least(0..first, can)
             .or_else(|| self.least(first..all, can))
-            // All are out: the first to come back.
-            .or_else(|| (tried == TriedServers::default()).then(|| self.first_back()).flatten())?;
+            // All are out: any may be back.
+            .or_else(|| self.least(0..all, |number| !tried.has(*number)))?;
         let server = self.all[number].clone();
         server.in_flight.fetch_add(1, Ordering::Relaxed);
         Some(ServerUse { number, server })
@@ -134,11 +134,6 @@ impl Servers {
         let turn = if length > 1 { self.turn.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let in_turn = (0..length).map(|at| start + (turn.wrapping_add(at)) % length);
         in_turn.filter(can).min_by_key(|number| self.all[*number].in_flight.load(Ordering::Relaxed))
-    }
-
-    fn first_back(&self) -> Option<usize> {
-        let out_until = |number: &usize| self.all[*number].out_until.load(Ordering::Relaxed);
-        (0..self.all.len()).min_by_key(out_until)
     }
 
     /// The time since the start, in milliseconds, and 1.
@@ -211,10 +206,9 @@ mod tests {
         assert_eq!(third.number, 2);
         servers.leave_out(&third);
         tried.note(&third);
-        assert!(servers.choose(tried).is_none());
+        assert!(servers.choose(tried).is_none(), "each was tried");
         assert_eq!(servers.out(), 3);
-        let again = servers.choose(TriedServers::default()).expect("the first to come back");
-        assert_eq!(again.number, first.number);
+        assert!(servers.choose(TriedServers::default()).is_some(), "all are out, and tried again");
     }
 
     #[test]

@@ -15,6 +15,6 @@ mod check;
 mod choice;
 mod connect;
 
-pub use check::watch;
+pub use check::{CheckRequest, watch};
 pub use choice::{ServerUse, Servers, TriedServers};
 pub use connect::{Connector, ServerStream};

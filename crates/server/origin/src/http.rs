@@ -32,7 +32,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use lent::{LentUpload, UploadOwner};
-use origin_servers::{Connector, ServerUse, Servers, TriedServers};
+use origin_servers::{CheckRequest, Connector, ServerUse, Servers, TriedServers};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,8 @@ impl HttpOrigin {
         };
         let all = Arc::new(Servers::new(servers));
         if let Some(path) = &servers.check {
-            origin_servers::watch(&all, &connector, path);
+            let host = config.hosts.canonical.as_deref();
+            origin_servers::watch(&all, &connector, CheckRequest { path, host });
         }
         Ok(HttpOrigin {
             client: client(Reuse::Pooled),
@@ -174,6 +175,7 @@ impl HttpOrigin {
         url: &str,
     ) -> Result<(::http::Response<Incoming>, ServerUse), Unsent> {
         let (mut tried, mut was_lost) = (TriedServers::default(), false);
+        let (is_repeatable, has_content_before) = (is_repeatable(request), has_content(request));
         let mut chosen = self.servers.choose(tried).ok_or(Failure::Refused)?;
         loop {
             let error = match self.exchange_with(chosen.server(), request).await {
@@ -188,8 +190,10 @@ impl HttpOrigin {
                     (error, failure)
                 }
             };
-            let is_lost = matches!(failure, Failure::HungUp) && is_repeatable(request);
-            if !error.is_connect() && (was_lost || !is_lost) {
+            let is_lost = matches!(failure, Failure::HungUp) && is_repeatable;
+            // Content that was read is gone.
+            let is_whole = has_content(request) == has_content_before;
+            if !is_whole || (!error.is_connect() && (was_lost || !is_lost)) {
                 return Err(failure.into());
             }
             was_lost |= !error.is_connect();
@@ -355,7 +359,11 @@ impl From<Failure> for NotAnswered {
 /// Whether a request may be sent again after a server may have got it.
 fn is_repeatable(request: &OriginRequest) -> bool {
     let is_read = matches!(request.method, ::http::Method::GET | ::http::Method::HEAD);
-    is_read && matches!(request.body, RequestBody::Empty)
+    is_read && !has_content(request)
+}
+
+fn has_content(request: &OriginRequest) -> bool {
+    !matches!(request.body, RequestBody::Empty)
 }
 
 /// The response to a request, with its permit.

@@ -126,10 +126,20 @@ impl PasswordFile {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path);
         // A file that changes while it is read is read again at the next look.
-        if std::mem::replace(&mut *seen, now) == now {
+        let before = std::mem::replace(&mut *seen, now);
+        if before == now {
             return Ok(false);
         }
-        let users = Arc::new(read(&self.path)?);
+        let users = match read(&self.path) {
+            Ok(users) => Arc::new(users),
+            Err(why) => {
+                // A file that cannot be read at this moment is tried again.
+                if std::fs::File::open(&self.path).is_err() {
+                    *seen = before;
+                }
+                return Err(why);
+            }
+        };
         *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
         Ok(true)
     }

@@ -165,7 +165,7 @@ reasons! {
     /// A [rule](../guide/rules.md#passwords) demands a password (`auth_file`), and the request has none that is right.
     PasswordRequired = "password-required", [Refused], "401", "Send a user and password of the file; to open a path, exempt it with auth_file = false.";
     /// More passwords are to be checked than `limits.password_checks` and 64 more.
-    PasswordsBusy = "passwords-busy", [Refused], "503, `Retry-After: 2`", "Limit the requests of one client to this path (limit), or use a cheaper hash.";
+    PasswordsBusy = "passwords-busy", [Refused], "503, `Retry-After: 2`", "Limit the requests of one client to this path (limit with count = \"all\"), or use a cheaper hash.";
     /// The request target is for a forward proxy (`https://…`, a user name), is `*` with GET, or contains `<`, `>` or a backquote, which must be percent-encoded.
     TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";
     /// The request target is longer than `limits.uri_bytes`.

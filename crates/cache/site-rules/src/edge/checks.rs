@@ -21,9 +21,18 @@ const REALM_BYTES_MAX: usize = 200;
 /// A rule of one of these kinds.
 #[derive(Clone, Debug)]
 pub(crate) struct Check<T> {
+    /// The number of the rule, from 1.
+    number: usize,
     conditions: Conditions,
     /// The demand of the rule; `None`: it exempts.
     demand: Option<T>,
+}
+
+impl<T> Check<T> {
+    /// The number of the rule, and whether it has no conditions.
+    pub(super) fn reach(&self) -> (usize, bool) {
+        (self.number, self.conditions.are_none())
+    }
 }
 
 /// A password that requests need.
@@ -133,7 +142,7 @@ fn applies_to_some<T>(
     asked: &AccessRequest<'_>,
     forms: &PathForms<'_>,
 ) -> bool {
-    for Check { conditions, demand } in checks {
+    for Check { conditions, demand, .. } in checks {
         match demand {
             Some(demand) if is_one(demand) && restricts_url(conditions, asked, forms) => {
                 return true;
@@ -162,8 +171,8 @@ pub(super) fn read(
         ));
     }
     let conditions = || conditions.clone();
-    edge.limits.extend(limit.map(|demand| Check { conditions: conditions(), demand }));
-    edge.auth.extend(auth.map(|demand| Check { conditions: conditions(), demand }));
+    edge.limits.extend(limit.map(|demand| Check { number, conditions: conditions(), demand }));
+    edge.auth.extend(auth.map(|demand| Check { number, conditions: conditions(), demand }));
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! at which the search begins, because two such rules may be for different clients. So each loop that is reported is
 //! one; a loop that only some captures cause may be missed.
 
+use super::checks::Check;
 use super::redirects::{RedirectAction, RedirectRule, redirect_of_line};
 use crate::rule::Conditions;
 use crate::rules::SiteRules;
@@ -89,6 +90,8 @@ impl SiteRules {
         let kinds = [
             ("rewrite", edge.rewrites.iter().map(of_rewrites).collect()),
             ("deny", edge.access.iter().map(of_access).collect()),
+            ("limit", edge.limits.iter().map(Check::reach).collect()),
+            ("auth_file", edge.auth.iter().map(Check::reach).collect()),
             ("redirect", redirects(targets)),
             ("slash", redirects(slashes)),
             ("php", edge.scripts.iter().map(of_scripts).collect::<Vec<_>>()),

@@ -5,11 +5,12 @@
 use super::InternalDirectory;
 use super::resolve::{LoadError, wrong};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Checks and completes `site.internal_files`. The longest path is first.
+/// Checks and completes `site.internal_files`, for this document root. The longest path is first.
 pub(super) fn resolve(
     written: &BTreeMap<String, PathBuf>,
+    root: &Path,
 ) -> Result<Vec<InternalDirectory>, LoadError> {
     const KEY: &str = "site.internal_files";
     let mut all = Vec::with_capacity(written.len());
@@ -26,6 +27,10 @@ pub(super) fn resolve(
         match directory.canonicalize() {
             Ok(found) if found.parent().is_none() => {
                 return wrong(KEY, "/ has all files of the machine: name a directory");
+            }
+            Ok(found) if root.starts_with(&found) => {
+                let why = "has the document root in it, whose files would be sent to nobody else";
+                return wrong(KEY, format!("{named} {why}"));
             }
             Ok(directory) if directory.is_dir() => {
                 all.push(InternalDirectory { prefix: prefix.clone(), directory });
@@ -46,7 +51,7 @@ mod tests {
     fn a_directory_is_named_by_a_path_with_slashes() {
         let read = |prefix: &str, directory: &str| {
             let written = [(prefix.to_owned(), PathBuf::from(directory))].into();
-            resolve(&written).map_err(|error| error.0)
+            resolve(&written, Path::new("/usr/share")).map_err(|error| error.0)
         };
         assert_eq!(read("/p/", "/tmp/").unwrap()[0].prefix, "/p/");
         for (prefix, directory, part) in [
@@ -56,6 +61,7 @@ mod tests {
             ("//", "/tmp", "write a path"),
             ("/p/", "tmp", "absolute"),
             ("/p/", "/", "all files"),
+            ("/p/", "/usr", "document root"),
             ("/p/", "/no-such", "/no-such"),
             ("/p/", "/etc/passwd", "no directory"),
         ] {

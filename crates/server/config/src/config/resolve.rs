@@ -363,6 +363,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         None => format!("index.{}", scripts[0]),
         Some(script) => front_controller(&root, script)?,
     };
+    let internal = super::internal_files::resolve(&files.internal_files, &root)?;
     let files = FilesConfig {
         root,
         front_controller,
@@ -374,7 +375,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         indexes,
         hides_libraries: files.hidden.is_none(),
         symlinks: super::symlinks::resolve(files.allow_symlinks.as_ref())?,
-        internal: super::internal_files::resolve(&files.internal_files)?,
+        internal,
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
 }

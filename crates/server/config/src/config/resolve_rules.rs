@@ -47,10 +47,33 @@ pub(super) fn rules(
         let why = "only Pagewell and trusted proxies set this field; a client's value never reaches the origin";
         return wrong("keys.harmless_fields", format!("{bad:?}: {why}"));
     }
+    check_headers(&file.rule)?;
     // A cookie that identifies an owner is a session cookie.
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
+}
+
+/// Refuses conditions on header fields that no rule can see: those that only trusted proxies may set, and those that
+/// a check before removes.
+fn check_headers(rules: &[site_rules::raw::Rule]) -> Result<(), LoadError> {
+    let has_passwords = rules.iter().any(|rule| rule.auth_file.is_some());
+    for (at, rule) in rules.iter().enumerate() {
+        for word in rule.header.as_slice() {
+            let name = word.trim_start_matches('!').split(':').next().unwrap_or_default().trim();
+            let name = name.to_ascii_lowercase();
+            let why = if !is_from_clients(&name) {
+                "only trusted proxies set this field, and rules do not see it; for addresses, use from \
+                 (with trusted_proxies)"
+            } else if has_passwords && name == "authorization" {
+                "auth_file checks this field and removes it, so its presence cannot be a condition"
+            } else {
+                continue;
+            };
+            return wrong("rule", format!("rule {}: header: {word:?}: {why}", at + 1));
+        }
+    }
+    Ok(())
 }
 
 /// Reads the password files that rules name.
@@ -178,5 +201,26 @@ mod tests {
             let said = error_of(text);
             assert!(said.contains(part), "{text}: {said}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::resolve;
+
+    #[test]
+    fn a_condition_on_a_field_that_rules_do_not_see_is_refused() {
+        let said = |rule: &str| {
+            let text = format!("[site]\norigin = \"http://127.0.0.1:1\"\n[[rule]]\n{rule}\n");
+            resolve(&toml::from_str(&text).unwrap()).err().map(|error| error.to_string())
+        };
+        for field in ["!x-forwarded-for", "X-Real-IP: 10.*", "x-forwarded-proto: http"] {
+            let why = said(&format!("header = {field:?}\ndeny = 403")).unwrap();
+            assert!(why.contains("trusted_proxies"), "{field}: {why}");
+        }
+        assert_eq!(said("header = \"x-requested-with\"\nbypass = true"), None);
+        assert_eq!(said("header = \"authorization\"\nbypass = true"), None);
+        let both = "auth_file = false\n[[rule]]\nheader = \"!Authorization\"\ndeny = 404";
+        assert!(said(both).unwrap().contains("removes it"));
     }
 }

@@ -21,6 +21,23 @@ fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("{text:?} is no whole number"))
 }
 
+/// A number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    within(text, 256)
+}
+
+/// A number of entries of a table.
+fn entries(text: &str) -> Result<usize, String> {
+    within(text, 1 << 24)
+}
+
+fn within(text: &str, max: usize) -> Result<usize, String> {
+    match count(text)? {
+        number if (1..=max).contains(&number) => Ok(number),
+        number => Err(format!("{number} is not from 1 to {max}")),
+    }
+}
+
 fn bytes(text: &str) -> Result<usize, String> {
     parse_bytes(text).and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
 }
@@ -253,13 +270,13 @@ pub const LIMITS: &[LimitRow] = &[
     limit!(
         password_checks,
         "2",
-        count,
+        threads,
         "Passwords (`auth_file`) whose hash is computed at once; 64 more wait; beyond: 503."
     ),
     limit!(
         rate_limit_entries,
         "65536",
-        count,
+        entries,
         "Clients whose rate is known (`limit` in rules), 16 bytes each; beyond: the one whose limit ends first is forgotten."
     ),
 ];

@@ -1,6 +1,7 @@
 //! `RewriteCond` as the conditions of a rule.
 
 use crate::draft::RuleConditions;
+use crate::fields;
 use crate::pattern::{Exactness, PathPattern, literal, value_globs};
 use crate::source::Directive;
 
@@ -151,6 +152,9 @@ fn path(is_not: bool, value: &str, ignores_case: bool) -> Result<RuleConditions,
 fn header(name: &str, is_not: bool, value: &str) -> RewriteCondition {
     let unknown = |why: &str| RewriteCondition::Unknown(format!("{name}: {why}"));
     let conditions = RuleConditions::default();
+    if fields::is_from_proxies(name) {
+        return unknown("only trusted proxies set this field, and rules do not see it");
+    }
     match value {
         "^$" if is_not => {
             return RewriteCondition::Conditions(conditions.with("header", vec![name.to_owned()]));

@@ -3,6 +3,7 @@
 use super::Translation;
 use super::scope::Scope;
 use crate::draft::RuleConditions;
+use crate::fields;
 use crate::pattern::{Exactness, PathPattern, literal, value_globs};
 use crate::source::Directive;
 
@@ -154,7 +155,11 @@ fn named(subject: &str, operator: &str, value: &str) -> Option<RuleConditions> {
                 RuleConditions::default().with("cookie", words)
             });
         }
-        ("header", name.replace('_', "-"), ": ")
+        let name = name.replace('_', "-");
+        if fields::is_from_proxies(&name) {
+            return None;
+        }
+        ("header", name, ": ")
     } else if let Some(name) = subject.strip_prefix("cookie_") {
         ("cookie", name.to_owned(), "=")
     } else {
