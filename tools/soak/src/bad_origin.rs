@@ -5,7 +5,7 @@
 use super::error_text;
 use super::site::BAD_HOST;
 use super::tally::name_of;
-use harness::wire::Connection;
+use harness::wire::HttpConnection;
 use harness::{Client, ClientError, Response, TestServer};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -36,7 +36,7 @@ pub const PATHS: [(&str, Option<&str>); 14] = [
     ("/good", Some("a good page")),
 ];
 
-/// Starts it.
+/// Starts the origin that misbehaves.
 ///
 /// # Errors
 /// Those of the system.
@@ -46,7 +46,7 @@ pub fn start() -> io::Result<TestServer> {
 }
 
 fn serve(stream: &TcpStream) -> io::Result<()> {
-    let mut connection = Connection::of(stream.try_clone()?);
+    let mut connection = HttpConnection::of(stream.try_clone()?);
     while let Ok((head, _)) = connection.read_request() {
         let (_, target) = head.method_and_target();
         misbehave(target.split('?').next().unwrap_or_default(), &mut connection)?;
@@ -58,7 +58,7 @@ fn serve(stream: &TcpStream) -> io::Result<()> {
 const KEPT: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
 
 /// Answers; an error is its way to hang up.
-fn misbehave(path: &str, to: &mut Connection) -> io::Result<()> {
+fn misbehave(path: &str, to: &mut HttpConnection) -> io::Result<()> {
     let hang_up = || Err(io::ErrorKind::ConnectionAborted.into());
     let mut say = |text: String| to.write(text.as_bytes());
     match path {

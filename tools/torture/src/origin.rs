@@ -5,8 +5,8 @@
 use super::renders::Renders;
 use super::script::{Faults, ReceivedRequest, Step, perform};
 use super::site::Site;
-use harness::wire::{Connection, Head};
-use harness::{Accepted, Chance, TestServer};
+use harness::wire::{HttpConnection, MessageHead};
+use harness::{AcceptedStream, Chance, TestServer};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,9 +65,9 @@ impl Origin {
     }
 }
 
-fn serve(shared: &OriginState, accepted: &Accepted) -> io::Result<()> {
+fn serve(shared: &OriginState, accepted: &AcceptedStream) -> io::Result<()> {
     let mut chance = Chance::new(shared.seed, 1 << 32 | accepted.number);
-    let mut connection = Connection::of(accepted.stream.try_clone()?);
+    let mut connection = HttpConnection::of(accepted.stream.try_clone()?);
     while let Ok((head, _)) = connection.read_request() {
         if accepted.is_refused() {
             return Ok(());
@@ -97,7 +97,7 @@ fn serve(shared: &OriginState, accepted: &Accepted) -> io::Result<()> {
 }
 
 /// The parts of a request that the script reads.
-fn received(head: &Head) -> ReceivedRequest {
+fn received(head: &MessageHead) -> ReceivedRequest {
     let (method, target) = head.method_and_target();
     ReceivedRequest {
         method: method.to_owned(),
@@ -128,7 +128,7 @@ mod tests {
     fn the_fields_that_the_script_reads_are_found() {
         let fields = [("x-variant", "b"), ("if-none-match", "\"1\"")];
         let fields = fields.map(|(name, value)| (name.to_owned(), value.as_bytes().to_vec()));
-        let head = Head { first: "POST /a?b HTTP/1.1".to_owned(), fields: fields.to_vec() };
+        let head = MessageHead { first: "POST /a?b HTTP/1.1".to_owned(), fields: fields.to_vec() };
         let asked = received(&head);
         assert_eq!((asked.method.as_str(), asked.target.as_str()), ("POST", "/a?b"));
         assert_eq!((asked.variant, asked.condition.as_deref()), (Some('b'), Some("\"1\"")));

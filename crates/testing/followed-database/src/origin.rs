@@ -16,7 +16,7 @@ use super::fastcgi::ScriptRequest;
 use super::sql::Sql;
 use super::{Kind, OF_A_PAGE, items_of};
 use harness::TestServer;
-use harness::wire::Connection;
+use harness::wire::HttpConnection;
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ impl Origin {
 }
 
 fn serve(shared: &OriginState, stream: TcpStream) {
-    let (mut connection, mut sql) = (Connection::of(stream), None);
+    let (mut connection, mut sql) = (HttpConnection::of(stream), None);
     while let Ok((head, _)) = connection.read_request() {
         let (method, path) = head.method_and_target();
         let answer = answer(shared, &mut sql, method, path).unwrap_or_else(|error| {

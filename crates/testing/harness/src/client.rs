@@ -7,7 +7,7 @@
 use crate::address::Address;
 use crate::clock::Deadline;
 use crate::reply::Response;
-use crate::wire::{ClientError, Connection};
+use crate::wire::{ClientError, HttpConnection};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ pub struct Client {
     address: Address,
     host: String,
     within: Duration,
-    connection: Option<Connection>,
+    connection: Option<HttpConnection>,
     /// Whether the last request was HEAD, so that its response has no content.
     last_was_head: bool,
 }
@@ -167,7 +167,7 @@ impl Client {
     /// # Errors
     /// `TimedOut` if the server keeps the connection open; `Reset` if it resets the connection.
     pub fn raw(&self, bytes: &[u8]) -> Result<Vec<u8>, ClientError> {
-        let mut connection = Connection::open(&self.address, self.within)?;
+        let mut connection = HttpConnection::open(&self.address, self.within)?;
         connection.write(bytes).map_err(|error| ClientError::from_io(&error))?;
         connection.read_raw()
     }
@@ -183,7 +183,7 @@ impl Client {
         is_head: bool,
         until: Deadline,
     ) -> Result<(), ClientError> {
-        if self.connection.as_ref().is_some_and(Connection::was_closed) {
+        if self.connection.as_ref().is_some_and(HttpConnection::was_closed) {
             self.connection = None;
         }
         let within = until.left().unwrap_or(Duration::from_millis(1));
@@ -224,7 +224,7 @@ impl Client {
     /// A handle with which another thread can end the connection.
     #[must_use]
     pub fn handle(&self) -> Option<TcpStream> {
-        self.connection.as_ref().and_then(Connection::handle)
+        self.connection.as_ref().and_then(HttpConnection::handle)
     }
 
     /// Closes the connection; the next request opens another one.
@@ -238,7 +238,7 @@ impl Client {
         let bytes = request.to_bytes(&self.host);
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open(&self.address, self.within)?,
+            None => HttpConnection::open(&self.address, self.within)?,
         };
         let sent = connection.write(&bytes);
         let read = Response::read(&mut connection, request.method == "HEAD");
@@ -257,10 +257,10 @@ impl Client {
         Ok(response)
     }
 
-    fn connected(&mut self, within: Duration) -> Result<&mut Connection, ClientError> {
+    fn connected(&mut self, within: Duration) -> Result<&mut HttpConnection, ClientError> {
         match self.connection.take() {
             Some(connection) => Ok(self.connection.insert(connection)),
-            None => Ok(self.connection.insert(Connection::open(&self.address, within)?)),
+            None => Ok(self.connection.insert(HttpConnection::open(&self.address, within)?)),
         }
     }
 }

@@ -87,7 +87,7 @@ pub use reply::Response;
 pub use reserved_port::Port;
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
-pub use server::{Accepted, TestServer};
+pub use server::{AcceptedStream, TestServer};
 pub use sql_product::{SqlProduct, numbers};
 pub use users::{Account, am_root};
 pub use valkey::Valkey;

@@ -1,7 +1,9 @@
-//! An HTTP/1.1 response as received (RFC 9112): field lines stay separate and in order, because tests check
-//! exactly those.
+//! An HTTP/1.1 response as received (RFC 9112).
+//!
+//! Field lines stay separate and in order, because tests check exactly those. A response can be truncated: then it
+//! is not complete.
 
-use crate::wire::{Body, ClientError, Connection, Fields, Head, joined};
+use crate::wire::{Body, ClientError, FieldLines, HttpConnection, MessageHead, joined};
 
 /// The maximum number of interim responses before a response.
 const INTERIM: usize = 10;
@@ -12,7 +14,7 @@ pub struct Response {
     /// The status code of the response.
     pub status: u16,
     /// The field lines: names in lower case, values trimmed.
-    pub headers: Fields,
+    pub headers: FieldLines,
     /// The content, without chunk framing.
     pub content: Vec<u8>,
     /// Whether the content ended where its framing says. [`crate::Client::send`] returns no other.
@@ -64,7 +66,7 @@ impl Response {
     }
 
     /// Reads a response, and the interim responses before it (RFC 9110, 15.2).
-    pub(crate) fn read(from: &mut Connection, is_head: bool) -> Result<Response, ClientError> {
+    pub(crate) fn read(from: &mut HttpConnection, is_head: bool) -> Result<Response, ClientError> {
         let mut interim = Vec::new();
         let (status, head) = loop {
             let head = from.read_head()?;
@@ -102,7 +104,7 @@ fn text((_, value): &(String, Vec<u8>)) -> &str {
 }
 
 /// The status code of a status line (RFC 9112, 4).
-fn status(head: &Head) -> Result<u16, ClientError> {
+fn status(head: &MessageHead) -> Result<u16, ClientError> {
     let wrong = || ClientError::Malformed(format!("the status line {:?}", head.first));
     let rest = head.first.strip_prefix("HTTP/1.").ok_or_else(wrong)?;
     let code = rest.split(' ').nth(1).filter(|code| code.len() == 3).ok_or_else(wrong)?;
@@ -122,7 +124,7 @@ mod tests {
         let (receiver, _) = listener.accept().expect("a connection");
         sender.write_all(wire.as_bytes()).expect("the socket has room");
         drop(sender);
-        Response::read(&mut Connection::of(receiver), false)
+        Response::read(&mut HttpConnection::of(receiver), false)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A server of the tests: it accepts connections on a port of its own, and serves each in a thread.
 //!
-//! It can refuse connections for a while: its port is then closed, and [`Accepted::is_refused`] tells the
+//! It can refuse connections for a while: its port is then closed, and [`AcceptedStream::is_refused`] tells the
 //! threads to close theirs at the next request. It ends when it is dropped, with all its connections. Their
 //! number and the time for which one may be silent are bounded.
 
@@ -35,7 +35,7 @@ struct ServerState {
 }
 
 /// A connection that was accepted.
-pub struct Accepted {
+pub struct AcceptedStream {
     /// The connection, with timeouts and without Nagle's algorithm.
     pub stream: TcpStream,
     /// Its number, from 0 on.
@@ -43,7 +43,7 @@ pub struct Accepted {
     state: Arc<ServerState>,
 }
 
-impl Accepted {
+impl AcceptedStream {
     /// Whether the server refuses connections now.
     #[must_use]
     pub fn is_refused(&self) -> bool {
@@ -51,7 +51,7 @@ impl Accepted {
     }
 }
 
-impl Drop for Accepted {
+impl Drop for AcceptedStream {
     fn drop(&mut self) {
         self.state.open().remove(&self.number);
         // The handle in the table may have been taken by a server that ends.
@@ -74,7 +74,9 @@ impl TestServer {
     ///
     /// # Errors
     /// Errors of the system.
-    pub fn start(serve: impl Fn(&Accepted) + Send + Sync + 'static) -> io::Result<TestServer> {
+    pub fn start(
+        serve: impl Fn(&AcceptedStream) + Send + Sync + 'static,
+    ) -> io::Result<TestServer> {
         let state = Arc::new(ServerState {
             port: Port::take()?,
             refusing: AtomicBool::new(false),
@@ -134,7 +136,7 @@ impl Drop for TestServer {
 
 fn listen<S>(state: &Arc<ServerState>, first: TcpListener, serve: &Arc<S>)
 where
-    S: Fn(&Accepted) + Send + Sync + 'static,
+    S: Fn(&AcceptedStream) + Send + Sync + 'static,
 {
     let (mut listener, mut accepted) = (Some(first), 0);
     while !state.stopping.load(SeqCst) {
@@ -151,7 +153,7 @@ where
 /// Accepts until the server refuses or ends.
 fn accept<S>(state: &Arc<ServerState>, listener: &TcpListener, accepted: &mut u64, serve: &Arc<S>)
 where
-    S: Fn(&Accepted) + Send + Sync + 'static,
+    S: Fn(&AcceptedStream) + Send + Sync + 'static,
 {
     for stream in listener.incoming() {
         if state.is_closed() {
@@ -165,7 +167,7 @@ where
         let number = *accepted;
         *accepted += 1;
         state.open().insert(number, handle);
-        let accepted = Accepted { stream, number, state: state.clone() };
+        let accepted = AcceptedStream { stream, number, state: state.clone() };
         let serve = serve.clone();
         // Without a thread the connection is dropped, which closes it.
         let _ = thread::Builder::new().name("connection".into()).spawn(move || serve(&accepted));
@@ -182,14 +184,14 @@ fn bounded(stream: &TcpStream) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::clock::Deadline;
-    use crate::wire::Connection;
+    use crate::wire::HttpConnection;
     use crate::{Client, Request};
 
     #[test]
     fn serves_refuses_and_serves_again() {
         let server = TestServer::start(|accepted| {
             let Ok(stream) = accepted.stream.try_clone() else { return };
-            let mut connection = Connection::of(stream);
+            let mut connection = HttpConnection::of(stream);
             while connection.read_request().is_ok() && !accepted.is_refused() {
                 let _ = connection.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
             }

@@ -30,7 +30,7 @@ pub struct RestartedPagewell<'a> {
 }
 
 impl<'a> RestartedPagewell<'a> {
-    /// Starts it.
+    /// Starts the first process.
     ///
     /// # Errors
     /// The reason why it did not start.
@@ -178,7 +178,7 @@ pub struct Players<'scope, 'env, T> {
 }
 
 impl<'scope, 'env, T: Send + 'scope> Players<'scope, 'env, T> {
-    /// No thread yet.
+    /// A load without threads yet.
     #[must_use]
     pub fn new(scope: &'scope Scope<'scope, 'env>) -> Players<'scope, 'env, T> {
         Players { scope, threads: Vec::new() }
@@ -232,7 +232,7 @@ pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { float(part) / float(whole) }
 }
 
-/// Microseconds in seconds.
+/// Converts microseconds to seconds.
 #[must_use]
 pub fn seconds(micros: u64) -> f64 {
     float(micros) / 1e6

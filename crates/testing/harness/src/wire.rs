@@ -18,7 +18,7 @@ const HEAD_BYTES: usize = 1 << 20;
 const CONTENT_BYTES: usize = 256 << 20;
 
 /// Field lines: names in lower case, values as received without surrounding whitespace.
-pub type Fields = Vec<(String, Vec<u8>)>;
+pub type FieldLines = Vec<(String, Vec<u8>)>;
 
 /// The reason why there is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,14 +84,14 @@ impl Error for ClientError {}
 
 /// A header section: its first line and its fields.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct MessageHead {
     /// The request or status line.
     pub first: String,
     /// The field lines.
-    pub fields: Fields,
+    pub fields: FieldLines,
 }
 
-impl Head {
+impl MessageHead {
     /// All lines of a field, joined by `, ` (RFC 9110, 5.3); `None` if there are none.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Vec<u8>> {
@@ -121,7 +121,7 @@ impl Head {
 
 /// All lines of a field, joined by `, `.
 #[must_use]
-pub fn joined(fields: &Fields, name: &str) -> Option<Vec<u8>> {
+pub fn joined(fields: &FieldLines, name: &str) -> Option<Vec<u8>> {
     let lines: Vec<&[u8]> =
         fields.iter().filter(|(n, _)| n == name).map(|(_, value)| &value[..]).collect();
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
@@ -138,29 +138,29 @@ pub struct Body {
 
 /// A connection, and the bytes that were received but not yet used.
 #[derive(Debug)]
-pub struct Connection {
+pub struct HttpConnection {
     stream: Stream,
     ahead: Vec<u8>,
     until: Option<Deadline>,
 }
 
-impl Connection {
+impl HttpConnection {
     /// Connects. The connect, and later each read and write, may take at most `within`.
     ///
     /// # Errors
     /// `Connect`.
-    pub fn open(address: &Address, within: Duration) -> Result<Connection, ClientError> {
+    pub fn open(address: &Address, within: Duration) -> Result<HttpConnection, ClientError> {
         let stream = address.connect(within);
         let stream = stream.map_err(|error| ClientError::Connect(error.to_string()))?;
-        Ok(Connection { stream, ahead: Vec::new(), until: None })
+        Ok(HttpConnection { stream, ahead: Vec::new(), until: None })
     }
 
     /// A connection over an accepted stream, without timeouts.
     #[must_use]
-    pub fn of(stream: TcpStream) -> Connection {
+    pub fn of(stream: TcpStream) -> HttpConnection {
         // Without this option, a second small write may wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
-        Connection { stream: Stream::Tcp(stream), ahead: Vec::new(), until: None }
+        HttpConnection { stream: Stream::Tcp(stream), ahead: Vec::new(), until: None }
     }
 
     /// Sets the time by which reads and writes must end; `None` keeps the timeouts of each of them.
@@ -196,7 +196,7 @@ impl Connection {
         self.ahead.is_empty()
     }
 
-    /// Writes everything.
+    /// Writes all of these bytes.
     ///
     /// # Errors
     /// Errors of the system.
@@ -276,7 +276,7 @@ impl Connection {
     ///
     /// # Errors
     /// There is none, or no valid one.
-    pub fn read_head(&mut self) -> Result<Head, ClientError> {
+    pub fn read_head(&mut self) -> Result<MessageHead, ClientError> {
         let mut searched = 0;
         loop {
             let found = self.ahead[searched..].windows(4).position(|four| four == b"\r\n\r\n");
@@ -366,7 +366,11 @@ impl Connection {
     ///
     /// # Errors
     /// The framing is malformed, or nothing came in time. Truncated content is no error.
-    pub fn read_body(&mut self, head: &Head, until_close: bool) -> Result<Body, ClientError> {
+    pub fn read_body(
+        &mut self,
+        head: &MessageHead,
+        until_close: bool,
+    ) -> Result<Body, ClientError> {
         match (head.text("transfer-encoding"), head.text("content-length")) {
             (Some(_), Some(_)) => Err(ClientError::Malformed("both a coding and a length".into())),
             (Some(coding), None) if coding.to_ascii_lowercase().ends_with("chunked") => {
@@ -385,7 +389,7 @@ impl Connection {
     ///
     /// # Errors
     /// There is none, no valid one, or the client left before its end.
-    pub fn read_request(&mut self) -> Result<(Head, Vec<u8>), ClientError> {
+    pub fn read_request(&mut self) -> Result<(MessageHead, Vec<u8>), ClientError> {
         let head = self.read_head()?;
         let body = self.read_body(&head, false)?;
         let after_bytes = body.bytes.len().max(1);
@@ -401,7 +405,7 @@ fn bound(bytes: usize, limit: usize) -> Result<(), ClientError> {
     if bytes > limit { Err(ClientError::TooLarge { limit }) } else { Ok(()) }
 }
 
-fn parse_head(section: &[u8]) -> Result<Head, ClientError> {
+fn parse_head(section: &[u8]) -> Result<MessageHead, ClientError> {
     let wrong = |why: &str, line: &[u8]| {
         let shown: String = String::from_utf8_lossy(line).chars().take(80).collect();
         ClientError::Malformed(format!("{why}: {shown:?}"))
@@ -409,7 +413,7 @@ fn parse_head(section: &[u8]) -> Result<Head, ClientError> {
     let mut lines = section.split(|&b| b == b'\n').map(|l| l.strip_suffix(b"\r").unwrap_or(l));
     let first = lines.next().unwrap_or_default();
     let first = String::from_utf8(first.to_vec()).map_err(|_| wrong("the first line", first))?;
-    let mut fields = Fields::new();
+    let mut fields = FieldLines::new();
     for line in lines {
         let colon = line.iter().position(|&b| b == b':');
         let (name, value) = match colon {
@@ -422,12 +426,12 @@ fn parse_head(section: &[u8]) -> Result<Head, ClientError> {
         let name = String::from_utf8_lossy(name).to_ascii_lowercase();
         fields.push((name, value.trim_ascii().to_vec()));
     }
-    Ok(Head { first, fields })
+    Ok(MessageHead { first, fields })
 }
 
 /// The encoded header section.
 #[must_use]
-pub fn head_bytes(first: &str, fields: &Fields) -> Vec<u8> {
+pub fn head_bytes(first: &str, fields: &FieldLines) -> Vec<u8> {
     let mut bytes = format!("{first}\r\n").into_bytes();
     for (name, value) in fields {
         bytes.extend_from_slice(name.as_bytes());

@@ -8,7 +8,7 @@
 use crate::deadline::WAIT;
 use crate::request::Request;
 use crate::{Config, Subject};
-use harness::wire::{Connection, Head, head_bytes};
+use harness::wire::{HttpConnection, MessageHead, head_bytes};
 use harness::{Client, Deadline, Response, TestServer};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -66,17 +66,17 @@ impl Subject for PassThrough {
 
 /// A listening port. A function from the request to the bytes of the answer handles each request.
 fn listen(
-    answer: impl Fn(&Head, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+    answer: impl Fn(&MessageHead, Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
 ) -> Result<TestServer, String> {
     let served = TestServer::start(move |accepted| {
         if let Ok(stream) = accepted.stream.try_clone() {
-            serve(Connection::of(stream), &answer);
+            serve(HttpConnection::of(stream), &answer);
         }
     });
     served.map_err(|error| error.to_string())
 }
 
-fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>) {
+fn serve(mut connection: HttpConnection, answer: &dyn Fn(&MessageHead, Vec<u8>) -> Vec<u8>) {
     while let Ok(head) = connection.read_head() {
         let bytes = match (head.field("host"), connection.read_body(&head, false)) {
             (Some(_), Ok(body)) => answer(&head, body.bytes),
@@ -90,7 +90,7 @@ fn serve(mut connection: Connection, answer: &dyn Fn(&Head, Vec<u8>) -> Vec<u8>)
 }
 
 /// Forwards a request to the origin, and returns its answer with a `Cache-Status`.
-fn pass_on(origin: SocketAddr, head: &Head, body: Vec<u8>) -> Vec<u8> {
+fn pass_on(origin: SocketAddr, head: &MessageHead, body: Vec<u8>) -> Vec<u8> {
     let (method, target) = head.method_and_target();
     let body = (!body.is_empty()).then_some(body);
     let mut fields = head.fields.clone();
@@ -123,7 +123,7 @@ fn answered(response: Response) -> Vec<u8> {
 }
 
 /// The control API: reports the counter, and that no pages were removed.
-fn control(head: &Head, requests: u64) -> Vec<u8> {
+fn control(head: &MessageHead, requests: u64) -> Vec<u8> {
     let stats = format!(r#"{{"requests":{requests},"nested":{{"zero":0}}}}"#);
     match head.first.as_str() {
         "GET /v1/stats HTTP/1.1" => reply("200 OK", "", stats.as_bytes()),

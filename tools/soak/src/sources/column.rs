@@ -3,7 +3,7 @@
 //! of its own.
 
 use super::{Source, SourceFault};
-use harness::wire::Connection;
+use harness::wire::HttpConnection;
 use harness::{
     Address, Client, ConnectionEnd, Deadline, FaultyNetwork, MariaDb, MariaDbOptions, NetworkFault,
     Pagewell, Port, Postgres, PostgresOptions, PrivateDir, Request, Response, Signal, Stopwatch,
@@ -356,7 +356,7 @@ fn server(source: Source, port: u16) -> Result<(Server, u16), String> {
 fn origin(truth: Arc<AtomicU64>) -> std::io::Result<TestServer> {
     TestServer::start(move |accepted| {
         let Ok(stream) = accepted.stream.try_clone() else { return };
-        let mut connection = Connection::of(stream);
+        let mut connection = HttpConnection::of(stream);
         while connection.read_request().is_ok() {
             let body = truth.load(SeqCst).to_string();
             let page = format!(

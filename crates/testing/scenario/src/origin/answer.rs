@@ -9,14 +9,14 @@ use crate::blanks;
 use crate::codings;
 use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
-use harness::wire::{Connection, Fields, Head, chunk, head_bytes};
+use harness::wire::{FieldLines, HttpConnection, MessageHead, chunk, head_bytes};
 
 /// Finds the answer to a request and sends it. Returns whether the connection may be used for another request.
 pub(super) fn answer(
-    connection: &mut Connection,
+    connection: &mut HttpConnection,
     shared: &ScriptState,
     epoch: u64,
-    head: Head,
+    head: MessageHead,
     body: Vec<u8>,
 ) -> bool {
     let first = head.first.clone();
@@ -69,7 +69,7 @@ struct Response<'r> {
 }
 
 fn give(
-    connection: &mut Connection,
+    connection: &mut HttpConnection,
     shared: &ScriptState,
     epoch: u64,
     answer: &Answer,
@@ -117,8 +117,8 @@ fn fields(
     answer: &Answer,
     response: &Response,
     length: usize,
-) -> Result<(Fields, bool), String> {
-    let mut lines = Fields::new();
+) -> Result<(FieldLines, bool), String> {
+    let mut lines = FieldLines::new();
     for (name, value) in response.fields {
         lines.push((name.clone(), fill(shared, value)?));
     }

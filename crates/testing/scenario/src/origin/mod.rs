@@ -13,7 +13,7 @@ use crate::blanks::Blanks;
 use crate::failure::Mismatch;
 use crate::story::{BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::Transcript;
-use harness::wire::Connection;
+use harness::wire::HttpConnection;
 use harness::{ClientError, Deadline};
 use script::{Script, ScriptState};
 use socket2::{Domain, Socket, Type};
@@ -187,7 +187,7 @@ fn accept(listener: &TcpListener, shared: &Arc<ScriptState>, epoch: u64) {
             continue;
         }
         let shared = Arc::clone(shared);
-        let serve = move || serve(Connection::of(stream), &shared, epoch);
+        let serve = move || serve(HttpConnection::of(stream), &shared, epoch);
         let spawned = std::thread::Builder::new().name("origin connection".into()).spawn(serve);
         serving.extend(spawned.ok());
     }
@@ -198,7 +198,7 @@ fn accept(listener: &TcpListener, shared: &Arc<ScriptState>, epoch: u64) {
 }
 
 /// Serves one connection until its end.
-fn serve(mut connection: Connection, shared: &ScriptState, epoch: u64) {
+fn serve(mut connection: HttpConnection, shared: &ScriptState, epoch: u64) {
     loop {
         let (head, body) = match connection.read_request() {
             Ok(request) => request,

@@ -10,7 +10,7 @@ use crate::failure::Mismatch;
 use crate::story::{Answer, BodyTest, FieldTest, RequestPattern, Rule};
 use crate::transcript::{Transcript, shorten};
 use harness::Deadline;
-use harness::wire::Head;
+use harness::wire::MessageHead;
 use std::collections::{HashMap, HashSet};
 use std::net::TcpStream;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ const SEEN_MAX: usize = 4096;
 pub(super) struct SeenRequest {
     method: String,
     target: String,
-    head: Head,
+    head: MessageHead,
     body: Vec<u8>,
 }
 
@@ -152,7 +152,7 @@ impl Script {
 
     /// Records a request and selects its answer, with the line of the rule: the first matching rule that was
     /// not used, otherwise the last matching rule. HEAD uses the rules of GET if it has none.
-    pub(super) fn take(&mut self, head: Head, body: Vec<u8>) -> Option<(usize, Answer)> {
+    pub(super) fn take(&mut self, head: MessageHead, body: Vec<u8>) -> Option<(usize, Answer)> {
         let mut words = head.first.split(' ').map(str::to_owned);
         let method = words.next().unwrap_or_default();
         let target = words.next().unwrap_or_default();
