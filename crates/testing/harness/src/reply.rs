@@ -3,7 +3,7 @@
 //! Field lines stay separate and in order, because tests check exactly those. A response can be truncated: then it
 //! is not complete.
 
-use crate::wire::{Body, ClientError, FieldLines, HttpConnection, MessageHead, joined};
+use crate::wire::{Body, ClientError, HttpConnection, MessageFields, MessageHead, joined};
 
 /// The maximum number of interim responses before a response.
 const INTERIM: usize = 10;
@@ -14,7 +14,7 @@ pub struct Response {
     /// The status code of the response.
     pub status: u16,
     /// The field lines: names in lower case, values trimmed.
-    pub headers: FieldLines,
+    pub headers: MessageFields,
     /// The content, without chunk framing.
     pub content: Vec<u8>,
     /// Whether the content ended where its framing says. [`crate::Client::send`] returns no other.

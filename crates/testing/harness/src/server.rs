@@ -20,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The pause of a listener that refuses.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A running server.
+/// A running server of a test.
 pub struct TestServer {
     state: Arc<ServerState>,
     listening: Option<JoinHandle<()>>,

@@ -18,7 +18,7 @@ const HEAD_BYTES: usize = 1 << 20;
 const CONTENT_BYTES: usize = 256 << 20;
 
 /// Field lines: names in lower case, values as received without surrounding whitespace.
-pub type FieldLines = Vec<(String, Vec<u8>)>;
+pub type MessageFields = Vec<(String, Vec<u8>)>;
 
 /// The reason why there is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +87,8 @@ impl Error for ClientError {}
 pub struct MessageHead {
     /// The request or status line.
     pub first: String,
-    /// The field lines.
-    pub fields: FieldLines,
+    /// The field lines, in their order.
+    pub fields: MessageFields,
 }
 
 impl MessageHead {
@@ -121,7 +121,7 @@ impl MessageHead {
 
 /// All lines of a field, joined by `, `.
 #[must_use]
-pub fn joined(fields: &FieldLines, name: &str) -> Option<Vec<u8>> {
+pub fn joined(fields: &MessageFields, name: &str) -> Option<Vec<u8>> {
     let lines: Vec<&[u8]> =
         fields.iter().filter(|(n, _)| n == name).map(|(_, value)| &value[..]).collect();
     (!lines.is_empty()).then(|| lines.join(&b", "[..]))
@@ -413,7 +413,7 @@ fn parse_head(section: &[u8]) -> Result<MessageHead, ClientError> {
     let mut lines = section.split(|&b| b == b'\n').map(|l| l.strip_suffix(b"\r").unwrap_or(l));
     let first = lines.next().unwrap_or_default();
     let first = String::from_utf8(first.to_vec()).map_err(|_| wrong("the first line", first))?;
-    let mut fields = FieldLines::new();
+    let mut fields = MessageFields::new();
     for line in lines {
         let colon = line.iter().position(|&b| b == b':');
         let (name, value) = match colon {
@@ -431,7 +431,7 @@ fn parse_head(section: &[u8]) -> Result<MessageHead, ClientError> {
 
 /// The encoded header section.
 #[must_use]
-pub fn head_bytes(first: &str, fields: &FieldLines) -> Vec<u8> {
+pub fn head_bytes(first: &str, fields: &MessageFields) -> Vec<u8> {
     let mut bytes = format!("{first}\r\n").into_bytes();
     for (name, value) in fields {
         bytes.extend_from_slice(name.as_bytes());

@@ -10,7 +10,7 @@ use crate::failure::Mismatch;
 use crate::story::{BodyTest, Comparison, ContentEnd, Expectation, FieldTest, StatusTest, Text};
 use crate::transcript::shorten;
 use harness::Response;
-use harness::wire::{FieldLines, joined};
+use harness::wire::{MessageFields, joined};
 
 /// The maximum number of characters shown of a value.
 const SHOWN: usize = 200;
@@ -87,7 +87,7 @@ pub(crate) fn status(test: &StatusTest, got: Option<u16>) -> Result<(), Mismatch
 /// have the same value again.
 pub(crate) fn field(
     test: &FieldTest,
-    fields: &FieldLines,
+    fields: &MessageFields,
     blanks: &Blanks,
 ) -> Result<Option<SavedValue>, Mismatch> {
     let fill = |text: &Text| {
@@ -128,7 +128,12 @@ pub(crate) fn field(
 }
 
 /// Whether the test concerns `Age`, and the value is higher by no more than the slack.
-fn age_within(test: &FieldTest, fields: &FieldLines, blanks: &Blanks, slack_seconds: u64) -> bool {
+fn age_within(
+    test: &FieldTest,
+    fields: &MessageFields,
+    blanks: &Blanks,
+    slack_seconds: u64,
+) -> bool {
     let FieldTest::Is(name, value) = test else { return false };
     let number = |bytes: &[u8]| String::from_utf8_lossy(bytes).parse::<u64>().ok();
     let wanted = blanks::fill(&value.0, blanks).ok().and_then(|value| number(&value));

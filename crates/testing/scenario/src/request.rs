@@ -2,7 +2,7 @@
 //!
 //! The client that sends them is that of all tests ([`harness::Client`]).
 
-use harness::wire::{FieldLines, chunk, head_bytes};
+use harness::wire::{MessageFields, chunk, head_bytes};
 
 /// A request with its placeholders replaced.
 #[derive(Clone, Debug)]
@@ -19,10 +19,10 @@ impl Request {
     pub(crate) fn http(
         method: &str,
         target: &[u8],
-        mut fields: FieldLines,
+        mut fields: MessageFields,
         body: Option<Vec<u8>>,
     ) -> Request {
-        let has = |fields: &FieldLines, name: &str| fields.iter().any(|(n, _)| n == name);
+        let has = |fields: &MessageFields, name: &str| fields.iter().any(|(n, _)| n == name);
         let chunked = has(&fields, "transfer-encoding");
         if let Some(body) = &body
             && !chunked

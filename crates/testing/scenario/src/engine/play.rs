@@ -12,7 +12,7 @@ use crate::failure::Mismatch;
 use crate::request::Request;
 use crate::story::{Action, Expectation, Message, Text};
 use crate::transcript::shorten;
-use harness::wire::FieldLines;
+use harness::wire::MessageFields;
 use harness::{Client, ClientError, Deadline, Response};
 use std::net::Shutdown;
 use std::sync::mpsc;
@@ -79,7 +79,7 @@ impl Scene {
             Message::Raw(text) => return Ok(Request::raw(self.fill(text)?)),
             Message::Http { method, target, fields, body } => (method, target, fields, body),
         };
-        let mut lines = FieldLines::new();
+        let mut lines = MessageFields::new();
         for (name, value) in fields {
             lines.push((name.clone(), self.fill(value)?));
         }

@@ -9,7 +9,7 @@ use crate::blanks;
 use crate::codings;
 use crate::story::{Answer, AnswerKind, Framing, Text};
 use crate::transcript::shorten;
-use harness::wire::{FieldLines, HttpConnection, MessageHead, chunk, head_bytes};
+use harness::wire::{HttpConnection, MessageFields, MessageHead, chunk, head_bytes};
 
 /// Finds the answer to a request and sends it. Returns whether the connection may be used for another request.
 pub(super) fn answer(
@@ -117,8 +117,8 @@ fn fields(
     answer: &Answer,
     response: &Response,
     length: usize,
-) -> Result<(FieldLines, bool), String> {
-    let mut lines = FieldLines::new();
+) -> Result<(MessageFields, bool), String> {
+    let mut lines = MessageFields::new();
     for (name, value) in response.fields {
         lines.push((name.clone(), fill(shared, value)?));
     }
