@@ -115,6 +115,7 @@ fn files(tree: &Path, binary: &Path) -> Result<(), String> {
         (contrib.join("debian/lintian-overrides"), "usr/share/lintian/overrides/pagewell", 0o644),
         (contrib.join("debian/README.Debian"), &format!("{docs}/README.Debian"), 0o644),
         (contrib.join("grafana/pagewell.json"), &format!("{docs}/grafana.json"), 0o644),
+        (contrib.join("grafana/alerts.yml"), &format!("{docs}/alerts.yml"), 0o644),
     ] {
         write(&tree.join(to), &read(&from)?, mode)?;
     }

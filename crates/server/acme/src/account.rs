@@ -54,7 +54,10 @@ pub async fn open(
         OrderFailure::of(FailureCause::Storage, "another node does not finish its account")
     })??;
     let opened = match stored(config, directory, storage, client, &name).await {
-        Ok(None) => create(config, directory, storage, client, &name).await,
+        Ok(None) => tokio::select! {
+            created = create(config, directory, storage, client, &name) => created,
+            () = lock.keep() => Err(of_storage("another node has the lock of the account".into())),
+        },
         Ok(Some(account)) => Ok(account),
         Err(failure) => Err(failure),
     };

@@ -2,7 +2,7 @@
 //! reaches.
 //!
 //! Invariant: an answer belongs to the host for which it was stored; its caller compares the token. Not here: which
-//! hosts are managed (`manager`).
+//! hosts are managed (`hosts`).
 
 use crate::record::{ChallengeKind, ChallengeRecord};
 use crate::storage::{Storage, StorageKey, ValueKind};

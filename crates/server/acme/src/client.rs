@@ -53,7 +53,7 @@ pub enum AuthorityTrust {
     Only(CertificateDer<'static>),
 }
 
-/// What the client notes about the responses of an authority.
+/// Fields of an authority's responses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NotedFields {
     /// The waiting time that the last refusal asks for, in milliseconds.
@@ -90,7 +90,7 @@ impl AuthorityClient {
         Ok(AuthorityClient { tls: Arc::new(tls), clock, within, noted })
     }
 
-    /// What the responses said so far.
+    /// The noted fields of the responses so far.
     pub fn noted(&self) -> NotedFields {
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -14,9 +14,9 @@ const TEXT_CHARACTERS: usize = 500;
 /// A failure to obtain a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderFailure {
-    /// The cause.
+    /// The cause, by which operators find a remedy.
     pub cause: FailureCause,
-    /// The message.
+    /// The message, mostly of the authority.
     pub text: String,
 }
 

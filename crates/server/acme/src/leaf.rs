@@ -19,9 +19,9 @@ pub const BUNDLE_BYTES_MAX: usize = 256 << 10;
 /// When a certificate is valid, in milliseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The begin.
+    /// The begin of the lifetime.
     pub from_ms: u64,
-    /// The end.
+    /// The end of the lifetime.
     pub until_ms: u64,
 }
 
@@ -64,7 +64,7 @@ impl Bundle {
         Ok(Bundle { certificate, lifetime, issuer })
     }
 
-    /// The first certificate.
+    /// The host's own certificate, the first of the chain.
     pub fn leaf(&self) -> &CertificateDer<'static> {
         &self.certificate.key.cert[0]
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `manager` | the hosts in memory, the looks at the storage, the tasks of hosts that are due |
+//! | `hosts` | the hosts in memory, the looks at the storage, the tasks of hosts that are due |
 //! | `round` | one round for a host, under its lock |
 //! | `order` | one order at one authority; `account`: the account there; `client`: HTTP |
 //! | `schedule` | when the next step of a host is due: pure functions |
@@ -11,7 +11,7 @@
 //! | `answers` | the answers to pending challenges |
 //! | `leaf`, `record`, `failure` | certificates, records of hosts, causes of failures |
 //!
-//! Start reading at [`AcmeManager::run`]. Invariants: each host has a certificate of its own, so that no host waits
+//! Start reading at [`AcmeHosts::run`]. Invariants: each host has a certificate of its own, so that no host waits
 //! for another; a certificate stays in use until a usable one replaces it; one node at a time orders for a host.
 //!
 //! Not here: listeners, and the choice of a certificate (`certificates`).
@@ -20,8 +20,8 @@ mod account;
 mod answers;
 mod client;
 mod failure;
+mod hosts;
 mod leaf;
-mod manager;
 mod order;
 mod randomness;
 mod record;
@@ -31,7 +31,7 @@ mod storage;
 mod tickets;
 
 pub use client::AuthorityTrust;
-pub use manager::{AcmeManager, Authority, ManagedSource, ManagerParts};
+pub use hosts::{AcmeHosts, AcmeParts, Authority, ManagedSource};
 pub use record::ChallengeKind;
 pub use storage::LockTimes;
 

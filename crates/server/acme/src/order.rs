@@ -35,13 +35,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// An order for a host at one authority.
 #[derive(Clone, Copy)]
 pub struct OrderTask<'a> {
-    /// The settings.
+    /// The settings in `[acme]`.
     pub config: &'a Acme,
-    /// The shared storage.
+    /// The storage that nodes share.
     pub storage: &'a Storage,
     /// The lock of the host.
     pub lock: &'a HeldLock,
-    /// The host.
+    /// The host that needs a certificate.
     pub host: &'a str,
     /// The directory of the authority.
     pub directory: &'a str,
@@ -71,7 +71,7 @@ impl OrderTask<'_> {
             None => self.begin(&account, record).await?,
         };
         let issued = self.complete(&mut order, &key, is_resumed).await;
-        // Whatever comes next begins with an order of its own, unless the authority was not reached.
+        // The next round begins with an order of its own, unless the authority was not reached.
         match &issued {
             Err(failure) if failure.cause == FailureCause::Authority => {}
             _ => record.order = None,
@@ -270,10 +270,10 @@ impl OrderTask<'_> {
     }
 
     async fn check_lock(&self) -> Result<(), OrderFailure> {
-        match self.lock.refresh().await.map_err(of_storage)? {
-            true => Ok(()),
-            false => Err(OrderFailure::of(FailureCause::Storage, "another node has the lock")),
+        if self.lock.refresh().await.map_err(of_storage)? {
+            return Ok(());
         }
+        Err(OrderFailure::of(FailureCause::Storage, "another node has the lock"))
     }
 
     /// Stores the record of the host.

@@ -1,4 +1,4 @@
-//! What the storage has about a host, as JSON: its failures, its renewal time, and an order that is not finished.
+//! The record of a host in the storage, as JSON: its failures, its renewal time, and an order that is not finished.
 //!
 //! Invariant: unknown fields are ignored and missing ones have defaults, so that nodes of two versions can share a
 //! storage. Not here: certificates with their keys (`leaf`), and the moment of the next try (`schedule`).
@@ -57,7 +57,7 @@ pub struct OrderRecord {
 pub struct ChallengeRecord {
     /// The kind of the challenge.
     pub kind: ChallengeKind,
-    /// The token.
+    /// The token of the challenge.
     pub token: String,
     /// The key authorization (RFC 8555 section 8.1).
     pub authorization: String,

@@ -8,12 +8,12 @@
 use crate::account;
 use crate::client::AuthorityClient;
 use crate::failure::OrderFailure;
+use crate::hosts::{AcmeHosts, HostState};
 use crate::leaf::Bundle;
-use crate::manager::{AcmeManager, HostState};
 use crate::order::OrderTask;
 use crate::randomness::random_share;
 use crate::record::NameRecord;
-use crate::schedule::{NextStep, authority_at, challenge_kind, suggestion, wait_after};
+use crate::schedule::{HostStep, authority_at, challenge_kind, suggestion, wait_after};
 use crate::storage::{HeldLock, StorageKey, ValueKind};
 use certificates::FailureCause;
 use instant_acme::{CertificateIdentifier, Error};
@@ -21,7 +21,7 @@ use instant_acme::{CertificateIdentifier, Error};
 /// A failure that lies further in the future, in milliseconds, was recorded with a wrong clock.
 const WRONG_CLOCK_MS: u64 = 60_000;
 
-impl AcmeManager {
+impl AcmeHosts {
     /// Acts for a host whose lock is held, if it is still due.
     pub(crate) async fn act(&self, host: &str, lock: &HeldLock) {
         if let Err(why) = self.load(host).await {
@@ -31,17 +31,21 @@ impl AcmeManager {
         if state.record.failed_at_ms > self.clock.now().0 + WRONG_CLOCK_MS {
             // It was recorded while the clock was wrong.
             state.record.failures = 0;
+            state.is_unsaved = true;
+            self.update(host, |known| {
+                (known.record, known.is_unsaved) = (state.record.clone(), true)
+            });
         }
         if state.is_unsaved && !self.save_all(host, &state).await {
             return;
         }
-        if self.next_step(&state) == NextStep::AskRenewalTime {
+        if self.next_step(&state) == HostStep::AskRenewalTime {
             state.record.suggestion = Some(self.ask_renewal_time(&state).await);
             let record = state.record.clone();
             let is_saved = self.save_record(host, &record).await.is_ok();
             self.update(host, |state| (state.record, state.is_unsaved) = (record, !is_saved));
         }
-        if self.next_step(&state) == NextStep::Order {
+        if self.next_step(&state) == HostStep::Order {
             self.order(host, lock, state).await;
         }
     }
@@ -134,8 +138,7 @@ impl AcmeManager {
         let known_ms = before.and_then(|before| before.window_ms);
         let asked = async {
             let directory = state.record.issued_by.as_ref()?;
-            let is_known =
-                |authority: &&crate::manager::Authority| authority.directory == *directory;
+            let is_known = |authority: &&crate::hosts::Authority| authority.directory == *directory;
             self.authorities.iter().find(is_known)?;
             let id = CertificateIdentifier::try_from(state.bundle.as_ref()?.leaf()).ok()?;
             let client = AuthorityClient::new(&self.clock, &self.trust).ok()?;
@@ -167,10 +170,10 @@ impl AcmeManager {
     /// Stores what memory has about a host. Returns whether it is stored.
     async fn save_all(&self, host: &str, state: &HostState) -> bool {
         let key = StorageKey { kind: ValueKind::Certificate, name: host };
-        let saved = match state.text.is_empty() {
-            true => Ok(()),
-            false => self.storage.write(key, &state.text).await,
-        };
+        let mut saved = Ok(());
+        if !state.text.is_empty() {
+            saved = self.storage.write(key, &state.text).await;
+        }
         self.note_storage(saved.clone().err());
         let is_saved = saved.is_ok() && self.save_record(host, &state.record).await.is_ok();
         if is_saved {

@@ -31,7 +31,7 @@ const ROUNDS: u32 = 3;
 
 /// The next step for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextStep {
+pub enum HostStep {
     /// Nothing to do until this time.
     Wait(u64),
     /// Ask the authority for the renewal time.
@@ -41,26 +41,31 @@ pub enum NextStep {
 }
 
 /// The next step for a host with this record and certificate.
-pub fn next_step(record: &NameRecord, lifetime: Option<Lifetime>, now_ms: u64) -> NextStep {
+pub fn next_step(record: &NameRecord, lifetime: Option<Lifetime>, now_ms: u64) -> HostStep {
     if record.failures > 0 && record.failed_at_ms <= now_ms + MINUTE_MS {
         let retry_ms = record.failed_at_ms.saturating_add(record.wait_ms);
         if now_ms < retry_ms {
-            return NextStep::Wait(retry_ms);
+            return HostStep::Wait(retry_ms);
         }
     }
-    let Some(lifetime) = lifetime else { return NextStep::Order };
+    let Some(lifetime) = lifetime else { return HostStep::Order };
     let renewal_ms = renewal(record, lifetime);
     if now_ms >= last_tenth(lifetime) {
-        return NextStep::Order;
+        return HostStep::Order;
+    }
+    if record.failures > 0 && record.failed_at_ms > now_ms + MINUTE_MS && record.issued_by.is_some()
+    {
+        // The record is corrected then.
+        return HostStep::AskRenewalTime;
     }
     let asked_ms = record.suggestion.as_ref().map(|asked| asked.asked_ms);
     let is_recent = |asked_ms: u64| asked_ms <= now_ms && now_ms < asked_ms + SUGGESTION_MS;
     match asked_ms.filter(|asked_ms| is_recent(*asked_ms)) {
-        _ if record.issued_by.is_none() && now_ms < renewal_ms => NextStep::Wait(renewal_ms),
-        None if record.issued_by.is_some() => NextStep::AskRenewalTime,
-        _ if now_ms >= renewal_ms => NextStep::Order,
-        Some(asked_ms) => NextStep::Wait(renewal_ms.min(asked_ms + SUGGESTION_MS)),
-        None => NextStep::Order,
+        _ if record.issued_by.is_none() && now_ms < renewal_ms => HostStep::Wait(renewal_ms),
+        None if record.issued_by.is_some() => HostStep::AskRenewalTime,
+        _ if now_ms >= renewal_ms => HostStep::Order,
+        Some(asked_ms) => HostStep::Wait(renewal_ms.min(asked_ms + SUGGESTION_MS)),
+        None => HostStep::Order,
     }
 }
 
@@ -142,35 +147,35 @@ mod tests {
     #[test]
     fn a_certificate_is_renewed_when_a_third_is_left() {
         let of = |days_ago, days| next_step(&record(), Some(lifetime(days_ago, days)), NOW);
-        assert!(matches!(of(59, 90), NextStep::Wait(_)));
-        assert_eq!(of(60, 90), NextStep::Order);
-        assert!(matches!(of(2, 6), NextStep::Wait(_)), "half of a short lifetime");
-        assert_eq!(of(3, 6), NextStep::Order);
-        assert_eq!(next_step(&NameRecord::default(), None, NOW), NextStep::Order);
-        assert_eq!(of(500, 90), NextStep::Order, "expired");
+        assert!(matches!(of(59, 90), HostStep::Wait(_)));
+        assert_eq!(of(60, 90), HostStep::Order);
+        assert!(matches!(of(2, 6), HostStep::Wait(_)), "half of a short lifetime");
+        assert_eq!(of(3, 6), HostStep::Order);
+        assert_eq!(next_step(&NameRecord::default(), None, NOW), HostStep::Order);
+        assert_eq!(of(500, 90), HostStep::Order, "expired");
     }
 
     #[test]
     fn the_suggestion_is_asked_for_twice_a_day_and_wins() {
         let mut record = record();
         let fresh = Some(lifetime(1, 90));
-        let NextStep::Wait(until_ms) = next_step(&record, fresh, NOW) else { panic!("it waits") };
+        let HostStep::Wait(until_ms) = next_step(&record, fresh, NOW) else { panic!("it waits") };
         assert_eq!(until_ms, NOW + DAY_MS / 2);
-        assert_eq!(next_step(&record, fresh, NOW + DAY_MS / 2), NextStep::AskRenewalTime);
+        assert_eq!(next_step(&record, fresh, NOW + DAY_MS / 2), HostStep::AskRenewalTime);
         assert_eq!(
             next_step(&record, fresh, NOW - 1),
-            NextStep::AskRenewalTime,
+            HostStep::AskRenewalTime,
             "a clock set back"
         );
         // A certificate that is revoked: the window lies in the past.
         record.suggestion = Some(suggestion(None, Some((NOW - 9, NOW - 5)), NOW, 0.5));
-        assert_eq!(next_step(&record, fresh, NOW), NextStep::Order);
+        assert_eq!(next_step(&record, fresh, NOW), HostStep::Order);
         // The window begins later than the usual time.
         let late = Some((NOW + 2 * DAY_MS, NOW + 4 * DAY_MS));
         record.suggestion = Some(suggestion(None, late, NOW, 0.5));
         assert_eq!(renewal(&record, lifetime(70, 90)), NOW + 3 * DAY_MS);
-        assert!(matches!(next_step(&record, Some(lifetime(70, 90)), NOW), NextStep::Wait(_)));
-        assert_eq!(next_step(&record, Some(lifetime(82, 90)), NOW), NextStep::Order, "last tenth");
+        assert!(matches!(next_step(&record, Some(lifetime(70, 90)), NOW), HostStep::Wait(_)));
+        assert_eq!(next_step(&record, Some(lifetime(82, 90)), NOW), HostStep::Order, "last tenth");
         let again = suggestion(record.suggestion.as_ref(), late, NOW, 0.9);
         assert_eq!(again.chosen_ms, NOW + 3 * DAY_MS, "the same window keeps its time");
     }
@@ -191,10 +196,10 @@ mod tests {
         let mut record = record();
         record.fail("down", FailureCause::Authority, NOW, 10 * MINUTE_MS);
         let expired = Some(lifetime(100, 90));
-        assert_eq!(next_step(&record, expired, NOW), NextStep::Wait(NOW + 10 * MINUTE_MS));
-        assert_eq!(next_step(&record, expired, NOW + 10 * MINUTE_MS), NextStep::Order);
+        assert_eq!(next_step(&record, expired, NOW), HostStep::Wait(NOW + 10 * MINUTE_MS));
+        assert_eq!(next_step(&record, expired, NOW + 10 * MINUTE_MS), HostStep::Order);
         record.failed_at_ms = NOW + 365 * DAY_MS;
-        assert_eq!(next_step(&record, expired, NOW), NextStep::Order);
+        assert_eq!(next_step(&record, expired, NOW), HostStep::Order);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
 //! | `authorities` | the authorities that are trusted when Pagewell connects to a server |
 //! | `tickets` | session tickets, whose keys nodes may share |
-//! | `manager` | the seam for certificates that are obtained at run time, and their state for operators |
+//! | `managed` | the seam for certificates that are obtained at run time, and their state for operators |
 //!
 //! Start reading at [`Certificates`]. Invariants: a source that fails changes nothing; a client that offers the
 //! protocol of a challenge never gets another certificate than that of a pending challenge.
@@ -19,16 +19,16 @@ mod authorities;
 mod by_name;
 mod challenges;
 mod files;
-mod manager;
+mod managed;
 mod source;
 mod tickets;
 
 pub use authorities::authorities;
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
-pub use manager::{
-    CertificateManager, CertificateStatus, ChallengeAnswer, ChallengeLookup, FailureCause,
-    ManagedReport, TryFailure,
+pub use managed::{
+    CertificateStatus, ChallengeAnswer, ChallengeLookup, FailureCause, ManagedHosts, ManagedReport,
+    TryFailure,
 };
 pub use source::{Certificate, CertificateSource};
 pub use tickets::TicketKey;
@@ -56,7 +56,7 @@ pub struct Certificates {
     challenges: Arc<Challenges>,
     tickets: Arc<Tickets>,
     /// Obtains certificates, if that is configured.
-    manager: OnceLock<Arc<dyn CertificateManager>>,
+    manager: OnceLock<Arc<dyn ManagedHosts>>,
     config: Arc<ServerConfig>,
 }
 
@@ -156,12 +156,12 @@ impl Certificates {
     }
 
     /// Sets the manager of certificates; the first call counts.
-    pub fn set_manager(&self, manager: Arc<dyn CertificateManager>) {
+    pub fn set_managed(&self, manager: Arc<dyn ManagedHosts>) {
         let _ = self.manager.set(manager);
     }
 
     /// The manager of certificates, if there is one.
-    pub fn manager(&self) -> Option<&Arc<dyn CertificateManager>> {
+    pub fn manager(&self) -> Option<&Arc<dyn ManagedHosts>> {
         self.manager.get()
     }
 

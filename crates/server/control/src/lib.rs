@@ -17,5 +17,6 @@ pub mod attention;
 pub mod explain;
 pub mod history;
 pub mod kernel_counts;
+mod managed;
 pub mod metrics_table;
 pub mod reload;

@@ -4,7 +4,7 @@
 //! Invariant: a start waits for stored certificates for a few seconds at most, and never for a certificate authority.
 //! Without a certificate, TLS handshakes for a host fail, and its plain listener serves it.
 
-use acme::{AcmeManager, ChallengeKind, ManagedSource, ManagerParts};
+use acme::{AcmeHosts, AcmeParts, ChallengeKind, ManagedSource};
 use certificates::Certificates;
 use config::Config;
 use delivery::site::Site;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use telemetry::phase::PhaseWatch;
 
 /// A manager that is ready to run.
-pub struct AutomaticHttps(Arc<AcmeManager>, ManagerParts);
+pub struct AutomaticHttps(Arc<AcmeHosts>, AcmeParts);
 
 impl AutomaticHttps {
     /// Gives the certificates to the sites. With `[acme]`, reads the stored certificates before connections are
@@ -28,11 +28,11 @@ impl AutomaticHttps {
         }
         let config = &site.config;
         let acme = config.acme.as_ref()?;
-        let manager = AcmeManager::new(acme, kinds(config), &site.clock);
+        let manager = AcmeHosts::new(acme, kinds(config), &site.clock);
         tls.add_source(Box::new(ManagedSource(manager.clone())));
-        tls.set_manager(manager.clone());
+        tls.set_managed(manager.clone());
         let (of_hosts, of_look) = (site.clone(), site.clone());
-        let parts = ManagerParts {
+        let parts = AcmeParts {
             certificates: tls.clone(),
             hosts: Box::new(move || hosts(&of_hosts.now())),
             look: Box::new(move || of_look.now().limits.certificate_look),

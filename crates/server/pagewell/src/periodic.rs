@@ -3,6 +3,7 @@
 //! clock, removing inactive pages, reloading certificates and other files, recording the metrics of the last hour. Each
 //! ends when the process begins to leave.
 
+use crate::automatic_https::AutomaticHttps;
 use crate::clock_skew;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
@@ -28,10 +29,10 @@ const CROWD: u64 = 1000;
 const CALM: u64 = 50;
 
 /// Starts the tasks of each site and of the process. With `tls`, its certificates are reloaded when the
-/// files change. The figures of the last hour are recorded in `figures`.
+/// files change; with `https`, they are obtained and renewed. The figures of the last hour are recorded in `figures`.
 pub fn start(
     default_site: &Arc<Site>,
-    tls: Option<Arc<Certificates>>,
+    (tls, https): (Option<Arc<Certificates>>, Option<AutomaticHttps>),
     figures: Arc<MetricsHistory>,
     stopped: &PhaseWatch,
 ) {
@@ -43,6 +44,9 @@ pub fn start(
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::run(site.clone(), stopped.clone()));
         wake::begin(site, stopped);
+    }
+    if let Some(https) = https {
+        https.run(stopped);
     }
     if let Some(tls) = tls {
         tokio::spawn(follow_certificates(tls, default_site.clone(), stopped.clone()));

@@ -98,10 +98,10 @@ impl OpenedResources {
 
 /// The certificates of the files; those of `[acme]` follow when the sites are there.
 fn certificates_of(config: &Config) -> Result<Certificates, String> {
-    match config.acme.is_some() && config.tls.is_empty() {
-        true => Certificates::load(Vec::new()),
-        false => Certificates::of_files(&config.tls),
+    if config.acme.is_some() && config.tls.is_empty() {
+        return Certificates::load(Vec::new());
     }
+    Certificates::of_files(&config.tls)
 }
 
 /// A running Pagewell with its sockets, sites and tasks.
@@ -185,8 +185,7 @@ impl Server {
         let phase = Arc::new(phase);
         let all = listeners.iter().chain(&tls_listeners).chain(&items).chain([&admin]);
         let doorway = Arc::new(Doorway::new(site.clone(), phase.clone(), copies(all)?));
-        let reload = Arc::new(OnceLock::new());
-        let history = MetricsHistory::begin(&site);
+        let (reload, history) = (Arc::new(OnceLock::new()), MetricsHistory::begin(&site));
         let parts = ControlParts::new(&site, &reload, &history);
         let server = Server {
             writing,
@@ -211,10 +210,7 @@ impl Server {
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
         serve_items(items, &config, &site, &stopped);
-        periodic::start(&site, tls, history, &stopped);
-        if let Some(https) = https {
-            https.run(&stopped);
-        }
+        periodic::start(&site, (tls, https), history, &stopped);
         let reload = server.reload.clone();
         tokio::spawn(periodic::follow_files(reload, site.clone(), stopped.clone()));
         Ok(server)

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A running Pebble.
+/// A running Pebble with its server for DNS.
 #[derive(Debug)]
 pub struct Pebble {
     process: Process,
@@ -56,30 +56,25 @@ impl Pebble {
         for (name, text) in [("own.crt", certificate), ("own.key", key), ("root.crt", root)] {
             fs::write(at(name), text).map_err(fault)?;
         }
+        // Newer versions have the lifetime in profiles.
+        let seconds = settings.lifetime.as_secs();
         let config = format!(
             r#"{{"pebble": {{"listenAddress": "127.0.0.1:{port}", "managementListenAddress": "127.0.0.1:{management}",
             "certificate": {:?}, "privateKey": {:?}, "httpPort": {}, "tlsPort": {}, "ocspResponderURL": "",
-            "externalAccountBindingRequired": false, "certificateValidityPeriod": {}}}}}"#,
+            "externalAccountBindingRequired": false, "certificateValidityPeriod": {seconds}, "profiles": {{"default": {{"description": "", "validityPeriod": {seconds}}}}}}}}}"#,
             at("own.crt"),
             at("own.key"),
             settings.http_port,
             settings.tls_port,
-            settings.lifetime.as_secs()
         );
         fs::write(at("config.json"), config).map_err(fault)?;
-        let mut command = Command::new(program("pebble-challtestsrv")?);
-        command.args([
-            "-defaultIPv6",
-            "",
-            "-http01",
-            "",
-            "-https01",
-            "",
-            "-tlsalpn01",
-            "",
-            "-doh",
-            "",
-        ]);
+        let names_program = program("pebble-challtestsrv")?;
+        let mut command = Command::new(&names_program);
+        command.args(["-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", ""]);
+        if has_option(&names_program, "-doh ") {
+            // Newer versions would use a fixed port.
+            command.args(["-doh", ""]);
+        }
         command.args(["-dns01", &format!("127.0.0.1:{dns}")]);
         command.args(["-management", &format!("127.0.0.1:{names}")]);
         let mut names_process =
@@ -141,8 +136,8 @@ fn run(dir: &Path, port: u16, dns: u16, settings: &PebbleSettings) -> Result<Pro
     let mut command = Command::new(program("pebble")?);
     command.arg("-config").arg(dir.join("config.json"));
     command.args(["-strict", "-dnsserver", &format!("127.0.0.1:{dns}")]);
-    // Every second nonce is refused, as a busy authority does.
-    command.env("PEBBLE_WFE_NONCEREJECT", "20").env("PEBBLE_AUTHZREUSE", "0");
+    // Some nonces are refused, as a busy authority does; more than three in a row are too rare for a test.
+    command.env("PEBBLE_WFE_NONCEREJECT", "5").env("PEBBLE_AUTHZREUSE", "0");
     match settings.validation {
         Some(time) => command.env("PEBBLE_VA_SLEEPTIME", time.as_secs().to_string()),
         None => command.env("PEBBLE_VA_NOSLEEP", "1"),
@@ -151,6 +146,12 @@ fn run(dir: &Path, port: u16, dns: u16, settings: &PebbleSettings) -> Result<Pro
     let address = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
     process.wait_ready(READY_WITHIN, || address.accepts())?;
     Ok(process)
+}
+
+/// Whether the help of a program names this option.
+fn has_option(program: &Path, option: &str) -> bool {
+    let help = Command::new(program).arg("-help").output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stderr).contains(option))
 }
 
 /// The program of this name: from the directory `PEBBLE_BIN`, if it is set.

@@ -30,6 +30,7 @@ fn heading_of(table: &str) -> &'static str {
         "keys" => "\n## `[keys]`\n\n[Cache key](../guide/cache-key.md).\n",
         "cookies" => "\n## `[cookies]`\n\n[Cookies](../guide/cookies.md).\n",
         "tls" => "\n## `[[tls]]`\n\nOne table for each certificate: [TLS](../guide/tls.md).\n",
+        "acme" => "\n## `[acme]`\n\n[Automatic certificates](../guide/tls.md#certificates).\n",
         "snapshot" => "\n## `[snapshot]`\n\n[Restart](../guide/restart.md).\n",
         "private" => "\n## `[private]`\n\n[Private copies](../guide/private-copies.md).\n",
         "memcached" => {
@@ -195,7 +196,7 @@ pub fn commands() -> String {
         let _ = writeln!(page, "| {status} | {meaning} |");
     }
     page.push_str(
-        "\nCommands that call a running Pagewell (`reload`, `ready`, `status`, `purge`, `explain`, `misses`, `stats`) \
+        "\nCommands that call a running Pagewell (`reload`, `ready`, `status`, `certificates`, `purge`, `explain`, `misses`, `stats`) \
          have two more options, which are left out below:\n\n| Option | Variable | Default |\n|---|---|---|\n\
          | `--admin ADDRESS` | `PAGEWELL_ADMIN` | 127.0.0.1:8081 |\n\
          | `--token-file FILE` | `PAGEWELL_TOKEN_FILE` | none |\n\n\

@@ -226,7 +226,7 @@ fn lock_content(token: &str, count: u64) -> Vec<u8> {
     format!("{token} {count} {machine} {process}").into_bytes()
 }
 
-/// What identifies this machine since its start, with its name space of processes (containers have their own).
+/// The identity of this machine since its start, with its name space of processes (containers have their own).
 fn machine() -> String {
     let start = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -258,10 +258,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     private_only(&found, path, "600")?;
     let mut bytes = Vec::new();
     file.take(VALUE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > VALUE_BYTES_MAX {
-        true => Err(ErrorKind::FileTooLarge.into()),
-        false => Ok(bytes),
+    if bytes.len() as u64 > VALUE_BYTES_MAX {
+        return Err(ErrorKind::FileTooLarge.into());
     }
+    Ok(bytes)
 }
 
 /// Checks that a file or directory is this user's and nobody else's.

@@ -17,7 +17,7 @@ mod seal;
 mod valkey;
 
 pub use directory::Directory;
-pub use valkey::Valkey;
+pub use valkey::ValkeyStorage;
 
 use crate::randomness::random_hex;
 use config::AcmeStorage;
@@ -86,7 +86,7 @@ pub enum Storage {
     /// Files in a directory.
     Directory(Arc<Directory>),
     /// Values in Valkey or Redis.
-    Valkey(Arc<Valkey>),
+    Valkey(Arc<ValkeyStorage>),
 }
 
 impl Storage {
@@ -97,7 +97,7 @@ impl Storage {
                 Storage::Directory(Arc::new(Directory::new(path.clone(), times, clock)))
             }
             AcmeStorage::Valkey { server, prefix, seal_key } => {
-                Storage::Valkey(Arc::new(Valkey::new(server, prefix, &seal_key.0, times)))
+                Storage::Valkey(Arc::new(ValkeyStorage::new(server, prefix, &seal_key.0, times)))
             }
         }
     }
@@ -223,7 +223,7 @@ impl HeldLock {
         }
     }
 
-    /// Releases the lock.
+    /// Releases the lock, so that another node can take it at once.
     pub async fn release(self) {
         let (name, token) = (self.name.clone(), self.token.clone());
         // If that fails, the lock becomes stale.

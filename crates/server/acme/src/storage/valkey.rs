@@ -21,7 +21,7 @@ const RELEASE: &str =
     "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end";
 
 /// A storage in Valkey or Redis.
-pub struct Valkey {
+pub struct ValkeyStorage {
     server: DatabaseServer,
     prefix: String,
     seal: Seal,
@@ -29,11 +29,16 @@ pub struct Valkey {
     connection: Mutex<Option<Connection>>,
 }
 
-impl Valkey {
+impl ValkeyStorage {
     /// The storage on this server, under keys that begin with `prefix`.
-    pub fn new(server: &DatabaseServer, prefix: &str, key: &[u8], times: LockTimes) -> Valkey {
+    pub fn new(
+        server: &DatabaseServer,
+        prefix: &str,
+        key: &[u8],
+        times: LockTimes,
+    ) -> ValkeyStorage {
         let (server, prefix) = (server.clone(), prefix.to_owned());
-        Valkey { server, prefix, seal: Seal::new(key), times, connection: Mutex::default() }
+        ValkeyStorage { server, prefix, seal: Seal::new(key), times, connection: Mutex::default() }
     }
 
     pub(super) async fn read(&self, key: StorageKey<'_>) -> Result<Option<Vec<u8>>, String> {

@@ -31,7 +31,7 @@ async fn run(storage: AcmeStorage, host: String, after_ms: u64) -> usize {
     // A node that has not begun is no holder: then it does not matter which one is killed.
     let holder = nodes.iter().position(|node| node.manager.is_holding(&host)).unwrap_or(0);
     let killed = nodes.remove(holder);
-    let manager: Arc<dyn certificates::CertificateManager> = killed.manager.clone();
+    let manager: Arc<dyn certificates::ManagedHosts> = killed.manager.clone();
     authority.set(|desk| desk.nodes.retain(|node| !Arc::ptr_eq(node, &manager)));
     killed.kill();
     for node in &nodes {

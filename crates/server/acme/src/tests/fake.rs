@@ -1,7 +1,7 @@
 //! A small certificate authority with faults (RFC 8555, RFC 9773), over HTTPS at a free port. It validates a host by
 //! reading the challenge as a node would answer it. Signatures of requests are not checked: Pebble does that.
 
-use certificates::{CertificateManager, ChallengeAnswer};
+use certificates::{ChallengeAnswer, ManagedHosts};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData};
 use rustls::ServerConfig;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-/// What is wrong with the authority.
+/// A fault of the authority.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     None,
@@ -48,7 +48,7 @@ pub struct Desk {
     /// Hosts that are refused, with the type of the problem.
     pub refused: HashMap<String, &'static str>,
     /// The nodes that answer challenges.
-    pub nodes: Vec<Arc<dyn CertificateManager>>,
+    pub nodes: Vec<Arc<dyn ManagedHosts>>,
     /// The hosts of all orders, with `replaces`.
     pub orders: Vec<(String, Option<String>)>,
     /// The hosts of all certificates.

@@ -5,7 +5,7 @@ use super::fake::{FakeAuthority, Fault};
 use super::{DAY, Dir, Node};
 use crate::storage::{Directory, LockTimes, Storage, StorageKey, ValueKind};
 use crate::{Authority, ChallengeKind};
-use certificates::{CertificateManager, ChallengeAnswer};
+use certificates::{ChallengeAnswer, ManagedHosts};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

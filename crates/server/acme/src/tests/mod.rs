@@ -8,8 +8,8 @@ mod faults;
 use crate::client::AuthorityTrust;
 use crate::record::ChallengeKind;
 use crate::storage::LockTimes;
-use crate::{AcmeManager, Authority, ManagedSource, ManagerParts};
-use certificates::{CertificateManager, CertificateStatus, Certificates};
+use crate::{AcmeHosts, AcmeParts, Authority, ManagedSource};
+use certificates::{CertificateStatus, Certificates, ManagedHosts};
 use config::{Acme, AcmeStorage};
 use fake::FakeAuthority;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ impl Drop for Dir {
 
 /// A node: a manager that runs, with its certificates.
 struct Node {
-    manager: Arc<AcmeManager>,
+    manager: Arc<AcmeHosts>,
     certificates: Arc<Certificates>,
     clock: Clock,
     running: JoinHandle<()>,
@@ -90,12 +90,12 @@ impl Node {
         let times =
             LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(3) };
         let trust = AuthorityTrust::Only(authorities[0].root.clone());
-        let manager = AcmeManager::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
+        let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
         let source = ManagedSource(manager.clone());
         let certificates = Arc::new(Certificates::load(vec![Box::new(source)]).unwrap());
-        certificates.set_manager(manager.clone());
+        certificates.set_managed(manager.clone());
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let parts = ManagerParts {
+        let parts = AcmeParts {
             certificates: certificates.clone(),
             hosts: Box::new(move || hosts.clone()),
             look: Box::new(|| Duration::from_millis(30)),
@@ -193,6 +193,23 @@ async fn a_refused_alias_does_not_block_the_others() {
     node.until_ready("bad.example.org").await;
     node.until("no failure", |node| node.status("bad.example.org").failure.is_none()).await;
     assert_eq!(authority.orders("a.example.org"), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn ten_orders_begin_in_a_minute() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let hosts: Vec<String> = (10..23).map(|at| format!("h{at}.example.org")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let node = Node::start(&[&authority], dir.storage(), &hosts, Clock::still()).await;
+    node.until("ten certificates", |node| {
+        hosts.iter().filter(|host| node.certificates.is_ready(host)).count() == 10
+    })
+    .await;
+    let waiting = node.manager.report().certificates;
+    let waiting = waiting.iter().filter(|status| status.issuer.is_none()).count();
+    assert_eq!((waiting, authority.desk.lock().unwrap().orders.len()), (3, 10));
+    assert!(node.manager.due().iter().all(|host| node.certificates.is_ready(host)));
     node.stop().await;
 }
 

@@ -16,10 +16,10 @@ pub(super) fn text(answer: &Value) -> String {
     if let Some(error) = answer["storage_error"].as_str() {
         text.push_str(&format!("storage: {error}\n"));
     }
-    match text.is_empty() {
-        true => "No managed certificates: the configuration has no [acme].".into(),
-        false => text.trim_end().to_owned(),
+    if text.is_empty() {
+        return "No managed certificates: the configuration has no [acme].".into();
     }
+    text.trim_end().to_owned()
 }
 
 fn paragraph(one: &Value) -> String {

@@ -37,7 +37,7 @@ pub struct Acme {
 pub struct ExternalAccount {
     /// The identifier of the account's key.
     pub key_id: String,
-    /// The key.
+    /// The secret key of the account.
     pub key: SecretBytes,
 }
 
@@ -132,12 +132,11 @@ fn storage(raw: &raw::AcmeKeys, cluster: Option<&Arc<Database>>) -> Result<AcmeS
         if raw.seal_key_file.is_some() {
             return wrong("acme.seal_key_file", "is only for storage = \"valkey\"");
         }
-        return match place.is_absolute() {
-            true => Ok(AcmeStorage::Directory(place)),
-            false => {
-                wrong("acme.storage", format!("{place:?}: write an absolute path, or \"valkey\""))
-            }
-        };
+        if !place.is_absolute() {
+            let why = format!("{place:?}: write an absolute path, or \"valkey\"");
+            return wrong("acme.storage", why);
+        }
+        return Ok(AcmeStorage::Directory(place));
     }
     let Some(cluster) = cluster else {
         return wrong("acme.storage", "\"valkey\" needs cluster.url, whose server is used");

@@ -1,19 +1,16 @@
 //! `GET /v1/certificates`: the managed certificates, each with its issuer, its end, the next try, and the last failure
-//! with its remedy. Also their metrics. The number of series depends on the configured hosts alone.
+//! with its remedy. Also their metrics.
+//!
+//! Invariant: the number of series depends on the configured hosts alone.
 
 use super::metrics::{begin, escaped};
 use crate::api::metrics::Format;
+use crate::managed::report;
 use crate::metrics_table::Kind;
-use certificates::{CertificateStatus, ManagedReport};
+use certificates::CertificateStatus;
 use delivery::site::Site;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-
-/// The report of the manager; empty if no certificate is managed.
-pub(crate) fn report(site: &Site) -> ManagedReport {
-    let manager = site.certificates.get().and_then(|all| all.manager());
-    manager.map(|manager| manager.report()).unwrap_or_default()
-}
 
 /// The answer of `GET /v1/certificates`.
 pub fn answer(site: &Site) -> Value {

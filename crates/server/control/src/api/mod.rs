@@ -6,7 +6,7 @@
 //! preflight request.
 
 mod caller;
-pub(crate) mod certificates;
+mod certificates;
 mod content;
 mod dashboard;
 mod explain;

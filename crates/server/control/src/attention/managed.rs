@@ -4,7 +4,7 @@
 //! left. Not here: certificates in files (`files`).
 
 use super::Problem;
-use crate::api::certificates::report;
+use crate::managed::report;
 use certificates::CertificateStatus;
 use delivery::site::Site;
 

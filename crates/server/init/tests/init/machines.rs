@@ -60,6 +60,22 @@ fn wordpress_behind_nginx() {
 }
 
 #[test]
+fn a_public_name_without_another_server_gets_automatic_https() {
+    let tree = |url: &str| {
+        let text = format!("<?php define('DB_NAME', 'b'); define('WP_HOME', '{url}');");
+        Tree::with_php().wordpress().file("/var/www/blog/wp-config.php", &text)
+    };
+    let public = tree("https://blog.example.org");
+    let (_, text) = public.init("/var/www/blog");
+    let config = public.check(&text);
+    assert!(config.acme.is_some() && config.https_redirect.is_some(), "{text}");
+    assert_eq!(config.listen_tls.len(), 1);
+    let private = tree("https://blog.example");
+    let (_, text) = private.init("/var/www/blog");
+    assert!(private.check(&text).acme.is_none(), "{text}");
+}
+
+#[test]
 fn wordpress_with_a_followed_database_has_plugin_and_automatic_dependencies() {
     let tree = Tree::with_php().with_followed_database().wordpress();
     let tree = tree.file(

@@ -12,12 +12,12 @@ use crate::answers;
 use crate::client::AuthorityTrust;
 use crate::leaf::Bundle;
 use crate::record::{ChallengeKind, NameRecord};
-use crate::schedule::{NextStep, next_step};
+use crate::schedule::{HostStep, next_step};
 use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
 use crate::tickets::SharedTickets;
 use certificates::{
-    Certificate, CertificateManager, CertificateSource, CertificateStatus, Certificates,
-    ChallengeLookup, ManagedReport,
+    Certificate, CertificateSource, CertificateStatus, Certificates, ChallengeLookup, ManagedHosts,
+    ManagedReport,
 };
 use config::{Acme, LETS_ENCRYPT, name_refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,7 +52,7 @@ pub struct Authority {
 }
 
 /// The manager of certificates.
-pub struct AcmeManager {
+pub struct AcmeHosts {
     pub(crate) config: Acme,
     pub(crate) authorities: Vec<Authority>,
     pub(crate) trust: AuthorityTrust,
@@ -90,7 +90,7 @@ pub(crate) struct HostState {
 }
 
 /// The parts of the server that a running manager uses.
-pub struct ManagerParts {
+pub struct AcmeParts {
     /// The certificates of the listeners.
     pub certificates: Arc<Certificates>,
     /// Returns the configured hosts.
@@ -100,18 +100,18 @@ pub struct ManagerParts {
 }
 
 /// The certificates of the manager, as a source for the listeners.
-pub struct ManagedSource(pub Arc<AcmeManager>);
+pub struct ManagedSource(pub Arc<AcmeHosts>);
 
-impl AcmeManager {
+impl AcmeHosts {
     /// The manager with this configuration. Nothing is read or connected here.
-    pub fn new(config: &Acme, kinds: Vec<ChallengeKind>, clock: &Clock) -> Arc<AcmeManager> {
+    pub fn new(config: &Acme, kinds: Vec<ChallengeKind>, clock: &Clock) -> Arc<AcmeHosts> {
         let directories = std::iter::once(&config.directory).chain(&config.fallback);
         let authorities = directories.map(|directory| Authority {
             directory: directory.clone(),
             rehearsal: (directory == LETS_ENCRYPT).then(|| LETS_ENCRYPT_STAGING.to_owned()),
         });
         let (authorities, times) = (authorities.collect(), LockTimes::default());
-        AcmeManager::with(config, (authorities, AuthorityTrust::System), kinds, times, clock)
+        AcmeHosts::with(config, (authorities, AuthorityTrust::System), kinds, times, clock)
     }
 
     /// The same with other authorities and times, for tests.
@@ -121,8 +121,8 @@ impl AcmeManager {
         kinds: Vec<ChallengeKind>,
         times: LockTimes,
         clock: &Clock,
-    ) -> Arc<AcmeManager> {
-        Arc::new(AcmeManager {
+    ) -> Arc<AcmeHosts> {
+        Arc::new(AcmeHosts {
             config: config.clone(),
             authorities,
             trust,
@@ -142,7 +142,7 @@ impl AcmeManager {
     }
 
     /// Reads the stored certificates, before connections are accepted. No authority is waited for.
-    pub async fn begin(self: &Arc<Self>, parts: &ManagerParts) {
+    pub async fn begin(self: &Arc<Self>, parts: &AcmeParts) {
         let (mut seen, first) = (Vec::new(), 0);
         let look = self.look(parts, &mut seen, first);
         if tokio::time::timeout(FIRST_LOOK, look).await.is_err() {
@@ -151,7 +151,7 @@ impl AcmeManager {
     }
 
     /// Obtains and renews certificates until the process has left.
-    pub async fn run(self: Arc<Self>, parts: ManagerParts, mut stop: PhaseWatch) {
+    pub async fn run(self: Arc<Self>, parts: AcmeParts, mut stop: PhaseWatch) {
         let mut seen = Vec::new();
         loop {
             self.serve(&parts, &mut seen, &mut stop).await;
@@ -166,12 +166,7 @@ impl AcmeManager {
     }
 
     /// Works until the process begins to leave. Its tasks end with it, and release their locks.
-    async fn serve(
-        self: &Arc<Self>,
-        parts: &ManagerParts,
-        seen: &mut Vec<u8>,
-        stop: &mut PhaseWatch,
-    ) {
+    async fn serve(self: &Arc<Self>, parts: &AcmeParts, seen: &mut Vec<u8>, stop: &mut PhaseWatch) {
         let (mut tasks, mut looks) = (JoinSet::new(), 0u32);
         while !stop.borrow_and_update().is_leaving() {
             self.look(parts, seen, looks % LOOKS).await;
@@ -196,7 +191,7 @@ impl AcmeManager {
     }
 
     /// Takes over the configured hosts, and reads the storage if it has changed. With `round` 0 it is read anyway.
-    async fn look(&self, parts: &ManagerParts, seen: &mut Vec<u8>, round: u32) {
+    async fn look(&self, parts: &AcmeParts, seen: &mut Vec<u8>, round: u32) {
         let has_new_hosts = self.set_hosts(&(parts.hosts)(), &parts.certificates);
         match self.storage.version().await {
             Ok(version) if version == *seen && !has_new_hosts && round > 0 => {
@@ -255,16 +250,14 @@ impl AcmeManager {
         let mut hosts = self.hosts_mut();
         let before = hosts.len();
         hosts.retain(|host, _| wanted.contains(host));
-        let mut is_changed = hosts.len() != before;
         let left = hosts.len();
+        if left != before {
+            self.is_changed.store(true, Ordering::Release);
+        }
         for host in wanted {
             hosts.entry(host).or_default();
         }
-        is_changed |= hosts.len() != left;
-        if is_changed {
-            self.is_changed.store(true, Ordering::Release);
-        }
-        is_changed
+        hosts.len() != left
     }
 
     /// Reads a host from the storage. A certificate that cannot be read leaves the one in use.
@@ -312,17 +305,25 @@ impl AcmeManager {
     }
 
     /// The next step of a host, now.
-    pub(crate) fn next_step(&self, state: &HostState) -> NextStep {
+    pub(crate) fn next_step(&self, state: &HostState) -> HostStep {
         let lifetime = state.bundle.as_ref().map(|bundle| bundle.lifetime);
         next_step(&state.record, lifetime, self.clock.now().0)
     }
 
-    /// The hosts that are due. Each gets one task at a time.
-    fn due(&self) -> Vec<String> {
-        let mut due = Vec::new();
-        for (host, state) in self.hosts_mut().iter_mut() {
-            let is_due = !matches!(self.next_step(state), NextStep::Wait(_));
-            if is_due && !state.is_busy && !self.kinds.is_empty() {
+    /// The hosts that are due. Each gets one task at a time. Further orders than a minute allows wait.
+    pub(crate) fn due(&self) -> Vec<String> {
+        let (mut due, mut orders_left) = (Vec::new(), self.orders_left());
+        for (host, state) in self.hosts_mut().iter_mut().filter(|(_, state)| !state.is_busy) {
+            let is_due = match self.next_step(state) {
+                HostStep::Wait(_) => false,
+                HostStep::AskRenewalTime => true,
+                HostStep::Order => {
+                    let may = orders_left > 0;
+                    orders_left = orders_left.saturating_sub(1);
+                    may
+                }
+            };
+            if is_due && !self.kinds.is_empty() {
                 state.is_busy = true;
                 due.push(host.clone());
             }
@@ -362,17 +363,21 @@ impl AcmeManager {
 
     /// Whether an order may begin now. It counts as one.
     pub(crate) fn may_order(&self) -> bool {
-        let now = self.clock.instant();
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = self.orders_left() > 0;
+        if may {
+            locked(&self.recent).push_back(self.clock.instant());
+        }
+        may
+    }
+
+    /// The number of orders that may begin now.
+    fn orders_left(&self) -> usize {
+        let (now, mut recent) = (self.clock.instant(), locked(&self.recent));
         let is_old = |began: &Instant| now.saturating_duration_since(*began).as_secs() >= 60;
         while recent.front().is_some_and(is_old) {
             recent.pop_front();
         }
-        let may = recent.len() < ORDERS_PER_MINUTE;
-        if may {
-            recent.push_back(now);
-        }
-        may
+        ORDERS_PER_MINUTE.saturating_sub(recent.len())
     }
 
     /// Counts an order.
@@ -399,8 +404,8 @@ impl AcmeManager {
 
     fn status(&self, host: &str, state: &HostState) -> CertificateStatus {
         let next_try_ms = match self.next_step(state) {
-            NextStep::Wait(until_ms) => until_ms,
-            NextStep::AskRenewalTime | NextStep::Order => self.clock.now().0,
+            HostStep::Wait(until_ms) => until_ms,
+            HostStep::AskRenewalTime | HostStep::Order => self.clock.now().0,
         };
         CertificateStatus {
             name: host.to_owned(),
@@ -413,7 +418,7 @@ impl AcmeManager {
     }
 }
 
-impl CertificateManager for AcmeManager {
+impl ManagedHosts for AcmeHosts {
     fn manages(&self, host: &str) -> bool {
         self.hosts().contains_key(host)
     }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 pub type ChallengeLookup<'a> = Pin<Box<dyn Future<Output = Option<ChallengeAnswer>> + Send + 'a>>;
 
 /// Obtains and renews certificates for hosts.
-pub trait CertificateManager: Send + Sync {
+pub trait ManagedHosts: Send + Sync {
     /// Whether the certificate of this host (in lower case, without a port) is managed.
     fn manages(&self, host: &str) -> bool;
 
@@ -51,7 +51,7 @@ pub struct ManagedReport {
 /// The state of one managed host.
 #[derive(Clone, Debug, Default)]
 pub struct CertificateStatus {
-    /// The host.
+    /// The host, in lower case.
     pub name: String,
     /// The name of the issuer; `None` without a certificate.
     pub issuer: Option<String>,
@@ -168,7 +168,7 @@ impl FailureCause {
         self.row().1
     }
 
-    /// What the operator can do.
+    /// The remedy, in a clause for operators.
     pub fn remedy(self) -> &'static str {
         self.row().2
     }
