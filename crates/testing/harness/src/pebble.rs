@@ -71,11 +71,13 @@ impl Pebble {
         let names_program = program("pebble-challtestsrv")?;
         let mut command = Command::new(&names_program);
         command.args(["-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", ""]);
-        if has_option(&names_program, "-doh ") {
-            // Newer versions would use a fixed port.
+        // Newer versions have another name for the address of DNS, and would use a fixed port for DNS over HTTPS.
+        let is_newer = has_option(&names_program, "-dnsserver ");
+        if is_newer {
             command.args(["-doh", ""]);
         }
-        command.args(["-dns01", &format!("127.0.0.1:{dns}")]);
+        let dns_option = if is_newer { "-dnsserver" } else { "-dns01" };
+        command.args([dns_option, &format!("127.0.0.1:{dns}")]);
         command.args(["-management", &format!("127.0.0.1:{names}")]);
         let mut names_process =
             Process::spawn("pebble-challtestsrv", &mut command, &at("names.log"))?;
