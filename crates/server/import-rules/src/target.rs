@@ -87,15 +87,6 @@ impl MoveTarget {
         target.text.push_str(&path);
         Ok(target)
     }
-
-    /// The text of a redirect: with a `?` at its end, the client's query is not appended.
-    pub(crate) fn redirect(&self, appends_query: bool) -> String {
-        if appends_query || self.text.contains('?') {
-            self.text.clone()
-        } else {
-            format!("{}?", self.text)
-        }
-    }
 }
 
 /// Whether `%1` names a capture of a condition: one digit, and no second hexadecimal one.

@@ -5,7 +5,7 @@
 //! that allows exempts only if its conditions are exact.
 
 use super::Translation;
-use super::context::Context;
+use super::context::{Context, with_path_behind};
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::report::Judgements;
 use crate::source::{Directive, SourceLine};
@@ -277,16 +277,21 @@ impl AccessDecisions {
             let restricts_later = weaker.iter().any(|one| one.access != Granted::All);
             let remark = (!decision.is_exact).then(|| "wider than in Apache".to_owned());
             let rule = RuleDraft::new(decision.at, decision.conditions.clone()).remarked(remark);
+            let restricted = if decision.rank.0 {
+                with_path_behind(&decision.conditions)
+            } else {
+                decision.conditions.clone()
+            };
             let deny = |conditions: RuleConditions| {
                 RuleDraft { conditions, ..rule.clone() }.with("deny", "403".into())
             };
             let rules = &mut translation.site.rules;
             let with = |networks: &[String], sign: &str| {
                 let words = networks.iter().map(|network| format!("{sign}{network}")).collect();
-                decision.conditions.clone().with("from", words)
+                restricted.clone().with("from", words)
             };
             match &decision.access {
-                Granted::Nobody => rules.push(deny(decision.conditions.clone())),
+                Granted::Nobody => rules.push(deny(restricted.clone())),
                 Granted::Only(networks) => rules.push(deny(with(networks, "!"))),
                 Granted::Except(networks) => rules.push(deny(with(networks, ""))),
                 Granted::All | Granted::WithPassword => {
@@ -307,7 +312,9 @@ impl AccessDecisions {
                 }
             }
             if let Some((file, realm)) = &decision.password {
-                let mut rule = rule.clone().with("auth_file", string(file));
+                let conditions = restricted.clone();
+                let rule = RuleDraft { conditions, ..rule.clone() };
+                let mut rule = rule.with("auth_file", string(file));
                 if let Some(realm) = realm {
                     rule = rule.with("auth_realm", string(realm));
                 }

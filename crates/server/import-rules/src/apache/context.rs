@@ -19,6 +19,23 @@ pub(super) struct Context {
     pub(super) is_files: bool,
 }
 
+/// The conditions of a restriction on names of files: Apache applies it to a path behind the name, too.
+pub(super) fn with_path_behind(conditions: &RuleConditions) -> RuleConditions {
+    let mut all = conditions.clone();
+    if let Some(globs) = conditions.get("path") {
+        let behind =
+            globs.iter().filter(|glob| !glob.ends_with('*')).map(|glob| format!("{glob}/**"));
+        let words = globs.iter().cloned().chain(behind).collect();
+        all = all.without("path").with("path", words);
+    }
+    if let Some([regex]) = conditions.get("path_regex")
+        && let Some(begin) = regex.strip_suffix('$')
+    {
+        all = all.without("path_regex").with_regex(&format!("{begin}(?:/|$)"));
+    }
+    all
+}
+
 impl Context {
     /// The context of a file in a directory below the root.
     pub(super) fn of_directory(directory: &Path) -> Context {

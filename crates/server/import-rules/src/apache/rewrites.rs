@@ -18,6 +18,7 @@ const ALTERNATIVES_MAX: usize = 16;
 pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
     let mut conditions: Vec<&Directive> = Vec::new();
     let mut base = None;
+    let mut follows_front = false;
     for one in all {
         match one.name.as_str() {
             "rewriteengine" | "rewriteoptions" => translation.judgements.not_needed(one),
@@ -27,13 +28,10 @@ pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context
             }
             "rewritecond" => conditions.push(one),
             "rewriterule" => {
-                let rule = RewriteRule::new(
-                    one,
-                    std::mem::take(&mut conditions),
-                    base.as_deref(),
-                    context,
-                );
-                rule.emit(translation);
+                let conditions = std::mem::take(&mut conditions);
+                let mut rule = RewriteRule::new(one, conditions, base.as_deref(), context);
+                rule.follows_front = follows_front;
+                follows_front |= rule.emit(translation);
             }
             _ => {}
         }
@@ -49,6 +47,8 @@ struct RewriteRule<'a> {
     flags: Vec<String>,
     context: &'a Context,
     base: Option<&'a str>,
+    /// Whether paths without a file do not come here: an earlier rule has them.
+    follows_front: bool,
 }
 
 /// One way in which all conditions hold.
@@ -72,7 +72,7 @@ impl<'a> RewriteRule<'a> {
     ) -> RewriteRule<'a> {
         let flags = directive.words.get(2).map_or("", String::as_str).trim_matches(['[', ']']);
         let flags = flags.split(',').map(|flag| flag.trim().to_owned()).collect();
-        RewriteRule { directive, conditions, flags, context, base }
+        RewriteRule { directive, conditions, flags, context, base, follows_front: false }
     }
 
     /// The value of a flag, or an empty text if it has none.
@@ -91,7 +91,14 @@ impl<'a> RewriteRule<'a> {
         self.all().for_each(|one| translation.judgements.translated(one));
     }
 
-    fn emit(&self, translation: &mut Translation<'_>) {
+    /// Writes the rule, and returns whether it is that of the front controller.
+    fn emit(&self, translation: &mut Translation<'_>) -> bool {
+        let others = self.emit_others(translation);
+        others.is_some_and(|target| self.rewrite(translation, &target))
+    }
+
+    /// Writes everything but a rewrite, whose target is returned.
+    fn emit_others(&self, translation: &mut Translation<'_>) -> Option<String> {
         let target = self.directive.word(1).to_owned();
         let forbidden = self.flag(&["F", "forbidden"]).is_some();
         let gone = self.flag(&["G", "gone"]).is_some();
@@ -106,19 +113,23 @@ impl<'a> RewriteRule<'a> {
             _ => None,
         };
         if let Some(status) = denial {
-            return self.deny(translation, status);
+            self.deny(translation, status);
+            return None;
         }
         if self.is_environment() {
-            return self.all().for_each(|one| translation.judgements.built_in(one));
+            self.all().for_each(|one| translation.judgements.built_in(one));
+            return None;
         }
         let sets_variable =
             self.flags.iter().any(|flag| flag.to_ascii_uppercase().starts_with("E="));
         if sets_variable && target == "-" && self.flag(&["L", "last", "END"]).is_none() {
             let why = "a variable of Apache";
-            return self.all().for_each(|one| translation.judgements.not_needed_because(one, why));
+            self.all().for_each(|one| translation.judgements.not_needed_because(one, why));
+            return None;
         }
         if target == "-" {
-            return self.pass(translation);
+            self.pass(translation);
+            return None;
         }
         let is_absolute = target.contains("://");
         if redirect.is_some() || is_absolute {
@@ -127,9 +138,10 @@ impl<'a> RewriteRule<'a> {
                 Some("seeother") => 303,
                 _ => status.unwrap_or(302),
             };
-            return self.redirect(translation, &target, status);
+            self.redirect(translation, &target, status);
+            return None;
         }
-        self.rewrite(translation, &target);
+        Some(target)
     }
 
     /// Whether it only passes `Authorization`, or the base of the URL, to PHP.
@@ -210,7 +222,8 @@ impl<'a> RewriteRule<'a> {
             return lost(translation, "too many alternatives");
         }
         let around = self.context.conditions.clone();
-        let mut remark = (!is_exact).then(|| "wider than in Apache".to_owned());
+        let mut remark =
+            (!is_exact || self.follows_front).then(|| "wider than in Apache".to_owned());
         let mut rules = Vec::new();
         for alternative in &alternatives {
             let outer = if own.get("path").is_some() || own.get("path_regex").is_some() {
@@ -319,10 +332,7 @@ impl<'a> RewriteRule<'a> {
             Ok(found) => found,
             Err(why) => return none(translation, &why),
         };
-        let (target, drops_query) = match target.strip_suffix('?') {
-            Some(target) => (target, true),
-            None => (target, false),
-        };
+        let target = target.strip_suffix('?').unwrap_or(target);
         let read = match MoveTarget::read(target, Some(&regex)) {
             Ok(read) => read,
             Err(_)
@@ -366,7 +376,7 @@ impl<'a> RewriteRule<'a> {
                     }),
                 );
             };
-            let text = self.below_base(&read.redirect(!drops_query && !read.text.contains('?')));
+            let text = self.below_base(&read.text);
             let mut rule =
                 RuleDraft::new(self.directive.at, conditions).with("redirect", string(&text));
             if status != 301 {
@@ -420,9 +430,10 @@ impl<'a> RewriteRule<'a> {
         format!("{base}/{target}")
     }
 
-    fn rewrite(&self, translation: &mut Translation<'_>, target: &str) {
+    fn rewrite(&self, translation: &mut Translation<'_>, target: &str) -> bool {
         let none = |translation: &mut Translation<'_>, why: &str| {
             self.all().for_each(|one| translation.judgements.not_translated(one, why));
+            false
         };
         let (own, regex, _) = match self.pattern(Exactness::Exact) {
             Ok(found) => found,
@@ -449,7 +460,8 @@ impl<'a> RewriteRule<'a> {
             if plain != "index.php" {
                 translation.site.front_controller = Some(plain);
             }
-            return self.all().for_each(|one| translation.judgements.built_in(one));
+            self.all().for_each(|one| translation.judgements.built_in(one));
+            return true;
         }
         let uses_captures = text.contains('$');
         let own = match (uses_captures, own.is_empty()) {
@@ -486,6 +498,7 @@ impl<'a> RewriteRule<'a> {
                 translation.judgements.translated_but(one, "the query of the client is kept")
             });
         }
+        false
     }
 }
 

@@ -142,6 +142,10 @@ fn decide<D: Clone + PartialEq>(
                     && (!location.runs_any_script() || is_explicit(location))
                     && !(location.kind == LocationKind::Prefix
                         && later_is_preferred(locations, index));
+                if may_exempt && location.scope.php.is_some() && decisions.key == "deny" {
+                    let why = "a path behind the script is refused: wider than in nginx";
+                    translation.judgements.translated_but(location.directive, why);
+                }
                 if may_exempt {
                     translation.site.rules.push(rule.with(decisions.key, "false".into()));
                 } else if is_explicit(location) {
@@ -305,6 +309,8 @@ fn scripts(translation: &mut Translation<'_>, locations: &[Location<'_>]) {
         }
         return;
     };
+    let why = "a script that is missing is answered by the front controller";
+    translation.judgements.translated_but(locations[generic].directive, why);
     let script = GlobShape::of("**.php");
     for (index, location) in locations[..generic].iter().enumerate() {
         let has_php = |one: &Location<'_>| one.scope.php.is_some() || one.scope.answer.is_some();

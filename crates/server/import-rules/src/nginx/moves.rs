@@ -214,13 +214,16 @@ fn redirect(
             }
         };
     }
-    let mut rule =
-        RuleDraft::new(one.at, conditions).with("redirect", string(&target.redirect(keeps_query)));
+    let mut rule = RuleDraft::new(one.at, conditions).with("redirect", string(&target.text));
     if code != "301" {
         rule = rule.with("redirect_status", code.to_owned());
     }
     translation.site.rules.push(rule);
-    translation.judgements.translated(one);
+    if keeps_query || target.text.contains('?') {
+        translation.judgements.translated(one);
+    } else {
+        translation.judgements.translated_but(one, "the query of the client is appended");
+    }
 }
 
 /// The conditions with the expression instead of the globs that it became.

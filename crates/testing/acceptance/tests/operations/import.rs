@@ -47,6 +47,8 @@ struct Observed {
     location: Option<String>,
     /// The script or file, for a success.
     content: Option<String>,
+    /// Whether Pagewell says that it never serves a file of this name.
+    is_hidden: bool,
 }
 
 impl Observed {
@@ -62,7 +64,10 @@ impl Observed {
         });
         let is_success = response.status / 100 == 2 && probe.method != "HEAD";
         let content = is_success.then(|| response.text().trim().to_owned());
-        Observed { class: response.status / 100, location, content }
+        let said = response.header("cache-status").unwrap_or_default();
+        let is_hidden = said.contains("hidden");
+        assert!(response.status < 500, "{probe:?}: {}", response.text());
+        Observed { class: response.status / 100, location, content, is_hidden }
     }
 
     fn is_refusal(&self) -> bool {
@@ -99,7 +104,7 @@ fn compare(document: &str) -> Figures {
     let mut figures = Figures::default();
     for probe in &probes.all {
         let (original, answer) = (Observed::of(&mut theirs, probe), Observed::of(&mut ours, probe));
-        if original == answer {
+        if original == (Observed { is_hidden: false, ..answer.clone() }) {
             figures.agree += 1;
             continue;
         }
@@ -109,7 +114,9 @@ fn compare(document: &str) -> Figures {
             || original.is_source() && answer.is_refusal()
         {
             figures.explained += 1;
-        } else if is_wider && (probe.is_spelling || imported.report.contains("wider")) {
+        } else if is_wider
+            && (probe.is_spelling || answer.is_hidden || imported.report.contains("wider"))
+        {
             figures.wider += 1;
         } else if imported.lacks_keys() && !(is_narrower && probe.is_spelling) {
             figures.later += 1;

@@ -40,7 +40,7 @@ impl Reference {
         if document.extension().is_some_and(|end| end == "htaccess") {
             let file = site.file(".htaccess", &text);
             let directives = format!(
-                "DocumentRoot {root}\nDirectoryIndex index.php index.html\nAllowEncodedSlashes NoDecode\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n\
+                "DocumentRoot {root}\nDirectoryIndex index.php index.html\nAllowEncodedSlashes NoDecode\n<Directory />\nAllowOverride None\n</Directory>\n<Directory {root}>\nAllowOverride All\nOptions FollowSymLinks\n\
                  Require all granted\n</Directory>\n<FilesMatch \\.php$>\nSetHandler \"proxy:unix:{}|fcgi://localhost\"\n</FilesMatch>\n",
                 socket.display()
             );
