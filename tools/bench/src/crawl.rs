@@ -83,14 +83,14 @@ pub fn run(amount: &CrawlAmount) -> Result<(), String> {
     Ok(())
 }
 
-type Measured = Vec<(Crawler, RunFigures)>;
+type ServerRuns = Vec<(Crawler, RunFigures)>;
 
 fn with_server(
     kind: Protection,
     binary: &Path,
     site: &CrawledSite,
     amount: &CrawlAmount,
-) -> Result<Measured, String> {
+) -> Result<ServerRuns, String> {
     let mut measured = Vec::new();
     for crawler in Crawler::ALL {
         // An empty cache each time.
@@ -155,7 +155,7 @@ fn fill(guard: &Guard) {
     }
 }
 
-fn table(kind: Protection, measured: &Measured) -> String {
+fn table(kind: Protection, measured: &ServerRuns) -> String {
     let mut text = format!(
         "### {}\n\n| Crawler | Page views lost | in the crawled group | Misses deferred | Signed in, p95 | All views, \
          p95 | Files, p99 | PHP cores | Crawler's pages/s |\n|---|---|---|---|---|---|---|---|---|\n",
@@ -185,7 +185,7 @@ fn table(kind: Protection, measured: &Measured) -> String {
 }
 
 /// The goals that do not hold, for each crawler.
-fn goals(measured: &Measured) -> Vec<(Crawler, Vec<String>)> {
+fn goals(measured: &ServerRuns) -> Vec<(Crawler, Vec<String>)> {
     let Some((_, quiet)) = measured.iter().find(|(crawler, _)| *crawler == Crawler::None) else {
         return Vec::new();
     };

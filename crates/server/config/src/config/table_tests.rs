@@ -37,6 +37,9 @@ fn every_option_is_a_key_of_the_file() {
                 format!("[[change]]\ntable = \"x\"\ntags = [\"y\"]\n{more}")
             }
             Some(("automatic", key)) if key.starts_with("ignore") => ignore(key),
+            Some(("misses", key)) if key.starts_with("crawlers") => {
+                "[[misses.crawlers]]\nname = \"x\"\nranges = \"y\"\nrate = \"1/s\"\n".to_owned()
+            }
             Some(("wake", _)) => "[[wake]]\nurl = \"/x\"\nevery = \"1m\"\n".to_owned(),
             Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
             None => format!("{} = {value}\n", row.key),
@@ -79,7 +82,7 @@ fn value_of(key: &str) -> &'static str {
         | "cookies.ignore"
         | "cookies.session"
         | "private.cookies" => "[\"x\"]",
-        "connections_exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
+        "connections_exempt" | "misses.exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
         "error_pages" | "site.error_pages" | "site.php" | "site.cache" | "site.keys"
         | "site.cookies" | "site.dialects" | "site.private" | "site.cluster" | "site.automatic"
         | "acme.eab" => "{}",
