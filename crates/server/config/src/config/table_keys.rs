@@ -257,7 +257,7 @@ pub(super) const KEYS: &[OptionRow] = &[
     row(
         "misses.exempt",
         "",
-        "[]",
+        "none",
         "Addresses and networks that are never deferred and come first, as monitoring and imports.",
     ),
     row(
