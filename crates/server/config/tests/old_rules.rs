@@ -7,11 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Keys of rules that do not concern the cache.
-const OTHER_KEYS: [&str; 10] = [
+const OTHER_KEYS: [&str; 13] = [
     "deny =",
     "retry_after =",
     "limit =",
     "auth_file =",
+    "redirect =",
+    "slash =",
+    "rewrite =",
     "php =",
     "set_headers =",
     "add_headers =",
@@ -38,7 +41,9 @@ fn check(config: &Config, rules: usize, path: &Path) {
     let has_others = config.rules.has_access_rules()
         || config.rules.has_response_fields()
         || config.rules.has_checks()
-        || config.rules.has_script_rules();
+        || config.rules.has_script_rules()
+        || config.rules.may_answer()
+        || config.rules.has_rewrites();
     assert!(!has_others, "{path}");
 }
 

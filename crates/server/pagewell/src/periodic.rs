@@ -29,11 +29,12 @@ const CROWD: u64 = 1000;
 const CALM: u64 = 50;
 
 /// Starts the tasks of each site and of the process. With `tls`, its certificates are reloaded when the
-/// files change; with `https`, they are obtained and renewed. The figures of the last hour are recorded in `figures`.
+/// files change; with `https`, they are obtained and renewed. Other files are read again by `reload`. The figures of
+/// the last hour are recorded in `figures`.
 pub fn start(
     default_site: &Arc<Site>,
     (tls, https): (Option<Arc<Certificates>>, Option<AutomaticHttps>),
-    figures: Arc<MetricsHistory>,
+    (figures, reload): (Arc<MetricsHistory>, Arc<OnceLock<Reload>>),
     stopped: &PhaseWatch,
 ) {
     let compressor = Arc::new(Compressor::default());
@@ -51,6 +52,7 @@ pub fn start(
     if let Some(tls) = tls {
         tokio::spawn(follow_certificates(tls, default_site.clone(), stopped.clone()));
     }
+    tokio::spawn(follow_files(reload, default_site.clone(), stopped.clone()));
     tokio::spawn(release_memory(default_site.clone(), stopped.clone()));
     tokio::spawn(clock_skew::run(default_site.clone(), stopped.clone()));
     tokio::spawn(history::run(figures, default_site.clone(), stopped.clone()));
@@ -86,7 +88,7 @@ async fn follow_certificates(tls: Arc<Certificates>, site: Arc<Site>, mut stop: 
 }
 
 /// Reads files of the configuration again when they have changed. A change that cannot be used is reported once.
-pub async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: PhaseWatch) {
+async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: PhaseWatch) {
     let mut refused = Vec::new();
     loop {
         tokio::select! {

@@ -210,9 +210,8 @@ impl Server {
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
         serve_items(items, &config, &site, &stopped);
-        periodic::start(&site, (tls, https), history, &stopped);
-        let reload = server.reload.clone();
-        tokio::spawn(periodic::follow_files(reload, site.clone(), stopped.clone()));
+        let files = (history, server.reload.clone());
+        periodic::start(&site, (tls, https), files, &stopped);
         Ok(server)
     }
 

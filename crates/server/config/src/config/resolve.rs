@@ -87,9 +87,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let hosts = resolve_rules::hosts(file)?;
     let databases = super::database::resolve(file)?;
     let automatic = super::automatic::resolve(&file.automatic, &site.origin, &databases)?;
-    let lifetime_max =
-        automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
-    let policy = Policy { reads_lifetime_ms: lifetime_max, ..policy };
+    let longest = automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
+    let policy = Policy { reads_lifetime_ms: longest, ..policy };
     check_user(file)?;
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let scheme = if listen_tls.is_empty() { "http" } else { "https" };
