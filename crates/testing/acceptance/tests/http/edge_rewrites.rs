@@ -243,7 +243,7 @@ set_headers = { X-All = "yes" }
     let post = client(&pagewell).send(&post).expect("an answer");
     assert_eq!(
         (post.status, post.header("allow"), post.text().as_str()),
-        (405, Some("GET"), "other")
+        (405, Some("GET, HEAD"), "other")
     );
     let busy = client(&pagewell).get("/busy").expect("an answer");
     assert_eq!(
