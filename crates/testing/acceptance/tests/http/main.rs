@@ -5,7 +5,6 @@
 //! file.
 
 mod access_log;
-mod audit;
 mod bad_requests;
 mod codings;
 mod connections;
