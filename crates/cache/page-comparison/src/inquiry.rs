@@ -105,6 +105,8 @@ pub struct Inquiry {
     /// A sample some time after the others.
     later: Option<PageSample>,
     disturbed: u32,
+    /// The samples to take in any case.
+    least: usize,
     /// For each place that differs anywhere: which responses agree. Response 0 is the stored page.
     labels: BTreeMap<u64, Vec<u8>>,
     least_common: u8,
@@ -119,9 +121,16 @@ impl Inquiry {
             samples: Vec::new(),
             later: None,
             disturbed: 0,
+            least: 1,
             labels: BTreeMap::new(),
             least_common: 100,
         }
+    }
+
+    /// The same after a render that differed, and that is no sample because it began before everything was settled: five
+    /// samples are taken even if the first is equal, because the page may be drawn at each render.
+    pub fn of_suspect(stored: PageTokens, stored_at: u64) -> Inquiry {
+        Inquiry { least: SAMPLES_BEFORE_VERDICT, ..Inquiry::new(stored, stored_at) }
     }
 
     /// The bytes of memory that the responses occupy, about.
@@ -155,7 +164,7 @@ impl Inquiry {
         if self.disturbed > MAX_DISTURBED || count >= MAX_SAMPLES || noise.is_random() {
             return InquiryStep::Conclude;
         }
-        if count == 0 {
+        if count < self.least {
             return InquiryStep::Sample { after: 0 };
         }
         if self.later.is_none()

@@ -50,6 +50,19 @@ fn an_equal_render_ends_the_judgement_at_once() {
 }
 
 #[test]
+fn a_suspect_that_equals_the_first_sample_is_looked_at_further() {
+    let mut noise = PageNoise::default();
+    let mut inquiry = Inquiry::of_suspect(page("red"), 0);
+    for at in 0..5 {
+        assert_ne!(inquiry.step(&noise), InquiryStep::Conclude);
+        let draw = ["red", "blue"][at % 2];
+        inquiry.add(PageSample { begun: at as u64, tokens: page(draw) }, false);
+    }
+    assert_eq!(inquiry.step(&noise), InquiryStep::Conclude);
+    assert_eq!(class_of(inquiry.conclude(&mut noise, &followed())), Some(DifferenceClass::Random));
+}
+
+#[test]
 fn five_samples_that_agree_decide_against_the_page() {
     let (conclusion, samples) = judge("old", &followed(), |_| "new".into());
     assert_eq!(samples, 5);

@@ -75,7 +75,7 @@ async fn judged(
     }
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
-    let mut inquiry = Inquiry::new(stored, facts.request_time().0);
+    let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let mut last = None;
     while let InquiryStep::Sample { after } = inquiry.step(&noise) {
         tokio::time::sleep(Duration::from_millis(after)).await;
