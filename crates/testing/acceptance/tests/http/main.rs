@@ -5,6 +5,7 @@
 //! file.
 
 mod access_log;
+mod audit;
 mod bad_requests;
 mod codings;
 mod connections;
