@@ -222,7 +222,7 @@ impl AcmeHosts {
         }
     }
 
-    async fn look_at_tickets(&self, parts: &ManagerParts, may_differ: bool) -> Result<(), String> {
+    async fn look_at_tickets(&self, parts: &AcmeParts, may_differ: bool) -> Result<(), String> {
         let look = (may_differ, self.clock.now().0);
         self.tickets.look(&self.storage, &parts.certificates, look).await
     }

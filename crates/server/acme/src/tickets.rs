@@ -8,7 +8,7 @@
 //! Invariant: one node at a time replaces a key, and reads the storage again under the lock. Not here: the tickets
 //! themselves (`certificates`).
 
-use crate::manager::locked;
+use crate::hosts::locked;
 use crate::storage::{Storage, StorageKey, ValueKind};
 use certificates::{Certificates, TicketKey};
 use serde::{Deserialize, Serialize};

@@ -202,17 +202,14 @@ mod tests {
             assert!(said.contains(part), "{text}: {said}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::resolve;
 
     #[test]
     fn a_condition_on_a_field_that_rules_do_not_see_is_refused() {
         let said = |rule: &str| {
             let text = format!("[site]\norigin = \"http://127.0.0.1:1\"\n[[rule]]\n{rule}\n");
-            resolve(&toml::from_str(&text).unwrap()).err().map(|error| error.to_string())
+            super::super::resolve(&toml::from_str(&text).unwrap())
+                .err()
+                .map(|error| error.to_string())
         };
         for field in ["!x-forwarded-for", "X-Real-IP: 10.*", "x-forwarded-proto: http"] {
             let why = said(&format!("header = {field:?}\ndeny = 403")).unwrap();
