@@ -5,7 +5,7 @@
 
 use import_rules::{ConfigurationFile, ImportChoices, ImportedServer, NothingIncluded, import};
 
-/// Imports the data.
+/// Imports the data as a configuration of nginx and of Apache.
 pub fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };

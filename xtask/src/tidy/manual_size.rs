@@ -10,7 +10,7 @@ use super::ratchet::{NumberKind, RatchetNumber};
 /// The most Markdown files.
 const FILES_MAX: usize = 110;
 /// The most words in the pages for users.
-const WORDS_MAX: usize = 60_000;
+const WORDS_MAX: usize = 64_000;
 const NOT_FOR_USERS: [&str; 2] = ["docs/decisions/", "docs/internals/"];
 
 /// The number of Markdown files, and of words in the pages for users.
@@ -63,7 +63,7 @@ mod tests {
         let [pages, words] = sizes(&files);
         assert_eq!((pages.value, pages.limit), (6, 110));
         // Three in the title with its mark, three in the row.
-        assert_eq!((words.value, words.limit), (3 * 6, 60_000));
+        assert_eq!((words.value, words.limit), (3 * 6, 64_000));
         assert!(words.places[0].to_string().contains("18 words in the pages for users"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a number of comparisons proves: an upper bound for the share of wrong pages, with 95 % confidence.
+//! The proof by a number of comparisons: an upper bound for the share of wrong pages, with 95 % confidence.
 //!
 //! Without any wrong page among `n` this is the rule of three, 3 ÷ n; with some, Wilson's upper limit. The lower
 //! bound of consistency is shown in nines: 99.97 %.

@@ -136,7 +136,7 @@ pub fn is_replayable_url(path_and_query: &str) -> bool {
     !has_action && !path_and_query.split(['?', '&']).any(is_secret)
 }
 
-/// What was found.
+/// The result of a search for a cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceCause {

@@ -5,7 +5,7 @@
 use crate::cause::DifferenceCause;
 use serde::{Deserialize, Serialize};
 
-/// What a difference is.
+/// The class of a difference between a stored page and a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DifferenceClass {
@@ -74,7 +74,7 @@ impl DifferenceClass {
         matches!(self, BrokenPromise | Leak | Aged | Late | ByTheClock)
     }
 
-    /// What it means, as the heading of the report.
+    /// The meaning, as the heading of the report.
     pub fn meaning(self) -> &'static str {
         match self {
             DifferenceClass::BrokenPromise => "out of date: no dependency reported the change",
@@ -90,7 +90,7 @@ impl DifferenceClass {
         }
     }
 
-    /// What the operator can do about it.
+    /// The remedy for the operator.
     pub fn remedy(self, cause: Option<&DifferenceCause>) -> String {
         let by = cause.and_then(DifferenceCause::setting);
         match (self, by) {
@@ -165,7 +165,7 @@ impl UnjudgedReason {
     }
 }
 
-/// What the stored page depends on.
+/// The kind of data on which a stored page depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageDependence {
     /// Tags or statements: a change of these purges it.
@@ -174,10 +174,10 @@ pub enum PageDependence {
     LifetimeOnly,
 }
 
-/// What happened around the samples, and what is known about the page.
+/// The events around the samples, and the facts about the page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Circumstances {
-    /// What the page depends on.
+    /// The kind of data on which the page depends.
     pub dependence: PageDependence,
     /// Whether the page was purged, marked or replaced by other content since the first sample began.
     pub was_replaced: bool,

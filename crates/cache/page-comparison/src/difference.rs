@@ -32,7 +32,7 @@ pub struct PageDifference {
 }
 
 impl PageDifference {
-    /// Whether nothing differs.
+    /// Whether the two responses are equal in all places.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
@@ -67,7 +67,7 @@ pub(crate) fn spot(tokens: &PageTokens, index: u32) -> u64 {
     tokens.places.hash(token.place) ^ u64::from(token.word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Compares two responses.
+/// Compares two responses token by token.
 pub fn differing(first: &PageTokens, second: &PageTokens) -> PageDifference {
     if first.is_same(second) {
         return PageDifference { tokens: Vec::new(), common_percent: 100 };

@@ -1,6 +1,6 @@
 //! The judgement of one stored page that differs from a render.
 //!
-//! | What the samples show at a place | Result |
+//! | The samples at a place | Result |
 //! |---|---|
 //! | the same as the stored page | no difference |
 //! | a value that returns after another | random |
@@ -41,11 +41,11 @@ const MAX_CLOCK_WAIT: u64 = 60_000;
 pub struct PageSample {
     /// When it began, in milliseconds since any fixed moment.
     pub begun: u64,
-    /// The response.
+    /// The response of this sample, as tokens.
     pub tokens: PageTokens,
 }
 
-/// What the judgement needs next.
+/// The next step of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InquiryStep {
     /// Another sample, begun not before this many milliseconds have passed since the last.
@@ -66,7 +66,7 @@ pub enum Conclusion {
     Unjudged(UnjudgedReason),
     /// The page differs.
     Differs {
-        /// What the difference is.
+        /// The class of the difference.
         class: DifferenceClass,
         /// Where it is: at most three places, without text.
         places: Vec<String>,
@@ -158,7 +158,7 @@ impl Inquiry {
         }
     }
 
-    /// What is needed next. `noise` is what is known about the key already.
+    /// The next step. `noise` is what is known about the key already.
     pub fn step(&self, noise: &PageNoise) -> InquiryStep {
         let count = self.samples.len();
         if self.disturbed > MAX_DISTURBED || count >= MAX_SAMPLES || noise.is_random() {

@@ -1,4 +1,4 @@
-//! What a judgement says of pages whose truth is known: each class, each draw, and every order of the samples.
+//! The judgement of pages whose truth is known: each class, each draw, and every order of the samples.
 //!
 //! The oracle is the generator of the pages; the judgement sees only their tokens.
 
@@ -196,7 +196,7 @@ proptest! {
         }
     }
 
-    /// Whatever the samples are, the judgement ends, and a page that all samples equal is right.
+    /// For all samples, the judgement ends, and a page that all samples equal is right.
     #[test]
     fn every_judgement_ends(texts in prop::collection::vec("[ab12:]{0,6}( [ab12:]{0,4}){0,3}", 13..14)) {
         let mut at = 0;

@@ -55,7 +55,7 @@ impl PageNoise {
         self.is_random |= other.is_random;
     }
 
-    /// What remains of a difference without the noise.
+    /// The rest of a difference without the noise.
     pub fn without_noise(&self, difference: &PageDifference) -> PageDifference {
         let tokens = if self.is_random && difference.tokens.len() >= MAX_DIFFERING {
             Vec::new()

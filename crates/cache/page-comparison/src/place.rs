@@ -33,7 +33,7 @@ pub(crate) struct PlaceTree {
     names: Vec<Box<str>>,
 }
 
-/// What is needed only while the places are found.
+/// The state of the search for places.
 #[derive(Debug, Default)]
 pub(crate) struct PlaceBuilder {
     tree: PlaceTree,

@@ -20,13 +20,13 @@ const FORMAT: u32 = 1;
 /// A difference that was found for a pattern of paths.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FoundProblem {
-    /// Its class.
+    /// The class of the difference.
     pub class: DifferenceClass,
     /// The pattern of the paths.
     pub pattern: String,
     /// The URL of one of them, without values.
     pub example: String,
-    /// Where it differs.
+    /// The places that differ, as paths of elements.
     pub places: Vec<String>,
     /// The part of the request that makes the difference, if it was searched for.
     pub cause: Option<DifferenceCause>,
@@ -41,7 +41,7 @@ pub struct FoundProblem {
 /// A class that the operator accepts for the paths of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedDifference {
-    /// The class.
+    /// The class of the differences.
     pub class: DifferenceClass,
     /// The pattern; an asterisk at its end stands for anything.
     pub pattern: String,
@@ -58,7 +58,7 @@ impl AcceptedDifference {
     }
 }
 
-/// What a trial has counted.
+/// The counts of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     format: u32,

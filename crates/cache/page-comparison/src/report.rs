@@ -40,26 +40,26 @@ impl TrialOutcome {
 pub struct ReportLine {
     /// The URL of an example, without values.
     pub url: String,
-    /// The class.
+    /// The class of the differences.
     pub class: DifferenceClass,
     /// The pattern of the paths.
     pub pattern: String,
     /// How often it was found.
     pub count: u64,
-    /// Where it differs.
+    /// The places that differ, as paths of elements.
     pub places: Vec<String>,
     /// The cause as text, if one was found.
     pub cause: Option<String>,
-    /// What helps.
+    /// The remedy for the operator, in a sentence.
     pub remedy: String,
     /// Whether the operator has accepted it.
     pub is_accepted: bool,
 }
 
-/// The report.
+/// The report of a trial, for the terminal and as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrialReport {
-    /// The verdict.
+    /// The verdict, which decides the exit status.
     pub outcome: TrialOutcome,
     /// The verdict as one sentence.
     pub sentence: String,
@@ -73,13 +73,13 @@ pub struct TrialReport {
     pub saved_seconds: u64,
     /// Comparisons with a verdict.
     pub compared: u64,
-    /// Comparisons without one.
+    /// The number of comparisons without a verdict.
     pub without_verdict: u64,
     /// Distinct versions of pages compared.
     pub versions: u64,
     /// The time that PHP worked for comparisons, in seconds.
     pub render_seconds: u64,
-    /// The problems.
+    /// The problems, the most severe first.
     pub problems: Vec<ReportLine>,
     /// Patterns with a difference that was not explained.
     pub suspects: Vec<String>,

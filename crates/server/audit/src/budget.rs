@@ -12,7 +12,7 @@ const LEAST: Duration = Duration::from_millis(20);
 /// The share of the places' time.
 const SHARE: u32 = 20;
 
-/// What is left.
+/// The rest of the budget.
 #[derive(Debug)]
 pub(crate) struct RenderBudget {
     left: Duration,

@@ -1,8 +1,6 @@
 //! One comparison: renders, waits, the verdict, and what follows from it.
 //!
-//! # Why a verdict against a page is right
-//!
-//! The page `P` is found wrong only after these steps, in this order:
+//! **Why a verdict against a page is right.** The page `P` is found wrong only after these steps, in this order:
 //!
 //! 1. **Wait**: the writes in flight have ended, then everything committed is applied and settled.
 //! 2. Five renders begin after this wait, and agree with each other. The last ends at `t`.

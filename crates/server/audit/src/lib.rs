@@ -9,7 +9,7 @@
 //! | the renders are counted against a budget | `budget` |
 //!
 //! Invariants: a visitor never waits for an audit. A verdict against a page is given only if every change that the
-//! renders can have seen was applied before the page was looked at again (`comparison`). What an audit decides counts
+//! renders can have seen was applied before the page was looked at again (`comparison`). The decisions of an audit count
 //! for the exact path only, and needs two sampled hits, so that one request of a stranger decides nothing. No text of a
 //! response, no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
 
@@ -35,7 +35,7 @@ const PATHS_MAX: usize = 1_024;
 /// How long a detection waits for a second one, in milliseconds.
 const DETECTED_MS: u64 = 3_600_000;
 
-/// What the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
+/// The state that the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
 /// hundred kilobytes each), and the noise of 1,024 keys with at most 8 KB.
 pub(crate) struct AuditState {
     secret: TokenSecret,

@@ -20,12 +20,12 @@ const INCLUDED_MAX: usize = 500;
 /// The maximum number of names that are read in one directory.
 const NAMES_MAX: usize = 10_000;
 
-/// What is printed.
+/// The output of an import.
 #[derive(Debug)]
 pub struct ImportOutput {
-    /// For standard output.
+    /// The configuration, for standard output.
     pub configuration: Option<String>,
-    /// For standard error.
+    /// The report by line, for standard error.
     pub report: Option<String>,
     /// Whether a restriction was not translated.
     pub lacks_restrictions: bool,

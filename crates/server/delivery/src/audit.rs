@@ -44,15 +44,15 @@ pub struct AuditedHit {
     pub headers: Arc<HeaderMap>,
     /// The HTTP version of the request.
     pub version: Version,
-    /// The client.
+    /// The client that got the page.
     pub client: Client,
     /// The plan of the request.
     pub plan: Plan,
-    /// The page.
+    /// The page that was sent.
     pub page: SharedPage,
 }
 
-/// What an audit has decided about a path, for an hour.
+/// The decision of an audit about a path, for an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathLimit {
     /// Pages live for at most a minute.
@@ -69,7 +69,7 @@ struct AuditHour {
     wrong: u64,
 }
 
-/// See the module.
+/// The hits of a site that are to be compared, and the decisions about its paths.
 pub struct AuditQueue {
     is_due: AtomicBool,
     sender: mpsc::Sender<AuditedHit>,
@@ -173,7 +173,7 @@ impl AuditQueue {
         }
     }
 
-    /// What the comparisons of the last `hours` hours prove.
+    /// The proof by the comparisons of the last `hours` hours.
     pub fn bound(&self, hours: u64, now_ms: u64) -> ConfidenceBound {
         let first = (now_ms / HOUR_MS + 1).saturating_sub(hours);
         let all = self.hours.lock().unwrap_or_else(PoisonError::into_inner);

@@ -198,7 +198,7 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 fn for_fragment(mut client: Client) -> Client {
     let ClientExtras { spent, trace, checks, .. } = client.extras;
     client.extras = ClientExtras {
-        // What the page's request was asked for, a fragment need not be asked for again.
+        // A fragment is not checked again for the password of its page.
         checks: PassedChecks { limit: None, ..checks },
         trailers: Trailers::Dropped,
         spent,

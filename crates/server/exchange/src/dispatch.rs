@@ -23,7 +23,7 @@ use forward::client_gone::OnClientGone;
 use forward::upgrade;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
-use http_cache::{ForwardReason, Method as Kind, Reuse, StaleBecause, Verdict};
+use http_cache::{ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
 use render::{ExtraFields, Ranges, RenderRequest};
 use site_rules::{BypassBecause, Plan};
@@ -119,12 +119,10 @@ async fn get(
     client: &Client,
     (step, planned): (RequestStep, Option<RequestPlan>),
 ) -> Response<ResponseBody> {
-    // These steps have a plan.
     let Some(RequestPlan { shared, plan, key }) = planned else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
-    let is_forwarded = matches!(step, RequestStep::Private | RequestStep::Bypass(_));
-    if is_forwarded && is_over_renders(site, &request, &target, client, &plan) {
+    if step != RequestStep::Lookup && is_over_renders(site, &request, &target, client, &plan) {
         let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
         return deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why));
     }
@@ -163,11 +161,7 @@ async fn get(
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
             client.note_hit();
-            if let Some(audit) = site.config.audit
-                && facts.method == Kind::Get
-                && client.extras.purpose == RequestPurpose::Client
-                && site.audit.wants(audit.one_in)
-            {
+            if is_audited(site, &facts, client) {
                 site.audit.add(audited(ask(ForwardReason::Stale), &pages[candidate]));
             }
             return hit(site, &facts, &pages[candidate], answer);
@@ -188,6 +182,15 @@ async fn get(
     let ask = RenderRequest { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
     encode_response(site, &facts, response)
+}
+
+/// Whether the hit is compared with a render.
+fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
+    site.config.audit.is_some_and(|audit| {
+        facts.method == Kind::Get
+            && client.extras.purpose == RequestPurpose::Client
+            && site.audit.wants(audit.one_in)
+    })
 }
 
 /// Whether a rule allows no more renders: also for a client that invents a session cookie.

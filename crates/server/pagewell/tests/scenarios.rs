@@ -156,7 +156,7 @@ impl Subject for Binary {
 
 impl Drop for Binary {
     fn drop(&mut self) {
-        // What it would do in good order is no part of a scenario.
+        // An orderly end is no part of a scenario.
         self.0.kill();
     }
 }

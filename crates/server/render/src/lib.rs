@@ -18,6 +18,7 @@ mod decoded;
 mod fields;
 mod inlines;
 mod parts;
+mod permit;
 mod reads;
 mod reference;
 mod refresh;
@@ -33,6 +34,7 @@ pub use decoded::{is_stream, understand};
 pub use fields::ExtraFields;
 pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
+use permit::RenderPermit;
 use reasons::Reason;
 pub use reference::{NoReference, ReferenceRender, neutral, reference};
 pub use refresh::{RefreshOutcome, refresh};
@@ -48,7 +50,7 @@ use delivery::esi;
 use delivery::lookup::decide_on;
 use delivery::serve;
 use delivery::site::Site;
-use delivery::waiter::{RenderOutcome, Waiter};
+use delivery::waiter::RenderOutcome;
 use forward::client_gone::{OnClientGone, must_await_response, unless_left};
 use forward::litespeed;
 use forward::rewrites::RoutedRequest;
@@ -62,7 +64,7 @@ use http_cache::{
 use origin::capture::Capture;
 use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
-use page_store::{Candidates, Leader, Lease, Number};
+use page_store::{Candidates, Number};
 use site_rules::{Owner, Plan, PlannedFields};
 use statements::footprints::{PageNames, PageReads, ScriptHash};
 use std::pin::pin;
@@ -217,48 +219,6 @@ async fn rendered(
 ) -> Response<ResponseBody> {
     let (answer, answered) = oneshot::channel();
     apart(Box::pin(Render::new(site, ask, right, answer).run(script)), answered).await
-}
-
-/// The right to render, with or without followers.
-enum RenderPermit {
-    Leader(Leader<Waiter>),
-    Solo(Lease),
-}
-
-impl RenderPermit {
-    fn lease(&self) -> &Lease {
-        match self {
-            RenderPermit::Leader(leader) => leader.lease(),
-            RenderPermit::Solo(lease) => lease,
-        }
-    }
-
-    /// Notifies the followers of the outcome, and ends the render. It cannot be joined from then
-    /// on: a request that arrives after the client's answer must not get an older page.
-    fn end(self, outcome: RenderOutcome) {
-        self.tell(outcome);
-    }
-
-    fn tell(&self, outcome: RenderOutcome) {
-        if let RenderPermit::Leader(leader) = self {
-            leader.waiter().outcome.send_replace(Some(outcome));
-        }
-    }
-}
-
-/// Notifies the followers however a render ends: also if it is cancelled, if the page was found
-/// after all, or after a panic. Otherwise they would wait for ever.
-impl Drop for RenderPermit {
-    fn drop(&mut self) {
-        let RenderPermit::Leader(leader) = self else { return };
-        leader.waiter().outcome.send_if_modified(|outcome| {
-            let is_open = outcome.is_none();
-            if is_open {
-                *outcome = Some(RenderOutcome::NotShared);
-            }
-            is_open
-        });
-    }
 }
 
 /// One render, from the request to the origin to the stored page.
@@ -579,6 +539,7 @@ enum Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use delivery::waiter::Waiter;
     use page_store::{FillLimits, Fills, Limits, Store, Turn};
 
     /// The outcome that a follower receives after its leader has ended by `leave`.

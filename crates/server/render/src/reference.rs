@@ -8,7 +8,7 @@
 //! | the client's address | one for documentation |
 //! | all other fields and cookies, `Range`, conditions | left out |
 //!
-//! It gets a place only while two are free (`origin::Places`). What it announces as changed is applied, as for any
+//! It gets a place only while two are free (`origin::Places`). Changes that it announces are applied, as for any
 //! response. The field `Pagewell-Reference` tells plugins not to count it; clients cannot send it.
 
 use super::superseded::for_everybody;
@@ -41,11 +41,11 @@ const ACCEPT: HeaderValue =
 
 /// A response to compare with, as it would have been stored.
 pub struct ReferenceRender {
-    /// Its status.
+    /// The status of the response.
     pub status: StatusCode,
     /// Its header lines; those of the stored form if it could be stored.
     pub headers: HeaderMap,
-    /// Its content, decoded.
+    /// The content of the response, decoded.
     pub content: Bytes,
     /// The time that the origin took.
     pub took: Duration,

@@ -1,4 +1,6 @@
-//! The options of `pagewell import`. The crate `import-rules` has the translation.
+//! The options of `pagewell import`: the kind of configuration, its files, and where the result is written.
+//!
+//! Not here: the translation (`import-rules`), and reading and writing files (`cli`).
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

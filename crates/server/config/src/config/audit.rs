@@ -1,4 +1,6 @@
 //! `audit`: how many cache hits are compared with a render in the background, for ever.
+//!
+//! Not here: the choice of the hits (`delivery::audit`), and the comparison (the crate `audit`).
 
 use super::resolve::LoadError;
 

@@ -1,4 +1,4 @@
-//! What the audit has found: a problem while pages of the last day were wrong, and the figures of `GET /v1/status`.
+//! The findings of the audit: a problem while pages of the last day were wrong, and the figures of `GET /v1/status`.
 //!
 //! The figures are a bound: at least so many pages are right, with 95 % confidence (`page_comparison`).
 

@@ -20,7 +20,7 @@ pub struct LentUpload {
     home: Home,
 }
 
-/// Who gets the content back.
+/// The owner of lent content, who may get it back.
 pub struct UploadOwner(Home);
 
 impl LentUpload {

@@ -1,6 +1,6 @@
 //! The gallery of `tests/audit/gallery.txt`: small PHP applications with one fault each, and as many without, on a real
 //! php-fpm behind a Pagewell that audits every hit. Each fault is found with its class within 50 requests; no right
-//! application is reported. What was written nowhere is text of responses and values of fields, which carry canaries.
+//! application is reported. Text of responses and values of fields, which carry canaries, are written nowhere.
 
 use acceptance::{Site, client, counter, is_hit, until};
 use harness::{Client, Pagewell, Request, Response};
@@ -77,7 +77,7 @@ fn log(pagewell: &Pagewell) -> String {
 /// Sends hits until the class was reported. Returns the number of requests.
 ///
 /// # Errors
-/// What was reported instead.
+/// The classes that were reported instead.
 fn find(pagewell: &Pagewell, application: &Application) -> Result<usize, String> {
     let Application { name, class } = application;
     for requests in 1..=REQUESTS_MAX {

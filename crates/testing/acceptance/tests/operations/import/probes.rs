@@ -1,7 +1,7 @@
 //! The probes of a document, and the tree of files that they ask for.
 //!
 //! A file has one item on each line: `+index.php` is a file of the tree, `@/admin/x` a restricted path that is asked for
-//! in all spellings, and `/x` or `POST /x` a probe. What follows ` ~ ` is in the report if the answers may differ.
+//! in all spellings, and `/x` or `POST /x` a probe. The text behind ` ~ ` is in the report if the answers may differ.
 
 use acceptance::Site;
 use std::fs;
