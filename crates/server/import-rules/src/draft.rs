@@ -110,6 +110,20 @@ impl RuleDraft {
         self
     }
 
+    /// Whether it exempts from a restriction.
+    pub(crate) fn exempts(&self) -> bool {
+        self.actions.iter().any(|(key, value)| match *key {
+            "deny" | "auth_file" | "limit" => value == "false",
+            "php" => value == "true",
+            _ => false,
+        })
+    }
+
+    /// Whether it restricts requests.
+    pub(crate) fn restricts(&self) -> bool {
+        !self.exempts() && ["deny", "auth_file", "limit", "php"].iter().any(|key| self.has(key))
+    }
+
     pub(crate) fn has(&self, key: &str) -> bool {
         self.actions.iter().any(|(known, _)| *known == key)
     }

@@ -22,7 +22,7 @@ pub(crate) mod syntax;
 mod tries;
 
 use crate::ImportChoices;
-use crate::draft::SiteDraft;
+use crate::draft::{RuleConditions, RuleDraft, SiteDraft};
 use crate::report::Judgements;
 use crate::source::{ConfigurationError, Directive, SourceLine, Sources};
 use scope::{Scope, read_scope};
@@ -40,6 +40,12 @@ pub(crate) struct Translation<'a> {
     pub(crate) upstreams: HashMap<String, String>,
     /// Blocks of `map` with a path as their source, by the variable that they set.
     pub(crate) maps: HashMap<String, &'a Directive>,
+    /// The names of the server that is being translated, without patterns.
+    pub(crate) server_names: Vec<String>,
+    /// Whether it has names that are patterns.
+    pub(crate) has_open_names: bool,
+    /// The redirects to HTTPS.
+    pub(crate) https: Vec<Directive>,
 }
 
 impl Translation<'_> {
@@ -77,6 +83,9 @@ pub(crate) fn translate(
         zones: HashMap::new(),
         upstreams: HashMap::new(),
         maps: HashMap::new(),
+        server_names: Vec::new(),
+        has_open_names: false,
+        https: Vec::new(),
     };
     let mut servers = Vec::new();
     let mut around = Vec::new();
@@ -105,14 +114,76 @@ pub(crate) fn translate(
         global(&mut translation, &outer);
         serve(&mut translation, &own);
     }
+    let mut main_names: Option<Vec<String>> = None;
     for server in chosen {
         translation.judgements.built_in(server);
         let inner: Vec<&Directive> = server.inner().iter().collect();
+        let known = std::mem::take(&mut translation.site.rules);
         serve(&mut translation, &inner);
+        let own = std::mem::replace(&mut translation.site.rules, known);
+        match &main_names {
+            None => {
+                translation.site.rules = own;
+                main_names = Some(translation.server_names.clone());
+            }
+            Some(main) => further_rules(&mut translation, server, own, main),
+        }
     }
+    https_without_certificate(&mut translation);
     let site = translation.site;
     judgements.complete(all, known::restricts);
     Ok(site)
+}
+
+/// The rules of a server beside the main one. Its restrictions stand first, for its own hosts if the main server has
+/// none of them; nothing of it exempts, because the servers are one site here.
+fn further_rules(
+    translation: &mut Translation<'_>,
+    server: &Directive,
+    own: Vec<RuleDraft>,
+    main: &[String],
+) {
+    let names = translation.server_names.clone();
+    let is_apart = !names.is_empty()
+        && !translation.has_open_names
+        && !names.iter().any(|name| main.contains(name));
+    let hosts = RuleConditions::default().with("host", names);
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for mut rule in own {
+        if translation.site.rules.contains(&rule) {
+            continue;
+        }
+        if rule.exempts() {
+            let why = "restrictions of other locations apply to its exemptions, too";
+            translation.judgements.translated_but(server, why);
+            continue;
+        }
+        if is_apart && let Some(both) = rule.conditions.and(&hosts) {
+            rule.conditions = both;
+        }
+        if rule.restricts() { first.push(rule) } else { last.push(rule) }
+    }
+    let is_for_all =
+        |rule: &RuleDraft| rule.has("auth_file") && rule.conditions.get("host").is_none();
+    if first.iter().any(is_for_all)
+        && translation.site.rules.iter().any(|rule| rule.has("auth_file") && !rule.exempts())
+    {
+        let why = "its passwords replace those of the other server";
+        translation.judgements.lost_restriction(server, why);
+    }
+    first.append(&mut translation.site.rules);
+    first.append(&mut last);
+    translation.site.rules = first;
+}
+
+/// Without a certificate, a redirect to HTTPS is only a comment.
+fn https_without_certificate(translation: &mut Translation<'_>) {
+    if translation.site.certificate.is_none() {
+        for one in std::mem::take(&mut translation.https) {
+            let why = "it needs a certificate and listen_tls: it is a comment";
+            translation.judgements.not_translated(&one, why);
+        }
+    }
 }
 
 fn collect<'a>(
@@ -207,8 +278,13 @@ fn choose<'a>(
         if std::ptr::eq(server, main) {
             continue;
         }
+        let shares = names(server).iter().any(|name| names(main).contains(name));
+        if moves::only_refuses(server) {
+            refused_server(translation, server, shares);
+            continue;
+        }
         let belongs = moves::only_redirects(server)
-            || names(server).iter().any(|name| names(main).contains(name))
+            || shares
             || root(server).is_some() && root(server) == root(main);
         if belongs {
             chosen.push(server);
@@ -222,6 +298,17 @@ fn choose<'a>(
         }
     }
     chosen
+}
+
+/// A server beside the site that only refuses.
+fn refused_server(translation: &mut Translation<'_>, server: &Directive, shares: bool) {
+    let why = "Pagewell refuses unknown hosts (421)";
+    translation.judgements.not_needed_because(server, why);
+    if shares {
+        let why = "the site serves a name that is refused here, such as by plain HTTP";
+        translation.judgements.lost_restriction(server, why);
+    }
+    ignore(translation, server, why);
 }
 
 fn ignore(translation: &mut Translation<'_>, of: &Directive, why: &str) {
@@ -241,6 +328,12 @@ fn serve<'a>(translation: &mut Translation<'a>, all: &[&'a Directive]) {
                 .insert(one.word(0).trim_start_matches('$').to_owned(), value.to_owned());
         }
     }
+    let names = all.iter().filter(|one| one.name == "server_name").flat_map(|one| &one.words);
+    let (plain, open): (Vec<_>, Vec<_>) = names
+        .filter(|name| !matches!(name.as_str(), "_" | ""))
+        .partition(|name| !name.starts_with('.') && !name.contains(['*', '~', '$']));
+    translation.server_names = plain.iter().map(|name| name.to_ascii_lowercase()).collect();
+    translation.has_open_names = !open.is_empty();
     let scope = read_scope(translation, all, true);
     let locations = locations::read(translation, &scope);
     server_names(translation, &scope, all);

@@ -47,6 +47,9 @@ impl fmt::Display for DirectiveFate {
     }
 }
 
+/// The remark on a directive that is in no list.
+const UNKNOWN: &str = "Pagewell has nothing like it";
+
 /// A directive and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectiveReport {
@@ -97,6 +100,19 @@ impl ImportReport {
         }
         let counts = DirectiveFate::ALL.map(|fate| format!("{} {fate}", self.count(fate)));
         text.push_str(&format!("{}\n", counts.join(", ")));
+        let unknown = self
+            .directives
+            .iter()
+            .filter(|one| !one.is_restriction && one.remark.as_deref() == Some(UNKNOWN));
+        let names = unknown.filter_map(|one| one.directive.split([' ', '>']).next());
+        let names: std::collections::BTreeSet<&str> = names.collect();
+        if !names.is_empty() {
+            let names: Vec<_> = names.into_iter().collect();
+            text.push_str(&format!(
+                "Not known to the importer, look whether they restrict: {}\n",
+                names.join(", ")
+            ));
+        }
         if self.lacks_restrictions() {
             text.push_str(
                 "A restriction was not translated: write it by hand before this configuration serves the site.\n",
@@ -184,12 +200,12 @@ impl Judgements {
     pub(crate) fn complete(
         &mut self,
         all: &[Directive],
-        is_restriction: impl Fn(&str) -> bool + Copy,
+        is_restriction: impl Fn(&Directive) -> bool + Copy,
     ) {
         for one in all {
             if !self.has(one) {
-                let why = "Pagewell has nothing like it";
-                if is_restriction(&one.name) {
+                let why = UNKNOWN;
+                if is_restriction(one) {
                     self.lost_restriction(one, why);
                 } else {
                     self.not_translated(one, why);

@@ -21,8 +21,10 @@ struct AccessDecision {
     at: SourceLine,
     conditions: RuleConditions,
     is_exact: bool,
-    /// Files win over directories, and deeper directories over others.
-    rank: (bool, usize, usize),
+    /// The place in Apache's order; later ones win.
+    rank: ((u8, usize), usize),
+    /// The conditions of a restriction.
+    restricted: RuleConditions,
     access: Granted,
     password: Option<(String, Option<String>)>,
 }
@@ -36,6 +38,8 @@ enum Granted {
     Only(Vec<String>),
     /// All but these networks.
     Except(Vec<String>),
+    /// Only the first networks, without the second ones.
+    OnlyBut(Vec<String>, Vec<String>),
     /// Everybody with a password.
     WithPassword,
 }
@@ -44,10 +48,28 @@ enum Granted {
 pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
     let judgements = &mut *translation.judgements;
     let mut granted = required(judgements, all, false);
+    let is_any =
+        all.iter().any(|one| one.name == "satisfy" && one.word(0).eq_ignore_ascii_case("any"));
     if let Some(ordered) = ordered(judgements, all) {
         granted = Some(match granted {
-            Some(known) if ordered == Granted::All => known,
-            _ => ordered,
+            // The password has a rule of its own.
+            Some(Granted::WithPassword) if ordered == Granted::All => Granted::WithPassword,
+            Some(Granted::WithPassword) if is_any && ordered == Granted::Nobody => {
+                Granted::WithPassword
+            }
+            Some(Granted::WithPassword) | None => ordered,
+            Some(known) if is_any => either(known, ordered),
+            Some(known) => {
+                let all_known = [&known, &ordered].map(|one| *one != Granted::Nobody);
+                let both = both(known, ordered);
+                if both == Granted::Nobody && all_known == [true, true] {
+                    let why = "Require and Deny together: nobody is allowed, wider than in Apache";
+                    all.iter()
+                        .filter(|one| one.name == "require")
+                        .for_each(|one| judgements.translated_but(one, why));
+                }
+                both
+            }
         });
     }
     let word =
@@ -68,8 +90,6 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
         }
     }
     let needs_password = granted == Some(Granted::WithPassword);
-    let is_any =
-        all.iter().any(|one| one.name == "satisfy" && one.word(0).eq_ignore_ascii_case("any"));
     let has_password = needs_password
         || all.iter().any(|one| one.name == "require" && one.word(0).contains("user"));
     let password = file.filter(|_| has_password).map(|file| (file, realm));
@@ -92,13 +112,16 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
             "require" | "order" | "deny" | "allow" | "<requireall" | "<requireany"
         )
     });
-    let rank = (context.is_files, context.depth(), translation.access.all.len());
+    let rank = (context.rank(), translation.access.all.len());
+    let restricted =
+        if context.is_files { with_path_behind(&conditions) } else { conditions.clone() };
     let at = at.map_or(SourceLine::default(), |one| one.at);
     translation.access.all.push(AccessDecision {
         at,
         conditions,
         is_exact: context.is_exact,
         rank,
+        restricted,
         access,
         password,
     });
@@ -142,7 +165,14 @@ fn both(one: Granted, other: Granted) -> Granted {
             all.extend(more);
             Granted::Except(all)
         }
-        (Granted::WithPassword, Granted::WithPassword) => Granted::WithPassword,
+        (Granted::Only(only), Granted::Except(denied))
+        | (Granted::Except(denied), Granted::Only(only)) => Granted::OnlyBut(only, denied),
+        (Granted::OnlyBut(only, mut denied), Granted::Except(more))
+        | (Granted::Except(more), Granted::OnlyBut(only, mut denied)) => {
+            denied.extend(more);
+            Granted::OnlyBut(only, denied)
+        }
+        (one, other) if one == other => one,
         _ => Granted::Nobody,
     }
 }
@@ -263,7 +293,8 @@ fn ordered(judgements: &mut Judgements, all: &[Directive]) -> Option<Granted> {
         (false, true, false) if denied.is_empty() => Granted::All,
         (false, true, false) => Granted::Except(denied),
         (false, false, false) if allowed.is_empty() => Granted::Nobody,
-        (false, false, false) => Granted::Only(allowed),
+        (false, false, false) if denied.is_empty() => Granted::Only(allowed),
+        (false, false, false) => Granted::OnlyBut(allowed, denied),
     })
 }
 
@@ -277,11 +308,7 @@ impl AccessDecisions {
             let restricts_later = weaker.iter().any(|one| one.access != Granted::All);
             let remark = (!decision.is_exact).then(|| "wider than in Apache".to_owned());
             let rule = RuleDraft::new(decision.at, decision.conditions.clone()).remarked(remark);
-            let restricted = if decision.rank.0 {
-                with_path_behind(&decision.conditions)
-            } else {
-                decision.conditions.clone()
-            };
+            let restricted = &decision.restricted;
             let deny = |conditions: RuleConditions| {
                 RuleDraft { conditions, ..rule.clone() }.with("deny", "403".into())
             };
@@ -294,6 +321,10 @@ impl AccessDecisions {
                 Granted::Nobody => rules.push(deny(restricted.clone())),
                 Granted::Only(networks) => rules.push(deny(with(networks, "!"))),
                 Granted::Except(networks) => rules.push(deny(with(networks, ""))),
+                Granted::OnlyBut(allowed, denied) => {
+                    rules.push(deny(with(allowed, "!")));
+                    rules.push(deny(with(denied, "")));
+                }
                 Granted::All | Granted::WithPassword => {
                     let is_some = !decision.conditions.is_empty();
                     if restricts_later && is_some && decision.is_exact {

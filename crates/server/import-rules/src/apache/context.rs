@@ -17,6 +17,8 @@ pub(super) struct Context {
     pub(super) is_exact: bool,
     /// Whether the section is about names of files: it applies after directories.
     pub(super) is_files: bool,
+    /// Whether the section is about URLs: it applies last.
+    pub(super) is_location: bool,
 }
 
 /// The conditions of a restriction on names of files: Apache applies it to a path behind the name, too.
@@ -53,12 +55,28 @@ impl Context {
             let words = vec![base.trim_end_matches('/').to_owned(), format!("{base}**")];
             RuleConditions::default().with("path", words)
         };
-        Context { base, is_directory: true, conditions, is_exact: true, is_files: false }
+        Context {
+            base,
+            is_directory: true,
+            conditions,
+            is_exact: true,
+            is_files: false,
+            is_location: false,
+        }
     }
 
-    /// The number of directories around it.
-    pub(super) fn depth(&self) -> usize {
-        self.base.matches('/').count()
+    /// The place in the order in which Apache applies sections: directories from outer to inner ones, names of files,
+    /// and URLs, whose sections have the order of the file.
+    pub(super) fn rank(&self) -> (u8, usize) {
+        match (self.is_location, self.is_files) {
+            (true, _) => (2, 0),
+            (false, is_files) => (u8::from(is_files), self.base.matches('/').count()),
+        }
+    }
+
+    /// The conditions of a restriction.
+    pub(super) fn restricted(&self) -> RuleConditions {
+        if self.is_files { with_path_behind(&self.conditions) } else { self.conditions.clone() }
     }
 
     /// The context of a section in this one.
@@ -80,6 +98,9 @@ impl Context {
             "<directory" if !is_regex => {
                 let root = root.ok_or("a Directory before DocumentRoot")?.trim_end_matches('/');
                 let path = word.trim_end_matches('/');
+                if path.contains(['*', '?', '[']) {
+                    return Err("a Directory with a pattern".into());
+                }
                 match path.strip_prefix(root) {
                     Some("") => Ok(Context::below("/".into())),
                     Some(below) if below.starts_with('/') => {
@@ -90,20 +111,21 @@ impl Context {
                 }
             }
             "<location" if !is_regex => {
-                let pattern = format!("{}**", word);
-                self.with(RuleConditions::default().with("path", vec![pattern]), true)
+                let (words, is_exact) = location_globs(word)?;
+                let inner = self.with(RuleConditions::default().with("path", words), is_exact)?;
+                Ok(Context { is_location: true, ..inner })
             }
-            "<locationmatch" | "<location" => self.with_regex(word),
+            "<locationmatch" | "<location" => {
+                Ok(Context { is_location: true, ..self.with_regex(word)? })
+            }
+            "<files" if !is_regex && word.contains('[') => {
+                Err("a pattern with a class of characters".into())
+            }
             "<files" | "<filesmatch" => {
                 let name = if is_regex { name_expression(word) } else { name_of_glob(word) };
-                let base = self.base.trim_end_matches('/');
-                let begin =
-                    if base.is_empty() { String::new() } else { format!("^{}", escaped(base)) };
-                let regex = match (begin.is_empty(), name.strip_prefix("(?:^|/)")) {
-                    (true, _) => name.clone(),
-                    (false, _) => format!("{begin}.*{name}"),
-                };
+                let (regex, is_exact) = self.below_base(name);
                 let mut inner = self.with_regex(&regex)?;
+                inner.is_exact &= is_exact;
                 inner.is_files = true;
                 Ok(inner)
             }
@@ -117,6 +139,24 @@ impl Context {
             }
             _ => Err("it has no counterpart".into()),
         }
+    }
+
+    /// An expression on the name of a file as one below this directory, and whether it is exact.
+    fn below_base(&self, name: String) -> (String, bool) {
+        let base = self.base.trim_end_matches('/');
+        if base.is_empty() {
+            return (name, true);
+        }
+        let (case, name) = match name.strip_prefix("(?i)") {
+            Some(rest) => ("(?i)", rest),
+            None => ("", name.as_str()),
+        };
+        let base = escaped(base);
+        if name.starts_with(['/', '(']) {
+            let is_exact = case.is_empty() && name.starts_with('/');
+            return (format!("{case}^{base}(?:/.*)?{name}"), is_exact);
+        }
+        (format!("{case}^{base}/.*{name}"), case.is_empty())
     }
 
     fn with_regex(&self, regex: &str) -> Result<Context, String> {
@@ -160,6 +200,28 @@ impl Context {
         } else {
             written.to_owned()
         }
+    }
+}
+
+/// The paths of `<Location WORD>`: the word, and what follows it after a slash; whether they are exact.
+fn location_globs(word: &str) -> Result<(Vec<String>, bool), String> {
+    if !word.starts_with('/') {
+        return Err("a Location that is no path".into());
+    }
+    let begin = word.split('[').next().unwrap_or_default().replace('?', "*");
+    let (mut glob, is_exact) = (String::new(), !word.contains(['*', '?', '[']));
+    for c in begin.chars() {
+        // A star beside another one would be another wildcard.
+        if c != '*' || !glob.ends_with('*') {
+            glob.push(c);
+        }
+    }
+    if begin.len() < word.len() {
+        return Ok((vec![format!("{}**", glob.trim_end_matches('*'))], false));
+    }
+    match glob.as_str() {
+        glob if glob.ends_with('/') => Ok((vec![format!("{glob}**")], is_exact)),
+        glob => Ok((vec![glob.to_owned(), format!("{glob}/**")], is_exact)),
     }
 }
 

@@ -1,15 +1,13 @@
 //! Directives of Apache that need no translation of their own, or have none, with the reason.
 
-use super::Translation;
 use super::context::Context;
-use crate::draft::{RuleDraft, string};
+use super::{Translation, handlers, redirects, rewrites};
 use crate::source::Directive;
 
 /// Directives that Pagewell does without configuration.
-const BUILT_IN: [&str; 24] = [
+const BUILT_IN: [&str; 22] = [
     "adddefaultcharset",
     "addcharset",
-    "addtype",
     "addencoding",
     "addlanguage",
     "addoutputfilterbytype",
@@ -29,7 +27,6 @@ const BUILT_IN: [&str; 24] = [
     "protocols",
     "allowoverride",
     "browsermatch",
-    "forcetype",
     "defaulttype",
 ];
 
@@ -59,30 +56,23 @@ const NOT_NEEDED: [&str; 22] = [
     "rewritemap",
 ];
 
-/// Whether a directive restricts requests.
-pub(super) fn restricts(name: &str) -> bool {
-    matches!(
-        name,
-        "require"
-            | "deny"
-            | "allow"
-            | "order"
-            | "satisfy"
-            | "<requireall"
-            | "<requireany"
-            | "<requirenone"
-            | "authtype"
-            | "authuserfile"
-            | "authgroupfile"
-            | "sslrequire"
-            | "sslrequiressl"
-            | "sslverifyclient"
-            | "<if"
-            | "<else"
-            | "include"
-            | "includeoptional"
-            | "secrule"
-    )
+/// Begins of the names of directives that restrict: passwords, web application firewalls, limits by client.
+const RESTRICTING: [&str; 7] = ["auth", "<auth", "sec", "<require", "qs_", "dos", "sslrequire"];
+
+/// Whether a directive, or one in its section, restricts requests.
+pub(super) fn restricts(one: &Directive) -> bool {
+    let name = one.name.as_str();
+    let is_off = one.word(0).eq_ignore_ascii_case("off");
+    let begins = || RESTRICTING.iter().any(|begin| name.starts_with(begin));
+    let is_named = match name {
+        "require" | "deny" | "allow" | "order" | "satisfy" | "sslverifyclient" | "include"
+        | "includeoptional" | "<if" | "<elseif" | "<else" => true,
+        "authname" => false,
+        "rewriterule" => rewrites::refuses(one),
+        _ if name.starts_with("redirect") => redirects::refuses(one),
+        _ => begins() && !is_off || handlers::switches_off(one),
+    };
+    is_named || one.inner().iter().any(restricts)
 }
 
 /// Judges a directive that no other module reads.
@@ -115,8 +105,10 @@ pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context:
             translation.site.internal_files.push((place, directory));
             judgements.translated(one);
         }
-        "sethandler" | "addhandler" | "removehandler" | "removetype" | "php_flag"
-        | "php_admin_flag" | "php_value" | "php_admin_value" => php(translation, one, context),
+        "sethandler" | "addhandler" | "removehandler" | "addtype" | "forcetype" | "removetype"
+        | "php_flag" | "php_admin_flag" | "php_value" | "php_admin_value" => {
+            handlers::php(translation, one, context)
+        }
         "setenvif" | "setenvifnocase" | "setenv" => {
             let text = one.shown().to_ascii_lowercase();
             if text.contains("authorization") || text.contains("gzip") || text.contains("no-gzip") {
@@ -133,6 +125,7 @@ pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context:
         }
         "sslrequiressl" => {
             translation.site.https_redirect = Some(301);
+            translation.https.push(one.clone());
             judgements.translated_but(one, "as https_redirect");
         }
         "indexignore" => judgements.not_needed(one),
@@ -176,53 +169,5 @@ fn index(translation: &mut Translation<'_>, one: &Directive) {
         translation.judgements.translated_but(one, "as front_controller");
     } else {
         translation.judgements.built_in(one);
-    }
-}
-
-/// Directives about PHP: the address of php-fpm, and directories without scripts.
-fn php(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
-    let text = one.shown().to_ascii_lowercase();
-    let socket = one.words.iter().find_map(|word| {
-        let inner = word.strip_prefix("proxy:unix:")?;
-        inner.split('|').next().map(|path| format!("unix:{path}"))
-    });
-    let address = one.words.iter().find_map(|word| word.strip_prefix("proxy:fcgi://"));
-    let address = address.map(|rest| rest.split('/').next().unwrap_or_default().to_owned());
-    let is_off = match one.name.as_str() {
-        "php_flag" | "php_admin_flag" => {
-            one.word(0) == "engine" && one.word(1).eq_ignore_ascii_case("off")
-        }
-        "sethandler" => {
-            matches!(
-                one.word(0).to_ascii_lowercase().as_str(),
-                "none" | "default-handler" | "text/plain"
-            ) || text.contains("do_not_remove")
-        }
-        "removehandler" | "removetype" => text.contains("php"),
-        _ => false,
-    };
-    if let Some(at) = socket.or(address) {
-        translation.site.php_at = Some(at);
-        translation.judgements.translated(one);
-    } else if is_off {
-        let conditions = context.conditions.clone();
-        if conditions.get("method").is_none() {
-            let rule = RuleDraft::new(one.at, conditions);
-            translation.site.rules.push(rule.with("php", "false".into()));
-        }
-        translation.judgements.translated(one);
-    } else if one.name == "sethandler" && text.contains("php")
-        || one.name == "addhandler" && text.contains(".php")
-    {
-        translation.judgements.built_in(one);
-    } else if one.name == "sethandler" || one.name == "addhandler" {
-        translation.judgements.not_translated(one, "handlers are those of PHP only");
-    } else {
-        let why = format!(
-            "set it in the pool of php-fpm: php_admin_value[{}] = {}",
-            one.word(0),
-            string(one.word(1))
-        );
-        translation.judgements.not_translated(one, &why);
     }
 }

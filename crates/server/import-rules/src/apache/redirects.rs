@@ -2,33 +2,57 @@
 
 use super::Translation;
 use super::context::Context;
+use super::rewrites::refusal;
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::pattern::{Exactness, PathPattern, escaped};
 use crate::source::Directive;
 use crate::target::MoveTarget;
 
-/// Writes the rule of a directive.
-pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
-    let mut words: Vec<&str> = one.words.iter().map(String::as_str).collect();
-    let mut status = match one.name.as_str() {
-        "redirectpermanent" => 301,
-        _ => 302,
-    };
-    let first = words.first().copied().unwrap_or_default();
-    let named = match first {
+/// The status of a directive, and whether its first word is that.
+fn status(one: &Directive) -> (u16, bool) {
+    let named = match one.word(0) {
         "permanent" => Some(301),
         "temp" => Some(302),
         "seeother" => Some(303),
         "gone" => Some(410),
         word => word.parse::<u16>().ok(),
     };
-    if let Some(named) = named {
-        status = named;
-        words.remove(0);
+    match named {
+        Some(status) => (status, true),
+        None => (if one.name == "redirectpermanent" { 301 } else { 302 }, false),
     }
+}
+
+/// Whether a directive refuses requests.
+pub(super) fn refuses(one: &Directive) -> bool {
+    one.name.starts_with("redirect") && refusal(status(one).0).is_some()
+}
+
+/// A refusal of all paths of a section: `Redirect 403` without a path.
+fn refuse_section(
+    translation: &mut Translation<'_>,
+    one: &Directive,
+    (status, context): (u16, &Context),
+) {
+    if context.conditions.is_empty() {
+        let why = "it would refuse every request";
+        return translation.judgements.lost_restriction(one, why);
+    }
+    let rule = RuleDraft::new(one.at, context.restricted());
+    translation.site.rules.push(rule.with("deny", status.to_string()));
+    translation.judgements.translated(one);
+}
+
+/// Writes the rule of a directive.
+pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+    let (status, is_named) = status(one);
+    let words: Vec<&str> = one.words.iter().skip(is_named.into()).map(String::as_str).collect();
     let is_match = one.name == "redirectmatch";
     let Some((path, rest)) = words.split_first() else {
-        return translation.judgements.not_translated(one, "it needs a path");
+        return match refusal(status) {
+            Some(status) => refuse_section(translation, one, (status, context)),
+            None => translation.judgements.not_translated(one, "it needs a path"),
+        };
     };
     let exactness = if status >= 400 { Exactness::MayWiden } else { Exactness::Exact };
     let regex = if is_match {
@@ -42,13 +66,17 @@ pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: 
         Err(why) => return translation.judgements.not_translated(one, &why),
     };
     let around = context.conditions.without("path");
-    if matches!(status, 403 | 404 | 410) {
+    if let Some(refusal) = refusal(status) {
         let conditions = RuleConditions::default().with_pattern(&pattern);
         let conditions = around.and(&conditions).unwrap_or(conditions);
         translation
             .site
             .rules
-            .push(RuleDraft::new(one.at, conditions).with("deny", status.to_string()));
+            .push(RuleDraft::new(one.at, conditions).with("deny", refusal.to_string()));
+        if refusal != status {
+            let why = format!("with the status {refusal}");
+            return translation.judgements.translated_but(one, &why);
+        }
         return translation.judgements.translated(one);
     }
     let target = MoveTarget::read(rest.first().copied().unwrap_or_default(), Some(&regex));

@@ -70,9 +70,13 @@ impl<'a> RewriteRule<'a> {
         base: Option<&'a str>,
         context: &'a Context,
     ) -> RewriteRule<'a> {
-        let flags = directive.words.get(2).map_or("", String::as_str).trim_matches(['[', ']']);
-        let flags = flags.split(',').map(|flag| flag.trim().to_owned()).collect();
+        let flags = RewriteRule::flags(directive);
         RewriteRule { directive, conditions, flags, context, base, follows_front: false }
+    }
+
+    fn flags(directive: &Directive) -> Vec<String> {
+        let flags = directive.words.get(2).map_or("", String::as_str).trim_matches(['[', ']']);
+        flags.split(',').map(|flag| flag.trim().to_owned()).collect()
     }
 
     /// The value of a flag, or an empty text if it has none.
@@ -107,10 +111,8 @@ impl<'a> RewriteRule<'a> {
         let denial = match status {
             _ if forbidden => Some(403),
             _ if gone => Some(410),
-            Some(status) if status >= 400 => {
-                Some(if matches!(status, 404 | 410) { status } else { 403 })
-            }
-            _ => None,
+            Some(status) => refusal(status),
+            None => None,
         };
         if let Some(status) = denial {
             self.deny(translation, status);
@@ -399,6 +401,7 @@ impl<'a> RewriteRule<'a> {
         let is_plain_http = alternatives.iter().any(|one| one.is_plain_http);
         let is_path = target.text == "$1" || target.text == "/$1";
         if is_plain_http && target.is_https && is_path {
+            translation.https.extend(self.all().cloned());
             translation.site.https_redirect = Some(permanent);
             return true;
         }
@@ -416,6 +419,7 @@ impl<'a> RewriteRule<'a> {
         translation.site.canonical(host);
         translation.site.canonical_redirect = Some(permanent);
         if is_plain_http && target.text.starts_with("https") {
+            translation.https.extend(self.all().cloned());
             translation.site.https_redirect = Some(permanent);
         }
         true
@@ -500,6 +504,23 @@ impl<'a> RewriteRule<'a> {
         }
         false
     }
+}
+
+/// The status of a refusal for one of a redirect.
+pub(super) fn refusal(status: u16) -> Option<u16> {
+    (status >= 400).then_some(if matches!(status, 404 | 410) { status } else { 403 })
+}
+
+/// Whether a `RewriteRule` refuses.
+pub(super) fn refuses(rule: &Directive) -> bool {
+    RewriteRule::flags(rule).iter().any(|flag| {
+        let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
+        match name.to_ascii_lowercase().as_str() {
+            "f" | "forbidden" | "g" | "gone" => true,
+            "r" | "redirect" => value.parse().ok().and_then(refusal).is_some(),
+            _ => false,
+        }
+    })
 }
 
 /// Whether a redirect only adds or removes the slash at the end.

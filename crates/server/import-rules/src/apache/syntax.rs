@@ -1,15 +1,11 @@
 //! The configuration language of Apache: one directive on a line, sections in angle brackets, quotes, continued
 //! lines.
 //!
-//! `IfModule`, `IfDefine` and `IfVersion` are resolved here: their content counts, unless they begin with `!`, because
-//! the modules of PHP sites are usually there. `Include` stays; the translator reports it.
+//! `Include` stays; the translator reports it.
 
 use crate::source::{
     ConfigurationError, ConfigurationFile, DEPTH_MAX, Directive, SourceLine, Sources,
 };
-
-/// Sections whose content counts if their condition has no `!`.
-const TESTS: [&str; 3] = ["<ifmodule", "<ifdefine", "<ifversion"];
 
 /// Reads a file.
 pub(crate) fn read(
@@ -36,12 +32,8 @@ pub(crate) fn read(
                 return Err(sources.error(at, &format!("{name} closes {}>", section.name)));
             }
             let inner = std::mem::replace(&mut all, before);
-            if !TESTS.contains(&section.name.as_str()) {
-                section.block = Some(inner);
-                all.push(section);
-            } else if !section.word(0).starts_with('!') {
-                all.extend(inner);
-            }
+            section.block = Some(inner);
+            all.push(section);
             continue;
         }
         let directive = Directive { name, words: rest.to_vec(), block: None, at };

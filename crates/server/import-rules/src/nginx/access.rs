@@ -47,7 +47,7 @@ pub(super) fn emit(
         locations,
         &Decisions { all, outer, key: "auth_file" },
         explicit,
-        |password, rule| {
+        |password, _, rule| {
             let except: Vec<String> =
                 password.except.iter().map(|network| format!("!{network}")).collect();
             let conditions = rule.conditions.clone().with("from", except);
@@ -67,7 +67,7 @@ pub(super) fn emit(
         locations,
         &Decisions { all, outer, key: "limit" },
         |_| false,
-        |limit, rule| vec![rule.with("limit", limit.clone())],
+        |limit, _, rule| vec![rule.with("limit", limit.clone())],
     );
     scripts(translation, locations);
     internal_files(translation, locations);
@@ -110,7 +110,7 @@ fn decide<D: Clone + PartialEq>(
     locations: &[Location<'_>],
     decisions: &Decisions<D>,
     is_explicit: impl Fn(&Location<'_>) -> bool,
-    rules: impl Fn(&D, RuleDraft) -> Vec<RuleDraft>,
+    rules: impl Fn(&D, bool, RuleDraft) -> Vec<RuleDraft>,
 ) {
     let flat = |decision: &Option<Option<D>>| decision.clone().flatten();
     let outer = flat(&decisions.outer);
@@ -133,12 +133,19 @@ fn decide<D: Clone + PartialEq>(
         let rule = RuleDraft::new(location.directive.at, location.conditions.clone());
         match own {
             Some(decision) => {
+                let is_sure = location.is_exact && is_chosen_first(locations, index);
                 let remark = (!location.is_exact).then(|| "wider than in nginx".to_owned());
-                translation.site.rules.extend(rules(&decision, rule.remarked(remark)));
+                let flat_later = |later: usize| flat(&decisions.all[later]);
+                if !is_sure && decisions.key != "deny" && replaces(locations, index, flat_later) {
+                    let why = "it would replace the password or limit of a location after it";
+                    translation.judgements.lost_restriction(location.directive, why);
+                }
+                translation.site.rules.extend(rules(&decision, is_sure, rule.remarked(remark)));
             }
             None if location.is_catch_all() => {}
             None => {
                 let may_exempt = location.is_exact
+                    && is_chosen_first(locations, index)
                     && (!location.runs_any_script() || is_explicit(location))
                     && !(location.kind == LocationKind::Prefix
                         && later_is_preferred(locations, index));
@@ -154,6 +161,10 @@ fn decide<D: Clone + PartialEq>(
                 } else if location.runs_any_script() && decisions.key == "deny" {
                     let why = "restrictions of other locations apply to scripts, too: wider than in nginx";
                     translation.judgements.translated_but(location.directive, why);
+                } else if location.parent.is_some() && differs {
+                    let why =
+                        "restrictions of other locations apply here, too: wider than in nginx";
+                    translation.judgements.translated_but(location.directive, why);
                 }
             }
         }
@@ -161,8 +172,42 @@ fn decide<D: Clone + PartialEq>(
     if let (Some(decision), false) = (outer, has_catch_all) {
         let rule = RuleDraft::new(SourceLine::default(), RuleConditions::default());
         let rule = rule.remarked(Some("for the whole server".into()));
-        translation.site.rules.extend(rules(&decision, rule));
+        translation.site.rules.extend(rules(&decision, true, rule));
     }
+}
+
+/// Whether nginx takes this location for each path that it matches and no earlier one does. One in another location is
+/// an expression only within the paths of the outer one, or loses against a longer prefix beside the outer one.
+fn is_chosen_first(locations: &[Location<'_>], index: usize) -> bool {
+    let location = &locations[index];
+    let Some(parent) = location.parent else { return true };
+    let mut outermost = parent;
+    while let Some(outer) = locations[outermost].parent {
+        outermost = outer;
+    }
+    let outer = &locations[outermost];
+    let is_longer = |other: &Location<'_>| {
+        other.parent.is_none()
+            && matches!(other.kind, LocationKind::Prefix | LocationKind::Preferred)
+            && other.text.len() > outer.text.len()
+            && (location.text.starts_with(&other.text) || other.text.starts_with(&location.text))
+    };
+    location.kind != LocationKind::Regex
+        && outer.kind != LocationKind::Regex
+        && !locations.iter().any(is_longer)
+}
+
+/// Whether a later location has another decision of the same kind for one of these paths.
+fn replaces<D: PartialEq>(
+    locations: &[Location<'_>],
+    index: usize,
+    decision: impl Fn(usize) -> Option<D>,
+) -> bool {
+    let own = decision(index);
+    (index + 1..locations.len()).any(|later| {
+        let other = decision(later);
+        other.is_some() && other != own && locations[index].may_meet(&locations[later])
+    })
 }
 
 /// Whether this plain prefix stands before expressions because of a preferred one after it.
@@ -221,7 +266,8 @@ fn only_these(all: &[(bool, String)]) -> Option<Vec<String>> {
     begin.iter().map(|(allowed, network)| allowed.then(|| network.clone())).collect()
 }
 
-fn access_rules(access: &Access, rule: RuleDraft) -> Vec<RuleDraft> {
+/// The rules of a decision. If it is not sure that the location is nginx's choice, none of them exempts.
+fn access_rules(access: &Access, is_sure: bool, rule: RuleDraft) -> Vec<RuleDraft> {
     match access {
         Access::Denied(status) => vec![rule.with("deny", status.to_string())],
         Access::Networks(all) => {
@@ -229,6 +275,9 @@ fn access_rules(access: &Access, rule: RuleDraft) -> Vec<RuleDraft> {
                 let except = allowed.iter().map(|network| format!("!{network}")).collect();
                 let conditions = rule.conditions.clone().with("from", except);
                 return vec![RuleDraft { conditions, ..rule }.with("deny", "403".into())];
+            }
+            if !is_sure {
+                return denied_networks(all, &rule);
             }
             let of = |(allowed, network): &(bool, String)| {
                 let words = if network == "all" { Vec::new() } else { vec![network.clone()] };
@@ -239,6 +288,22 @@ fn access_rules(access: &Access, rule: RuleDraft) -> Vec<RuleDraft> {
             all.iter().map(of).collect()
         }
     }
+}
+
+/// The denied networks, each without those that were allowed before.
+fn denied_networks(all: &[(bool, String)], rule: &RuleDraft) -> Vec<RuleDraft> {
+    let (mut allowed, mut rules) = (Vec::new(), Vec::new());
+    for (is_allowed, network) in all {
+        if *is_allowed {
+            allowed.push(format!("!{network}"));
+            continue;
+        }
+        let own = (network != "all").then(|| network.clone());
+        let words = own.into_iter().chain(allowed.iter().cloned()).collect();
+        let conditions = rule.conditions.clone().with("from", words);
+        rules.push(RuleDraft { conditions, ..rule.clone() }.with("deny", "403".into()));
+    }
+    rules
 }
 
 /// The status of `return`, if it refuses the request.

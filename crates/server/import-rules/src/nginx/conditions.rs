@@ -40,7 +40,7 @@ pub(super) fn read(
     let (operator, value) = rest.split_once(' ').unwrap_or((rest, ""));
     let value = translation.expanded(value.trim().trim_matches(['"', '\'']));
     let subject = subject.trim_start_matches('$').trim_matches(['{', '}']);
-    compare(subject, operator, &value, scope)
+    compare(subject, operator, &value, (scope, &translation.server_names))
 }
 
 fn file_test(is_not: bool, test: &str, path: &str) -> Result<IfCondition, String> {
@@ -66,7 +66,7 @@ fn compare(
     subject: &str,
     operator: &str,
     value: &str,
-    scope: &Scope<'_>,
+    (scope, names): (&Scope<'_>, &[String]),
 ) -> Result<IfCondition, String> {
     let is_not = operator.starts_with('!');
     let is_regex = operator.contains('~');
@@ -108,7 +108,7 @@ fn compare(
         "uri" | "document_uri" | "request_uri" | "fastcgi_script_name" => {
             path(is_not, is_regex, operator.contains('*'), value).and_then(whole)
         }
-        "invalid_referer" if operator.is_empty() => referers(scope).and_then(whole),
+        "invalid_referer" if operator.is_empty() => referers(scope, names).and_then(whole),
         _ => named(subject, operator, value).map_or_else(none, whole),
     }
 }
@@ -179,21 +179,28 @@ fn named(subject: &str, operator: &str, value: &str) -> Option<RuleConditions> {
     Some(RuleConditions::default().with(key, signed(words, is_not)))
 }
 
+/// Excludes the pages of a host.
+fn valid_host(name: &str, words: &mut Vec<String>) {
+    for scheme in ["http", "https"] {
+        words.push(format!("!referer: {scheme}://{name}/*"));
+        words.push(format!("!referer: {scheme}://{name}"));
+    }
+}
+
 /// `valid_referers`: another page sends the visitor.
-fn referers(scope: &Scope<'_>) -> Result<RuleConditions, String> {
+fn referers(scope: &Scope<'_>, names: &[String]) -> Result<RuleConditions, String> {
     let valid = scope.referers.ok_or("valid_referers is missing")?;
     let mut words = vec!["referer".to_owned()];
     for word in &valid.words {
         match word.as_str() {
-            "none" | "blocked" | "server_names" => {}
+            "none" | "blocked" => {}
+            "server_names" if names.is_empty() => {
+                return Err("the site's own pages would be refused: write server_name".into());
+            }
+            "server_names" => names.iter().for_each(|name| valid_host(name, &mut words)),
             // A star would match other hosts, too: such pages are refused.
             name if name.contains(['*', '~']) => {}
-            name => {
-                for scheme in ["http", "https"] {
-                    words.push(format!("!referer: {scheme}://{name}/*"));
-                    words.push(format!("!referer: {scheme}://{name}"));
-                }
-            }
+            name => valid_host(name, &mut words),
         }
     }
     if !valid.words.iter().any(|word| word == "none") {

@@ -1,5 +1,6 @@
 //! Directives of nginx that need no translation, or have none, with the reason.
 
+use super::access::denial_status;
 use crate::nginx::syntax::is_built_in;
 use crate::report::Judgements;
 use crate::source::Directive;
@@ -159,24 +160,43 @@ pub(super) fn is_global(name: &str) -> bool {
     )
 }
 
+/// Begins of the names of directives that restrict: modules for passwords, limits, and web application firewalls.
+const RESTRICTING: [&str; 9] = [
+    "auth",
+    "limit_",
+    "access_by_",
+    "rewrite_by_",
+    "modsecurity",
+    "secrule",
+    "naxsi",
+    "geoip_country",
+    "geoip2_",
+];
+
+/// Directives that begin so, and only say how a restriction is counted or shown, or slow down.
+const NO_RESTRICTION: [&str; 9] = [
+    "limit_rate",
+    "limit_rate_after",
+    "limit_conn_zone",
+    "limit_conn_status",
+    "limit_conn_log_level",
+    "limit_req_zone",
+    "limit_req_status",
+    "limit_req_log_level",
+    "limit_zone",
+];
+
 /// Whether a directive restricts requests.
-pub(super) fn restricts(name: &str) -> bool {
-    matches!(
-        name,
-        "deny"
-            | "allow"
-            | "auth_basic"
-            | "auth_basic_user_file"
-            | "satisfy"
-            | "limit_req"
-            | "auth_request"
-            | "internal"
-            | "secure_link"
-            | "auth_jwt"
-            | "ssl_verify_client"
-            | "valid_referers"
-            | "limit_except"
-    )
+pub(super) fn restricts(one: &Directive) -> bool {
+    let name = one.name.as_str();
+    let is_off = one.word(0).eq_ignore_ascii_case("off");
+    let begins = || RESTRICTING.iter().any(|begin| name.to_ascii_lowercase().starts_with(begin));
+    match name {
+        "deny" | "allow" | "satisfy" | "internal" | "secure_link" | "valid_referers" => true,
+        "ssl_verify_client" | "auth_request" | "auth_jwt" => !is_off,
+        "return" => denial_status(one.word(0)).is_some(),
+        _ => begins() && !is_off && !NO_RESTRICTION.contains(&name),
+    }
 }
 
 /// Judges a directive that has no translation. One that is unknown is left for the end.
@@ -195,7 +215,7 @@ pub(super) fn judge(judgements: &mut Judgements, of: &Directive) {
     } else if CACHE.contains(&name) {
         judgements.not_needed_because(of, "Pagewell caches the pages itself");
     } else if let Some((_, why)) = REFUSED.iter().find(|(known, _)| *known == name) {
-        if restricts(name) {
+        if restricts(of) {
             judgements.lost_restriction(of, why);
         } else {
             judgements.not_translated(of, why);

@@ -11,8 +11,28 @@ use crate::pattern::{Exactness, PathPattern, script_begins};
 use crate::source::Directive;
 use crate::target::MoveTarget;
 
+/// Whether a server block refuses all requests: by `return`, or without a certificate.
+pub(super) fn only_refuses(server: &Directive) -> bool {
+    let refuses = |one: &&Directive| one.name == "return" && denial_status(one.word(0)).is_some();
+    let all = server.inner();
+    let mut in_root = all.iter().filter(|one| one.name == "location" && one.word(0) == "/");
+    rejects_handshakes(server)
+        || only_redirects(server)
+            && match all.iter().find(|one| one.name == "return") {
+                Some(answer) => refuses(&answer),
+                None => in_root.any(|one| one.inner().iter().find(refuses).is_some()),
+            }
+}
+
+fn rejects_handshakes(server: &Directive) -> bool {
+    server.inner().iter().any(|one| one.name == "ssl_reject_handshake" && one.word(0) == "on")
+}
+
 /// Whether a server block does nothing but redirect or refuse.
 pub(super) fn only_redirects(server: &Directive) -> bool {
+    if rejects_handshakes(server) {
+        return true;
+    }
     let all = server.inner();
     let moves = |one: &Directive| {
         one.name == "return"
@@ -189,6 +209,7 @@ fn redirect(
         && target.text == "$1"
     {
         translation.site.https_redirect = Some(permanent);
+        translation.https.push(one.clone());
         translation.judgements.translated(one);
         return;
     }
@@ -384,9 +405,9 @@ fn condition<'a>(
         .iter()
         .any(|inner| inner.name == "return" && denial_status(inner.word(0)).is_some());
     match read {
-        Ok(IfCondition::NotHttps) => moved_host(translation, one, None),
-        Ok(IfCondition::OtherHost(host)) => moved_host(translation, one, Some(&host)),
-        Ok(IfCondition::Www) => moved_host(translation, one, None),
+        Ok(IfCondition::NotHttps) => moved_host(translation, one, None, around),
+        Ok(IfCondition::OtherHost(host)) => moved_host(translation, one, Some(&host), around),
+        Ok(IfCondition::Www) => moved_host(translation, one, None, around),
         Ok(IfCondition::Conditions(more)) => match around.and(&more) {
             Some(around) => body(translation, one, &around),
             None => lost(translation, one, "two expressions for one path", refuses),
@@ -425,12 +446,16 @@ fn lost(translation: &mut Translation<'_>, one: &Directive, why: &str, refuses: 
 }
 
 /// An `if` about the scheme or the host: its redirect is an option of the site.
-fn moved_host(translation: &mut Translation<'_>, one: &Directive, host: Option<&str>) {
+fn moved_host(
+    translation: &mut Translation<'_>,
+    one: &Directive,
+    host: Option<&str>,
+    around: &Around,
+) {
     for inner in one.inner() {
         let (code, written) = match inner.name.as_str() {
             "return" if denial_status(inner.word(0)).is_some() => {
-                let why = "requests for other hosts are refused (421)";
-                translation.judgements.built_in_but(inner, why);
+                refused_host(translation, (one, inner), host, around);
                 continue;
             }
             "return" => (inner.word(0).to_owned(), inner.word(1).to_owned()),
@@ -449,6 +474,7 @@ fn moved_host(translation: &mut Translation<'_>, one: &Directive, host: Option<&
             }
             Ok(target) if target.is_https && target.needs_path => {
                 translation.site.https_redirect = Some(permanent);
+                translation.https.push(inner.clone());
                 translation.judgements.translated(inner);
             }
             _ if host.is_none() && written.contains("$1") => {
@@ -462,6 +488,30 @@ fn moved_host(translation: &mut Translation<'_>, one: &Directive, host: Option<&
         translation.site.canonical(host);
     }
     translation.judgements.translated(one);
+}
+
+/// A refusal by the scheme or the host.
+fn refused_host(
+    translation: &mut Translation<'_>,
+    (one, inner): (&Directive, &Directive),
+    host: Option<&str>,
+    around: &Around,
+) {
+    let Some(host) = host else {
+        let why = "a refusal of plain HTTP, or of www., has no counterpart";
+        return translation.judgements.lost_restriction(inner, why);
+    };
+    let host = host.to_ascii_lowercase();
+    if translation.server_names.iter().all(|name| *name == host) && !translation.has_open_names {
+        let why = "requests for other hosts are refused (421)";
+        return translation.judgements.built_in_but(inner, why);
+    }
+    let other = RuleConditions::default().with("host", vec![format!("!{host}")]);
+    let status = denial_status(inner.word(0)).unwrap_or(403);
+    match around.and(&other) {
+        Some(around) => denied(translation, one, inner, (status, &around)),
+        None => translation.judgements.lost_restriction(inner, "two conditions on the host"),
+    }
 }
 
 /// The directives in an `if` whose condition is known.
@@ -480,6 +530,10 @@ fn body(translation: &mut Translation<'_>, one: &Directive, around: &Around) {
             "set" => {
                 let why = "Pagewell decides about caching itself; other uses of variables are not translated";
                 translation.judgements.not_needed_because(inner, why);
+            }
+            _ if super::known::restricts(inner) => {
+                let why = "it has no counterpart in a condition";
+                translation.judgements.lost_restriction(inner, why);
             }
             _ => {
                 translation.judgements.not_translated(inner, "it has no counterpart in a condition")
