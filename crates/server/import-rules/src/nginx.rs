@@ -119,6 +119,7 @@ pub(crate) fn translate(
         translation.judgements.built_in(server);
         let inner: Vec<&Directive> = server.inner().iter().collect();
         let known = std::mem::take(&mut translation.site.rules);
+        let scripts = translation.site.entry_points.clone();
         serve(&mut translation, &inner);
         let own = std::mem::replace(&mut translation.site.rules, known);
         match &main_names {
@@ -126,7 +127,14 @@ pub(crate) fn translate(
                 translation.site.rules = own;
                 main_names = Some(translation.server_names.clone());
             }
-            Some(main) => further_rules(&mut translation, server, own, main),
+            Some(main) => {
+                if translation.site.entry_points != scripts {
+                    let why = "other scripts run in it than in the main server";
+                    translation.judgements.lost_restriction(server, why);
+                    translation.site.entry_points = scripts;
+                }
+                further_rules(&mut translation, server, own, main);
+            }
         }
     }
     https_without_certificate(&mut translation);

@@ -174,6 +174,9 @@ fn what_depends_on_modules_versions_and_parameters_is_not_silent() {
     assert_eq!(rules(&htaccess(text)), ["deny = 403"]);
     let text = "<IfModule mod_authz_core.c>\nRequire all denied\n</IfModule>\n<IfModule !mod_authz_core.c>\nDeny from all\n</IfModule>";
     are(&htaccess(text), &["deny = 403"], text);
+    let text = "<IfModule mod_authz_core.c>\n<Files x>\nRequire all denied\n</Files>\n</IfModule>\n<IfModule !mod_authz_core.c>\n<Files x>\nDeny from all\n</Files>\n</IfModule>";
+    are(&htaccess(text), &["path = [\"**/x\", \"**/x/**\"]; deny = 403"], text);
+    is_lost(&htaccess(&text.replacen("<Files x>", "<Files y>", 1)), text);
     let text = "<IfVersion < 2.4>\nDeny from all\n</IfVersion>\n<IfVersion >= 2.4>\nRequire all denied\n</IfVersion>";
     are(&htaccess(text), &["deny = 403"], text);
     are(&htaccess("<IfModule !mod_rewrite.c>\nErrorDocument 404 /x.php\n</IfModule>"), &[], "");

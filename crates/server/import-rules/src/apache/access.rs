@@ -47,48 +47,13 @@ enum Granted {
 /// Reads the access directives of a block.
 pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
     let judgements = &mut *translation.judgements;
-    let mut granted = required(judgements, all, false);
     let is_any =
         all.iter().any(|one| one.name == "satisfy" && one.word(0).eq_ignore_ascii_case("any"));
-    if let Some(ordered) = ordered(judgements, all) {
-        granted = Some(match granted {
-            // The password has a rule of its own.
-            Some(Granted::WithPassword) if ordered == Granted::All => Granted::WithPassword,
-            Some(Granted::WithPassword) if is_any && ordered == Granted::Nobody => {
-                Granted::WithPassword
-            }
-            Some(Granted::WithPassword) | None => ordered,
-            Some(known) if is_any => either(known, ordered),
-            Some(known) => {
-                let all_known = [&known, &ordered].map(|one| *one != Granted::Nobody);
-                let both = both(known, ordered);
-                if both == Granted::Nobody && all_known == [true, true] {
-                    let why = "Require and Deny together: nobody is allowed, wider than in Apache";
-                    all.iter()
-                        .filter(|one| one.name == "require")
-                        .for_each(|one| judgements.translated_but(one, why));
-                }
-                both
-            }
-        });
-    }
+    let granted = granted(judgements, all, is_any);
     let word =
         |name: &str| all.iter().find(|one| one.name == name).map(|one| one.word(0).to_owned());
     let (file, realm) = (word("authuserfile"), word("authname"));
-    for one in all.iter().filter(|one| {
-        matches!(
-            one.name.as_str(),
-            "authtype" | "authname" | "authuserfile" | "authgroupfile" | "authbasicprovider"
-        )
-    }) {
-        if one.name == "authtype" && !one.word(0).eq_ignore_ascii_case("basic")
-            || one.name == "authgroupfile"
-        {
-            judgements.lost_restriction(one, "only Basic with a file of users");
-        } else {
-            judgements.translated(one);
-        }
-    }
+    judge_passwords(judgements, all);
     let needs_password = granted == Some(Granted::WithPassword);
     let has_password = needs_password
         || all.iter().any(|one| one.name == "require" && one.word(0).contains("user"));
@@ -125,6 +90,50 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
         access,
         password,
     });
+}
+
+/// What a block allows. `Require`, and `Order` with its lists, both apply, unless `Satisfy Any` is there.
+fn granted(judgements: &mut Judgements, all: &[Directive], is_any: bool) -> Option<Granted> {
+    let granted = required(judgements, all, false);
+    let Some(ordered) = ordered(judgements, all) else { return granted };
+    Some(match granted {
+        // The password has a rule of its own.
+        Some(Granted::WithPassword) if ordered == Granted::All => Granted::WithPassword,
+        Some(Granted::WithPassword) if is_any && ordered == Granted::Nobody => {
+            Granted::WithPassword
+        }
+        Some(Granted::WithPassword) | None => ordered,
+        Some(known) if is_any => either(known, ordered),
+        Some(known) => {
+            let is_one_nobody = known == Granted::Nobody || ordered == Granted::Nobody;
+            let both = both(known, ordered);
+            if both == Granted::Nobody && !is_one_nobody {
+                let why = "Require and Deny together: nobody is allowed, wider than in Apache";
+                all.iter()
+                    .filter(|one| one.name == "require")
+                    .for_each(|one| judgements.translated_but(one, why));
+            }
+            both
+        }
+    })
+}
+
+/// Judges the directives about passwords.
+fn judge_passwords(judgements: &mut Judgements, all: &[Directive]) {
+    for one in all.iter().filter(|one| {
+        matches!(
+            one.name.as_str(),
+            "authtype" | "authname" | "authuserfile" | "authgroupfile" | "authbasicprovider"
+        )
+    }) {
+        if one.name == "authtype" && !one.word(0).eq_ignore_ascii_case("basic")
+            || one.name == "authgroupfile"
+        {
+            judgements.lost_restriction(one, "only Basic with a file of users");
+        } else {
+            judgements.translated(one);
+        }
+    }
 }
 
 /// `Require` with its sections.

@@ -65,9 +65,19 @@ fn replaces(other: &Directive, dropped: &Directive) -> bool {
     is_opposite
         && other.name == dropped.name
         && counts(other)
-        && other.inner().iter().any(known::restricts)
-        && dropped.inner().iter().all(|one| !known::restricts(one) || is_access(one))
-        && other.inner().iter().any(is_access)
+        && covers(other.inner(), dropped.inner())
+}
+
+/// Whether each restriction of the dropped directives has a counterpart: access directives in the same sections.
+fn covers(counted: &[Directive], dropped: &[Directive]) -> bool {
+    dropped.iter().filter(|one| known::restricts(one)).all(|one| {
+        if is_access(one) {
+            return counted.iter().any(is_access);
+        }
+        let is_same = |other: &&Directive| other.name == one.name && other.words == one.words;
+        one.block.is_some()
+            && counted.iter().filter(is_same).any(|other| covers(other.inner(), one.inner()))
+    })
 }
 
 /// Whether a directive says which clients are allowed: Apache 2.2 and 2.4 have different ones.

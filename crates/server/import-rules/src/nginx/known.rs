@@ -161,17 +161,8 @@ pub(super) fn is_global(name: &str) -> bool {
 }
 
 /// Begins of the names of directives that restrict: modules for passwords, limits, and web application firewalls.
-const RESTRICTING: [&str; 9] = [
-    "auth",
-    "limit_",
-    "access_by_",
-    "rewrite_by_",
-    "modsecurity",
-    "secrule",
-    "naxsi",
-    "geoip_country",
-    "geoip2_",
-];
+const RESTRICTING: [&str; 7] =
+    ["auth", "limit_", "access_by_", "rewrite_by_", "modsecurity", "secrule", "naxsi"];
 
 /// Directives that begin so, and only say how a restriction is counted or shown, or slow down.
 const NO_RESTRICTION: [&str; 9] = [
