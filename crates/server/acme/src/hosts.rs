@@ -8,7 +8,7 @@
 //! Invariant: a certificate stays in use until a usable one replaces it. Failures of the storage, of the authority and
 //! of one host change no certificate.
 
-use crate::answers;
+use crate::answers::HostChallenge;
 use crate::client::AuthorityTrust;
 use crate::leaf::Bundle;
 use crate::record::{ChallengeKind, NameRecord};
@@ -68,6 +68,7 @@ pub struct AcmeHosts {
     /// Issued and failed orders.
     orders: [AtomicU64; 2],
     pub(crate) tickets: SharedTickets,
+    /// The places for reads of challenges.
     lookups: Semaphore,
     places: Semaphore,
     /// When the orders of the last minute began.
@@ -83,6 +84,10 @@ pub(crate) struct HostState {
     pub text: Vec<u8>,
     /// Whether the record, or the certificate, could not be stored, so that memory has the newer one.
     pub is_unsaved: bool,
+    /// Why the stored certificate cannot be used, if so; logged once.
+    unusable: Option<String>,
+    /// Its pending challenge.
+    pub challenge: Arc<HostChallenge>,
     /// Whether a task works on it.
     is_busy: bool,
     #[cfg(test)]
@@ -211,7 +216,11 @@ impl AcmeHosts {
                 }
                 self.note_storage(failed);
             }
-            Err(why) => self.note_storage(Some(why)),
+            Err(why) => {
+                // What memory has noted meanwhile is not in the storage: all is read again.
+                seen.clear();
+                self.note_storage(Some(why));
+            }
         }
         if self.is_changed.load(Ordering::Acquire) {
             match parts.certificates.refresh() {
@@ -260,7 +269,11 @@ impl AcmeHosts {
         hosts.len() != left
     }
 
-    /// Reads a host from the storage. A certificate that cannot be read leaves the one in use.
+    /// Reads a host from the storage. A value that cannot be used is like none: the certificate in use stays, and the
+    /// next order replaces the stored one.
+    ///
+    /// # Errors
+    /// The storage cannot be used.
     pub(crate) async fn load(&self, host: &str) -> Result<(), String> {
         let record = self.storage.read(StorageKey { kind: ValueKind::Host, name: host }).await?;
         let key = StorageKey { kind: ValueKind::Certificate, name: host };
@@ -274,10 +287,17 @@ impl AcmeHosts {
         }
         state.record = record.unwrap_or_default();
         let Some(text) = text.filter(|text| *text != state.text) else { return Ok(()) };
-        let read = Bundle::read(host, &text);
-        let bundle = read.map_err(|why| format!("acme.storage: certificate of {host}: {why}"))?;
-        (state.bundle, state.text) = (Some(bundle), text);
-        self.is_changed.store(true, Ordering::Release);
+        match Bundle::read(host, &text) {
+            Ok(bundle) => {
+                (state.bundle, state.text, state.unusable) = (Some(bundle), text, None);
+                self.is_changed.store(true, Ordering::Release);
+            }
+            Err(error) if state.unusable.as_ref() == Some(&error) => {}
+            Err(error) => {
+                tracing::warn!(event = "certificate-unusable", host, error);
+                state.unusable = Some(error);
+            }
+        }
         Ok(())
     }
 
@@ -349,7 +369,7 @@ impl AcmeHosts {
         let lock = match self.storage.lock(host).await {
             Ok(Some(lock)) => lock,
             Ok(None) => return,
-            Err(why) => return self.note_storage(Some(why)),
+            Err(why) => return self.note_unusable_storage(host, why),
         };
         #[cfg(test)]
         self.update(host, |state| state.holds_lock = true);
@@ -425,12 +445,8 @@ impl ManagedHosts for AcmeHosts {
 
     fn challenge<'a>(&'a self, host: &'a str) -> ChallengeLookup<'a> {
         Box::pin(async move {
-            if !self.manages(host) {
-                return None;
-            }
-            // More at a time are no authority's.
-            let _one = self.lookups.try_acquire().ok()?;
-            answers::find(&self.storage, host).await
+            let challenge = self.hosts().get(host)?.challenge.clone();
+            challenge.find(&self.storage, &self.lookups, host).await
         })
     }
 

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | account | its key |
 //! | order | its URL and the key of the certificate: a node that continues after a crash does not order again |
-//! | challenge | token and answer: every node answers |
+//! | challenge | token and answer: every node answers, this one from memory |
 //! | certificate | checked for key and host; its caller stores it |
 //!
 //! Invariant: the lock of the host is held, and verified before each step that changes something at the authority.
 
 use crate::account;
+use crate::answers::{HostChallenge, OwnChallenge};
 use crate::client::AuthorityClient;
 use crate::failure::OrderFailure;
 use crate::leaf::Bundle;
@@ -23,6 +24,7 @@ use instant_acme::{
     NewOrder, Order, OrderStatus,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the authority may take to validate a host, and then to issue the certificate.
@@ -47,6 +49,8 @@ pub struct OrderTask<'a> {
     pub directory: &'a str,
     /// The challenge to use.
     pub kind: ChallengeKind,
+    /// The pending challenge of the host in memory.
+    pub pending: &'a Arc<HostChallenge>,
     /// The client for the authority.
     pub client: &'a AuthorityClient,
     /// The certificate in use with its text, if there is one.
@@ -175,9 +179,10 @@ impl OrderTask<'_> {
         }
     }
 
-    /// Proves the control over the host.
+    /// Proves the control over the host. Until it returns, or is dropped, this node answers from memory.
     async fn validate(&self, order: &mut Order, is_resumed: bool) -> Result<(), OrderFailure> {
         let failed = |error: Error| OrderFailure::of_error(&error, Some(self.kind));
+        let own = OwnChallenge::begin(self.pending);
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization.map_err(failed)?;
@@ -198,6 +203,7 @@ impl OrderTask<'_> {
             let bytes = serde_json::to_vec(&pending).unwrap_or_default();
             let key = StorageKey { kind: ValueKind::Challenge, name: self.host };
             self.storage.write(key, &bytes).await.map_err(of_storage)?;
+            own.set(pending);
             match challenge.set_ready().await {
                 // An earlier holder of the lock has done that already.
                 Err(Error::Api(_)) if is_resumed => {}

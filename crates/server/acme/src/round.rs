@@ -25,7 +25,7 @@ impl AcmeHosts {
     /// Acts for a host whose lock is held, if it is still due.
     pub(crate) async fn act(&self, host: &str, lock: &HeldLock) {
         if let Err(why) = self.load(host).await {
-            return self.note_storage(Some(why));
+            return self.note_unusable_storage(host, why);
         }
         let Some(mut state) = self.state(host) else { return };
         if state.record.failed_at_ms > self.clock.now().0 + WRONG_CLOCK_MS {
@@ -48,6 +48,20 @@ impl AcmeHosts {
         if self.next_step(&state) == HostStep::Order {
             self.order(host, lock, state).await;
         }
+    }
+
+    /// Notes in memory that a round was impossible, until the storage can be read again.
+    pub(crate) fn note_unusable_storage(&self, host: &str, why: String) {
+        let now_ms = self.clock.now().0;
+        self.update(host, |state| {
+            // A certificate in memory alone is to be stored as soon as possible.
+            if state.is_unsaved {
+                return;
+            }
+            let wait_ms = wait_after(state.record.failures + 1, None, random_share());
+            state.record.fail(&why, FailureCause::Storage, now_ms, wait_ms);
+        });
+        self.note_storage(Some(why));
     }
 
     /// Orders a certificate, and records the result.
@@ -109,6 +123,7 @@ impl AcmeHosts {
             host,
             directory: &authority.directory,
             kind,
+            pending: &state.challenge,
             client,
             current: state.bundle.as_ref().map(|bundle| (bundle, &state.text[..])),
             now_ms: self.clock.now().0,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | a failure | after 1, 10 and 100 minutes, then daily, each ±10 %; `Retry-After` of the authority replaces that |
 //! | no certificate | order |
-//! | the authority suggests a window (ARI) | order at a random time in it |
+//! | the authority suggests a window (ARI) | order at a random time in it, if the certificate is a day old |
 //! | it suggests none | order when one third of the lifetime is left; half, if the lifetime is under 10 days |
 //! | the last tenth of the lifetime | order, whatever the authority suggests |
 //!
@@ -73,7 +73,11 @@ pub fn next_step(record: &NameRecord, lifetime: Option<Lifetime>, now_ms: u64) -
 pub fn renewal(record: &NameRecord, lifetime: Lifetime) -> u64 {
     let suggestion = record.suggestion.as_ref();
     match suggestion.filter(|suggestion| suggestion.window_ms.is_some()) {
-        Some(suggestion) => suggestion.chosen_ms.min(last_tenth(lifetime)),
+        // A window in the past must not lead to orders without end.
+        Some(suggestion) => suggestion
+            .chosen_ms
+            .max(lifetime.from_ms.saturating_add(DAY_MS))
+            .min(last_tenth(lifetime)),
         None => {
             let length_ms = lifetime.length_ms();
             let share = if length_ms < SHORT_MS { 2 } else { 3 };
@@ -170,6 +174,12 @@ mod tests {
         // A certificate that is revoked: the window lies in the past.
         record.suggestion = Some(suggestion(None, Some((NOW - 9, NOW - 5)), NOW, 0.5));
         assert_eq!(next_step(&record, fresh, NOW), HostStep::Order);
+        assert_eq!(
+            next_step(&record, Some(lifetime(0, 90)), NOW),
+            HostStep::Wait(NOW + DAY_MS / 2)
+        );
+        assert_eq!(renewal(&record, lifetime(0, 90)), NOW + DAY_MS, "not again on the same day");
+        assert_eq!(renewal(&record, lifetime(0, 1)), NOW + DAY_MS / 10 * 9, "the last tenth");
         // The window begins later than the usual time.
         let late = Some((NOW + 2 * DAY_MS, NOW + 4 * DAY_MS));
         record.suggestion = Some(suggestion(None, late, NOW, 0.5));

@@ -35,6 +35,9 @@ pub struct Directory {
     watched: Mutex<HashMap<String, (Vec<u8>, Instant)>>,
     #[cfg(test)]
     pub is_full: std::sync::atomic::AtomicBool,
+    /// The reads of values, by kind.
+    #[cfg(test)]
+    pub reads: [std::sync::atomic::AtomicUsize; 4],
 }
 
 impl Directory {
@@ -47,14 +50,19 @@ impl Directory {
             watched: Mutex::default(),
             #[cfg(test)]
             is_full: Default::default(),
+            #[cfg(test)]
+            reads: Default::default(),
         }
     }
 
     pub(crate) fn read(&self, kind: ValueKind, name: &str) -> Result<Option<Vec<u8>>, String> {
+        #[cfg(test)]
+        self.reads[kind as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let path = self.file(kind, name);
         match self.prepared().and_then(|()| read(&path)) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => Ok(Some(Vec::new())),
             Err(error) => Err(said(&path, &error)),
         }
     }

@@ -102,7 +102,7 @@ impl Storage {
         }
     }
 
-    /// Reads a value; `None` if there is none.
+    /// Reads a value; `None` if there is none. One that is too long is read as empty, which nobody can use.
     ///
     /// # Errors
     /// The storage cannot be used: a sentence for the operator.

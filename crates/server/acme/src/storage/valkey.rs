@@ -48,6 +48,7 @@ impl ValkeyStorage {
             Reply::Bytes(sealed) if sealed.len() as u64 <= VALUE_BYTES_MAX => {
                 self.seal.open(key.as_bytes(), &sealed).map(Some)
             }
+            Reply::Bytes(_) => Ok(Some(Vec::new())),
             _ => Err(format!("acme.storage: {key}: not a value of Pagewell")),
         }
     }

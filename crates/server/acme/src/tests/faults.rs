@@ -258,3 +258,51 @@ fn a_lock_has_one_holder_and_becomes_free() {
     std::fs::write(dir.0.join("locks/a"), text.replace(&own, &ended.id().to_string())).unwrap();
     assert!(one.lock("a", "5").unwrap());
 }
+
+#[tokio::test]
+async fn a_stored_certificate_that_cannot_be_used_is_replaced() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let file = |host: &str| dir.0.join(format!("certificates/{host}.pem"));
+    let damaged = ["x".into(), "x".repeat(300 << 10), "x".repeat(2 << 20)];
+    let hosts = ["a.example.org", "b.example.org", "c.example.org"];
+    let directory = Directory::new(dir.0.clone(), LockTimes::default(), Clock::still());
+    for (host, text) in hosts.iter().zip(damaged) {
+        directory.write(ValueKind::Certificate, host, text.as_bytes()).unwrap();
+    }
+    let node = Node::start(&[&authority], dir.storage(), &hosts, Clock::still()).await;
+    for host in hosts {
+        node.until_ready(host).await;
+        assert!(std::fs::read_to_string(file(host)).unwrap().contains("BEGIN CERTIFICATE"));
+        assert_eq!(authority.orders(host), 1);
+    }
+    assert_eq!(node.manager.report().storage_error, None);
+    // A running node uses the one in memory, and replaces the damaged one when it is due.
+    directory.write(ValueKind::Certificate, HOST, b"y").unwrap();
+    authority.set(|desk| desk.ahead_s = 61 * 86_400);
+    node.clock.advance(DAY * 61);
+    node.until("replaced", |_| std::fs::read_to_string(file(HOST)).unwrap().len() > 100).await;
+    assert_eq!(authority.orders(HOST), 2);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_unusable_storage_is_a_failure_of_the_host_until_it_is_mended() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let directory = Directory::new(dir.0.clone(), LockTimes::default(), Clock::still());
+    directory.write(ValueKind::Certificate, HOST, b"x").unwrap();
+    let file = dir.0.join("certificates/a.example.org.pem");
+    let chmod = |mode| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    chmod(0o644);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until("a failure", |node| node.status(HOST).failure.is_some()).await;
+    let failure = node.status(HOST).failure.unwrap();
+    assert_eq!(failure.cause.as_str(), "storage");
+    assert!(failure.text.contains("chmod 600"), "{}", failure.text);
+    assert_eq!(authority.orders(HOST), 0);
+    chmod(0o600);
+    node.until_ready(HOST).await;
+    assert_eq!(node.status(HOST).failure, None);
+    node.stop().await;
+}

@@ -1,6 +1,7 @@
 //! Tests of whole rounds, with a small certificate authority that has faults. Each node is a manager of its own; they
 //! share a directory or a Valkey. Pebble and the whole server: `acceptance`.
 
+mod attack;
 mod cluster;
 mod fake;
 mod faults;
@@ -238,10 +239,17 @@ async fn the_suggested_window_renews_and_names_the_old_certificate() {
         record.suggestion.is_some_and(|suggestion| suggestion.window_ms.is_some())
     })
     .await;
-    // The certificate is revoked: the window lies in the past at the next look, half a day later.
-    authority.set(|desk| (desk.window_s, desk.ahead_s) = (Some((-100, -50)), 46_800));
-    node.clock.advance(Duration::from_secs(46_800));
+    // The certificate is revoked: the window lies in the past, a day later.
+    authority.set(|desk| (desk.window_s, desk.ahead_s) = (Some((-100, -50)), 90_000));
+    node.clock.advance(Duration::from_secs(90_000));
     node.until("renewed", |_| authority.issued("a.example.org") == 2).await;
+    // Also for the new one it lies in the past, but that is from today.
+    node.until("asked again", |node| {
+        let record = node.manager.state("a.example.org").unwrap().record;
+        record.suggestion.is_some_and(|suggestion| suggestion.window_ms.is_some())
+    })
+    .await;
+    assert!(node.status("a.example.org").next_try_ms > Some(node.clock.now().0));
     let orders = authority.desk.lock().unwrap().orders.clone();
     assert_eq!(orders[0].1, None);
     assert!(orders[1].1.as_ref().is_some_and(|replaces| replaces.contains('.')), "{orders:?}");

@@ -1,0 +1,92 @@
+//! Clients that ask for challenges: they stop no order, and cost few reads.
+
+use super::fake::{FakeAuthority, Fault};
+use super::{Dir, Node};
+use crate::ChallengeKind;
+use crate::record::ChallengeRecord;
+use crate::storage::{Storage, StorageKey, ValueKind};
+use certificates::{ChallengeAnswer, ManagedHosts};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use telemetry::clock::Clock;
+
+const HOST: &str = "a.example.org";
+
+/// The reads of challenges by a node with a directory.
+fn reads(node: &Node) -> usize {
+    let Storage::Directory(directory) = &node.manager.storage else { panic!("a directory") };
+    directory.reads[ValueKind::Challenge as usize].load(Ordering::Relaxed)
+}
+
+/// Asks many times at once. Returns how many clients got an answer.
+async fn answers(node: &Node, clients: usize) -> usize {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..clients {
+        let manager = node.manager.clone();
+        tasks.spawn(async move { manager.challenge(HOST).await.is_some() });
+    }
+    tasks.join_all().await.into_iter().filter(|is_answered| *is_answered).count()
+}
+
+#[tokio::test]
+async fn clients_share_reads_and_a_stored_challenge_is_answered_at_once() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::Hang);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    // One read that the first of them begins, and one for all those that ask after it has begun.
+    assert_eq!((answers(&node, 100).await, reads(&node)), (0, 2));
+    let (token, authorization) = ("t".to_owned(), "t.k".to_owned());
+    let record = ChallengeRecord { kind: ChallengeKind::Http01, token, authorization };
+    let key = StorageKey { kind: ValueKind::Challenge, name: HOST };
+    let bytes = serde_json::to_vec(&record).unwrap();
+    node.manager.storage.write(key, &bytes).await.unwrap();
+    // The read before it has found none, a moment ago.
+    assert_eq!(answers(&node, 100).await, 100);
+    assert!(reads(&node) <= 4, "{}", reads(&node));
+    // A client that goes away does not leave the others without an answer.
+    let gone = tokio::spawn({
+        let manager = node.manager.clone();
+        async move { manager.challenge(HOST).await.is_some() }
+    });
+    tokio::task::yield_now().await;
+    gone.abort();
+    assert_eq!(answers(&node, 10).await, 10);
+    node.kill();
+}
+
+#[tokio::test]
+async fn the_node_that_orders_answers_without_the_storage() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.pause = Duration::from_millis(300));
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until("a challenge", |_| !authority.desk.lock().unwrap().challenges.is_empty()).await;
+    std::fs::remove_file(dir.0.join("challenges/a.example.org.json")).unwrap();
+    let before = reads(&node);
+    assert_eq!((answers(&node, 100).await, reads(&node)), (100, before));
+    node.until_ready(HOST).await;
+    // The challenge has ended: memory answers it no more.
+    let pending = node.manager.state(HOST).unwrap().challenge;
+    node.until("no challenge", |_| Arc::strong_count(&pending) == 2).await;
+    assert!(node.manager.challenge(HOST).await.is_none());
+    assert_eq!(authority.orders(HOST), 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_that_is_abandoned_leaves_the_challenge_of_the_storage() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.pause = Duration::from_secs(600));
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until("a challenge", |_| !authority.desk.lock().unwrap().challenges.is_empty()).await;
+    let manager = node.manager.clone();
+    node.stop().await;
+    let (token, authorization) = ("t".to_owned(), "t.k".to_owned());
+    let record = ChallengeRecord { kind: ChallengeKind::Http01, token, authorization };
+    let key = StorageKey { kind: ValueKind::Challenge, name: HOST };
+    manager.storage.write(key, &serde_json::to_vec(&record).unwrap()).await.unwrap();
+    let Some(ChallengeAnswer::Http { token, .. }) = manager.challenge(HOST).await else {
+        panic!("an answer")
+    };
+    assert_eq!(token, "t", "that of the next holder of the lock");
+}
