@@ -7,7 +7,7 @@ use crate::failure::OrderFailure;
 use crate::storage::{Storage, StorageKey, ValueKind};
 use certificates::FailureCause;
 use config::Acme;
-use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
+use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, NewAccount};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(250);
 struct AccountRecord {
     /// The directory of the authority.
     directory: String,
-    /// The address that the authority has.
+    /// The address that the authority was told. It may have refused it.
     email: Option<String>,
     /// The URL and the key of the account.
     credentials: AccountCredentials,
@@ -72,7 +72,8 @@ pub async fn forget(directory: &str, storage: &Storage) {
     let _ = storage.remove(StorageKey { kind: ValueKind::Account, name: &name }).await;
 }
 
-/// The stored account, if there is one. A changed address is sent to the authority.
+/// The stored account, if there is one. A changed address is sent to the authority; if that refuses it, the
+/// account keeps the old one.
 async fn stored(
     config: &Acme,
     directory: &str,
@@ -95,8 +96,10 @@ async fn stored(
     if is_changed {
         let contact = contact(config);
         let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
-        let updated = account.update_contacts(&contact).await;
-        updated.map_err(|error| OrderFailure::of_error(&error, None))?;
+        match account.update_contacts(&contact).await {
+            Err(error) if is_about_contact(&error) => warn_of_contact(directory, &error),
+            updated => updated.map_err(|error| OrderFailure::of_error(&error, None))?,
+        }
         // The credentials are not readable twice, so the record is changed as JSON.
         if let Ok(mut json) = serde_json::from_slice::<serde_json::Value>(&bytes) {
             json["email"] = config.email.clone().into();
@@ -115,15 +118,21 @@ async fn create(
 ) -> Result<Account, OrderFailure> {
     let contact = contact(config);
     let contact: Vec<&str> = contact.iter().map(String::as_str).collect();
-    let new = NewAccount {
-        contact: &contact,
-        terms_of_service_agreed: true,
-        only_return_existing: false,
-    };
     let bound = config.eab.as_ref().filter(|_| directory == config.directory);
     let bound = bound.map(|eab| ExternalAccountKey::new(eab.key_id.clone(), &eab.key.0));
-    let builder = Account::builder_with_http(Box::new(client.clone()));
-    let created = builder.create(&new, directory.to_owned(), bound.as_ref()).await;
+    let create = async |contact: &[&str]| {
+        let new =
+            NewAccount { contact, terms_of_service_agreed: true, only_return_existing: false };
+        let builder = Account::builder_with_http(Box::new(client.clone()));
+        builder.create(&new, directory.to_owned(), bound.as_ref()).await
+    };
+    let created = match create(&contact).await {
+        Err(error) if is_about_contact(&error) && !contact.is_empty() => {
+            warn_of_contact(directory, &error);
+            create(&[]).await
+        }
+        created => created,
+    };
     let (account, credentials) = created.map_err(|error| OrderFailure::of_error(&error, None))?;
     let (directory, email) = (directory.to_owned(), config.email.clone());
     let record = AccountRecord { directory, email, credentials };
@@ -132,6 +141,18 @@ async fn create(
     let key = StorageKey { kind: ValueKind::Account, name };
     storage.write(key, &bytes).await.map_err(of_storage)?;
     Ok(account)
+}
+
+/// Whether the authority refuses the address (RFC 8555 section 7.3). Certificates do not depend on it.
+fn is_about_contact(error: &Error) -> bool {
+    let Error::Api(problem) = error else { return false };
+    let name = problem.r#type.as_deref().and_then(|name| name.rsplit(':').next());
+    matches!(name, Some("invalidContact" | "unsupportedContact" | "invalidEmail"))
+}
+
+fn warn_of_contact(directory: &str, error: &Error) {
+    let error = OrderFailure::of_error(error, None).text;
+    tracing::warn!(event = "certificate-contact-refused", directory, error);
 }
 
 fn contact(config: &Acme) -> Vec<String> {

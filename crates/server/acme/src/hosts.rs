@@ -90,8 +90,22 @@ pub(crate) struct HostState {
     pub challenge: Arc<HostChallenge>,
     /// Whether a task works on it.
     is_busy: bool,
+    /// Whether that task may begin an order, and has not begun it.
+    may_order: bool,
     #[cfg(test)]
     holds_lock: bool,
+}
+
+/// A host that a task works on, until this is dropped, also by a task that panics or is aborted.
+pub(crate) struct BusyHost {
+    manager: Arc<AcmeHosts>,
+    pub host: String,
+}
+
+impl Drop for BusyHost {
+    fn drop(&mut self) {
+        self.manager.update(&self.host, |state| (state.is_busy, state.may_order) = (false, false));
+    }
 }
 
 /// The parts of the server that a running manager uses.
@@ -175,8 +189,8 @@ impl AcmeHosts {
         let (mut tasks, mut looks) = (JoinSet::new(), 0u32);
         while !stop.borrow_and_update().is_leaving() {
             self.look(parts, seen, looks % LOOKS).await;
-            for host in self.due() {
-                tasks.spawn(self.clone().attempt(host, stop.clone()));
+            for busy in self.due() {
+                tasks.spawn(AcmeHosts::attempt(busy, stop.clone()));
             }
             looks = looks.wrapping_add(1);
             let pause = tokio::time::sleep((parts.look)());
@@ -186,9 +200,7 @@ impl AcmeHosts {
                     () = leaving(stop) => break,
                     () = &mut pause => break,
                     // A host that is due again waits for the next look.
-                    Some(_) = tasks.join_next(), if !tasks.is_empty() => {
-                        self.look(parts, seen, 1).await;
-                    }
+                    Some(_) = tasks.join_next(), if !tasks.is_empty() => self.refresh(parts),
                 }
             }
         }
@@ -222,6 +234,11 @@ impl AcmeHosts {
                 self.note_storage(Some(why));
             }
         }
+        self.refresh(parts);
+    }
+
+    /// Lets the listeners use the certificates that hosts have now.
+    fn refresh(&self, parts: &AcmeParts) {
         if self.is_changed.load(Ordering::Acquire) {
             match parts.certificates.refresh() {
                 Ok(true) => tracing::info!(event = "certificates-read"),
@@ -331,37 +348,36 @@ impl AcmeHosts {
     }
 
     /// The hosts that are due. Each gets one task at a time. Further orders than a minute allows wait.
-    pub(crate) fn due(&self) -> Vec<String> {
-        let (mut due, mut orders_left) = (Vec::new(), self.orders_left());
-        for (host, state) in self.hosts_mut().iter_mut().filter(|(_, state)| !state.is_busy) {
-            let is_due = match self.next_step(state) {
-                HostStep::Wait(_) => false,
-                HostStep::AskRenewalTime => true,
-                HostStep::Order => {
-                    let may = orders_left > 0;
-                    orders_left = orders_left.saturating_sub(1);
-                    may
+    pub(crate) fn due(self: &Arc<Self>) -> Vec<BusyHost> {
+        let mut due = Vec::new();
+        if self.kinds.is_empty() {
+            return due;
+        }
+        let mut hosts = self.hosts_mut();
+        let mut orders_left = self.orders_left(&hosts);
+        for (host, state) in hosts.iter_mut().filter(|(_, state)| !state.is_busy) {
+            match self.next_step(state) {
+                HostStep::Order if orders_left > 0 => {
+                    orders_left -= 1;
+                    state.may_order = true;
                 }
-            };
-            if is_due && !self.kinds.is_empty() {
-                state.is_busy = true;
-                due.push(host.clone());
+                HostStep::AskRenewalTime => {}
+                HostStep::Wait(_) | HostStep::Order => continue,
             }
+            state.is_busy = true;
+            due.push(BusyHost { manager: self.clone(), host: host.clone() });
         }
         due
     }
 
     /// Acts for a host that is due, unless another node has its lock.
-    async fn attempt(self: Arc<Self>, host: String, mut stop: PhaseWatch) {
+    async fn attempt(busy: BusyHost, mut stop: PhaseWatch) {
         let place = tokio::select! {
-            place = self.places.acquire() => place,
+            place = busy.manager.places.acquire() => place,
             () = leaving(&mut stop) => return,
         };
         if place.is_ok() {
-            self.attempt_locked(&host, stop).await;
-        }
-        if let Some(state) = self.hosts_mut().get_mut(&host) {
-            state.is_busy = false;
+            busy.manager.attempt_locked(&busy.host, stop).await;
         }
     }
 
@@ -381,23 +397,33 @@ impl AcmeHosts {
         lock.release().await;
     }
 
-    /// Whether an order may begin now. It counts as one.
-    pub(crate) fn may_order(&self) -> bool {
-        let may = self.orders_left() > 0;
-        if may {
-            locked(&self.recent).push_back(self.clock.instant());
-        }
-        may
+    /// Whether an order for a host may begin now. It counts until the task ends, or from its begin for a minute.
+    pub(crate) fn may_order(&self, host: &str) -> bool {
+        let mut hosts = self.hosts_mut();
+        let is_left = self.orders_left(&hosts) > 0;
+        let Some(state) = hosts.get_mut(host) else { return false };
+        state.may_order |= is_left;
+        state.may_order
     }
 
-    /// The number of orders that may begin now.
-    fn orders_left(&self) -> usize {
+    /// Counts an order that begins.
+    pub(crate) fn note_order(&self, host: &str) {
+        let mut hosts = self.hosts_mut();
+        locked(&self.recent).push_back(self.clock.instant());
+        if let Some(state) = hosts.get_mut(host) {
+            state.may_order = false;
+        }
+    }
+
+    /// The number of orders that may begin now, without those that tasks may begin already.
+    fn orders_left(&self, hosts: &BTreeMap<String, HostState>) -> usize {
         let (now, mut recent) = (self.clock.instant(), locked(&self.recent));
         let is_old = |began: &Instant| now.saturating_duration_since(*began).as_secs() >= 60;
         while recent.front().is_some_and(is_old) {
             recent.pop_front();
         }
-        ORDERS_PER_MINUTE.saturating_sub(recent.len())
+        let to_begin = hosts.values().filter(|state| state.may_order).count();
+        ORDERS_PER_MINUTE.saturating_sub(recent.len() + to_begin)
     }
 
     /// Counts an order.

@@ -66,11 +66,14 @@ impl AcmeHosts {
 
     /// Orders a certificate, and records the result.
     async fn order(&self, host: &str, lock: &HeldLock, state: HostState) {
+        if !self.may_order(host) {
+            return;
+        }
         let mut record = state.record.clone();
         // A full disk must be noticed before there is a certificate to store.
         let writable = self.save_record(host, &record).await;
-        if writable.is_ok() && !self.may_order() {
-            return;
+        if writable.is_ok() {
+            self.note_order(host);
         }
         let client = AuthorityClient::new(&self.clock, &self.trust);
         let ordered = match (&client, writable) {

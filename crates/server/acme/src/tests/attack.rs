@@ -4,20 +4,13 @@ use super::fake::{FakeAuthority, Fault};
 use super::{Dir, Node};
 use crate::ChallengeKind;
 use crate::record::ChallengeRecord;
-use crate::storage::{Storage, StorageKey, ValueKind};
+use crate::storage::{StorageKey, ValueKind};
 use certificates::{ChallengeAnswer, ManagedHosts};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use telemetry::clock::Clock;
 
 const HOST: &str = "a.example.org";
-
-/// The reads of challenges by a node with a directory.
-fn reads(node: &Node) -> usize {
-    let Storage::Directory(directory) = &node.manager.storage else { panic!("a directory") };
-    directory.reads[ValueKind::Challenge as usize].load(Ordering::Relaxed)
-}
 
 /// Asks many times at once. Returns how many clients got an answer.
 async fn answers(node: &Node, clients: usize) -> usize {
@@ -35,7 +28,7 @@ async fn clients_share_reads_and_a_stored_challenge_is_answered_at_once() {
     authority.set(|desk| desk.fault = Fault::Hang);
     let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
     // One read that the first of them begins, and one for all those that ask after it has begun.
-    assert_eq!((answers(&node, 100).await, reads(&node)), (0, 2));
+    assert_eq!((answers(&node, 100).await, node.reads(ValueKind::Challenge)), (0, 2));
     let (token, authorization) = ("t".to_owned(), "t.k".to_owned());
     let record = ChallengeRecord { kind: ChallengeKind::Http01, token, authorization };
     let key = StorageKey { kind: ValueKind::Challenge, name: HOST };
@@ -43,7 +36,7 @@ async fn clients_share_reads_and_a_stored_challenge_is_answered_at_once() {
     node.manager.storage.write(key, &bytes).await.unwrap();
     // The read before it has found none, a moment ago.
     assert_eq!(answers(&node, 100).await, 100);
-    assert!(reads(&node) <= 4, "{}", reads(&node));
+    assert!(node.reads(ValueKind::Challenge) <= 4, "{}", node.reads(ValueKind::Challenge));
     // A client that goes away does not leave the others without an answer.
     let gone = tokio::spawn({
         let manager = node.manager.clone();
@@ -62,8 +55,8 @@ async fn the_node_that_orders_answers_without_the_storage() {
     let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
     node.until("a challenge", |_| !authority.desk.lock().unwrap().challenges.is_empty()).await;
     std::fs::remove_file(dir.0.join("challenges/a.example.org.json")).unwrap();
-    let before = reads(&node);
-    assert_eq!((answers(&node, 100).await, reads(&node)), (100, before));
+    let before = node.reads(ValueKind::Challenge);
+    assert_eq!((answers(&node, 100).await, node.reads(ValueKind::Challenge)), (100, before));
     node.until_ready(HOST).await;
     // The challenge has ended: memory answers it no more.
     let pending = node.manager.state(HOST).unwrap().challenge;

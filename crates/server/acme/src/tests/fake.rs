@@ -56,6 +56,10 @@ pub struct Desk {
     /// The kinds of all challenges.
     pub challenges: Vec<String>,
     pub accounts: usize,
+    /// Whether addresses are refused.
+    pub refuses_contact: bool,
+    /// How often an address was refused.
+    pub refused_contacts: usize,
     /// The time that a validation takes.
     pub pause: Duration,
     open: Vec<OpenOrder>,
@@ -121,6 +125,8 @@ impl FakeAuthority {
             issued: Vec::new(),
             challenges: Vec::new(),
             accounts: 0,
+            refuses_contact: false,
+            refused_contacts: 0,
             pause: Duration::ZERO,
             open: Vec::new(),
         }));
@@ -252,7 +258,13 @@ async fn answer(
         }
         "nonce" => (200, String::new(), String::new()),
         "account" => {
-            desk.lock().unwrap().accounts += 1;
+            let mut desk = desk.lock().unwrap();
+            let has_contact = payload["contact"].as_array().is_some_and(|all| !all.is_empty());
+            if desk.refuses_contact && has_contact {
+                desk.refused_contacts += 1;
+                return problem(400, "invalidContact", "forbidden domain \"example.com\"");
+            }
+            desk.accounts += 1;
             let location = format!("Location: {base}/account/1\r\n");
             (201, location, json!({"status": "valid"}).to_string())
         }

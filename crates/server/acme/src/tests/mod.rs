@@ -8,11 +8,11 @@ mod faults;
 
 use crate::client::AuthorityTrust;
 use crate::record::ChallengeKind;
-use crate::storage::LockTimes;
+use crate::storage::{LockTimes, Storage, ValueKind};
 use crate::{AcmeHosts, AcmeParts, Authority, ManagedSource};
 use certificates::{CertificateStatus, Certificates, ManagedHosts};
 use config::{Acme, AcmeStorage};
-use fake::FakeAuthority;
+use fake::{FakeAuthority, Fault};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,6 +75,18 @@ impl Node {
         clock: Clock,
         edit: impl FnOnce(&mut Acme, &mut Vec<Authority>),
     ) -> Node {
+        let look = Duration::from_millis(30);
+        Node::with_look(look, authorities, storage, (hosts, clock), edit).await
+    }
+
+    /// The same, with looks that are so far apart.
+    async fn with_look(
+        look: Duration,
+        authorities: &[&FakeAuthority],
+        storage: AcmeStorage,
+        (hosts, clock): (&[&str], Clock),
+        edit: impl FnOnce(&mut Acme, &mut Vec<Authority>),
+    ) -> Node {
         let directories: Vec<String> =
             authorities.iter().map(|authority| authority.directory.clone()).collect();
         let mut config = Acme {
@@ -99,7 +111,7 @@ impl Node {
         let parts = AcmeParts {
             certificates: certificates.clone(),
             hosts: Box::new(move || hosts.clone()),
-            look: Box::new(|| Duration::from_millis(30)),
+            look: Box::new(move || look),
         };
         manager.begin(&parts).await;
         for authority in authorities {
@@ -108,6 +120,12 @@ impl Node {
         let (phase, stop) = watch::channel(Phase::default());
         let running = tokio::spawn(manager.clone().run(parts, stop));
         Node { manager, certificates, clock, running, phase }
+    }
+
+    /// The reads of values of this kind from a directory.
+    fn reads(&self, kind: ValueKind) -> usize {
+        let Storage::Directory(directory) = &self.manager.storage else { panic!("a directory") };
+        directory.reads[kind as usize].load(Ordering::Relaxed)
     }
 
     fn status(&self, host: &str) -> CertificateStatus {
@@ -210,7 +228,72 @@ async fn ten_orders_begin_in_a_minute() {
     let waiting = node.manager.report().certificates;
     let waiting = waiting.iter().filter(|status| status.issuer.is_none()).count();
     assert_eq!((waiting, authority.desk.lock().unwrap().orders.len()), (3, 10));
-    assert!(node.manager.due().iter().all(|host| node.certificates.is_ready(host)));
+    assert!(node.manager.due().iter().all(|busy| node.certificates.is_ready(&busy.host)));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_finished_task_reads_no_other_host() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let hosts: Vec<String> = (10..50).map(|at| format!("h{at}.example.org")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let hour = Duration::from_secs(3600);
+    let of = (&hosts[..], Clock::still());
+    let node = Node::with_look(hour, &[&authority], dir.storage(), of, |_, _| {}).await;
+    node.until("ten certificates", |node| {
+        hosts.iter().filter(|host| node.certificates.is_ready(host)).count() == 10
+    })
+    .await;
+    // Each host twice at the start, and those with an order once more.
+    assert_eq!(node.reads(ValueKind::Certificate), 90);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn tasks_that_wait_for_a_place_count_as_orders() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::Hang);
+    let hosts: Vec<String> = (10..50).map(|at| format!("h{at}.example.org")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let hour = Duration::from_secs(3600);
+    let of = (&hosts[..], Clock::still());
+    let node = Node::with_look(hour, &[&authority], dir.storage(), of, |_, _| {}).await;
+    node.until("a task", |node| hosts.iter().any(|host| node.manager.is_holding(host))).await;
+    assert_eq!(node.manager.due().len(), 0, "ten have a task, some of them only wait");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_aborted_leaves_its_host_due() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::Hang);
+    let host = "a.example.org";
+    let node = Node::start(&[&authority], dir.storage(), &[host], Clock::still()).await;
+    node.until("a task", |node| node.manager.is_holding(host)).await;
+    assert_eq!(node.manager.due().len(), 0);
+    node.running.abort();
+    node.until("due", |node| node.manager.due().len() == 1).await;
+}
+
+#[tokio::test]
+async fn a_refused_address_stops_no_order() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.refuses_contact = true);
+    let hosts = ["a.example.org", "b.example.org"];
+    let node = Node::start(&[&authority], dir.storage(), &hosts, Clock::still()).await;
+    node.until_ready("a.example.org").await;
+    node.until_ready("b.example.org").await;
+    node.stop().await;
+    let refused = || authority.desk.lock().unwrap().refused_contacts;
+    assert_eq!(refused(), 1);
+    // Another address, for an account that there is.
+    authority.set(|desk| desk.nodes.clear());
+    let hosts = ["c.example.org", "d.example.org"];
+    let edit = |config: &mut Acme, _: &mut _| config.email = Some("other@example.com".into());
+    let node = Node::with(&[&authority], dir.storage(), &hosts, Clock::still(), edit).await;
+    node.until_ready("c.example.org").await;
+    node.until_ready("d.example.org").await;
+    assert!((2..=3).contains(&refused()), "told once, or by two tasks at the same time");
     node.stop().await;
 }
 
@@ -244,12 +327,15 @@ async fn the_suggested_window_renews_and_names_the_old_certificate() {
     node.clock.advance(Duration::from_secs(90_000));
     node.until("renewed", |_| authority.issued("a.example.org") == 2).await;
     // Also for the new one it lies in the past, but that is from today.
-    node.until("asked again", |node| {
-        let record = node.manager.state("a.example.org").unwrap().record;
-        record.suggestion.is_some_and(|suggestion| suggestion.window_ms.is_some())
+    node.until("no step is due", |node| {
+        let (state, status) = (node.manager.state("a.example.org"), node.status("a.example.org"));
+        let suggestion = state.unwrap().record.suggestion;
+        let window_ms = suggestion.and_then(|suggestion| suggestion.window_ms);
+        window_ms.is_some_and(|(_, until_ms)| until_ms < node.clock.now().0)
+            && status.next_try_ms > Some(node.clock.now().0)
     })
     .await;
-    assert!(node.status("a.example.org").next_try_ms > Some(node.clock.now().0));
+    assert_eq!(authority.issued("a.example.org"), 2);
     let orders = authority.desk.lock().unwrap().orders.clone();
     assert_eq!(orders[0].1, None);
     assert!(orders[1].1.as_ref().is_some_and(|replaces| replaces.contains('.')), "{orders:?}");
