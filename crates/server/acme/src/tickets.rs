@@ -85,10 +85,14 @@ impl SharedTickets {
 }
 
 impl KeyRecord {
-    /// Whether the newest key has served its time, or was made by a clock that is far off.
+    /// Whether the newest key has served its time. One of the future was made by another clock, which is allowed to be
+    /// a day ahead: nodes with different clocks shall not replace each other's keys.
     fn is_due(&self, now_ms: u64) -> bool {
         let limit = u64::try_from(REPLACED_AFTER.as_millis()).unwrap_or(u64::MAX);
-        self.keys.first().is_none_or(|newest| newest.made_ms.abs_diff(now_ms) >= limit)
+        self.keys.first().is_none_or(|newest| {
+            now_ms.saturating_sub(newest.made_ms) >= limit
+                || newest.made_ms > now_ms.saturating_add(4 * limit)
+        })
     }
 }
 
