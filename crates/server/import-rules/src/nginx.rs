@@ -114,13 +114,22 @@ pub(crate) fn translate(
         global(&mut translation, &outer);
         serve(&mut translation, &own);
     }
+    serve_all(&mut translation, &chosen);
+    https_without_certificate(&mut translation);
+    let site = translation.site;
+    judgements.complete(all, known::restricts);
+    Ok(site)
+}
+
+/// Translates the servers of the site, the main one first.
+fn serve_all<'a>(translation: &mut Translation<'a>, chosen: &[&'a Directive]) {
     let mut main_names: Option<Vec<String>> = None;
-    for server in chosen {
+    for &server in chosen {
         translation.judgements.built_in(server);
         let inner: Vec<&Directive> = server.inner().iter().collect();
         let known = std::mem::take(&mut translation.site.rules);
         let scripts = translation.site.entry_points.clone();
-        serve(&mut translation, &inner);
+        serve(translation, &inner);
         let own = std::mem::replace(&mut translation.site.rules, known);
         match &main_names {
             None => {
@@ -133,14 +142,10 @@ pub(crate) fn translate(
                     translation.judgements.lost_restriction(server, why);
                     translation.site.entry_points = scripts;
                 }
-                further_rules(&mut translation, server, own, main);
+                further_rules(translation, server, own, main);
             }
         }
     }
-    https_without_certificate(&mut translation);
-    let site = translation.site;
-    judgements.complete(all, known::restricts);
-    Ok(site)
 }
 
 /// The rules of a server beside the main one. Its restrictions stand first, for its own hosts if the main server has
@@ -151,6 +156,15 @@ fn further_rules(
     own: Vec<RuleDraft>,
     main: &[String],
 ) {
+    let same = |one: &RuleDraft, other: &RuleDraft| {
+        one.conditions == other.conditions && one.actions == other.actions
+    };
+    let main_rules = &translation.site.rules;
+    if own.len() == main_rules.len()
+        && own.iter().zip(main_rules).all(|(one, other)| same(one, other))
+    {
+        return;
+    }
     let names = translation.server_names.clone();
     let is_apart = !names.is_empty()
         && !translation.has_open_names
@@ -158,9 +172,6 @@ fn further_rules(
     let hosts = RuleConditions::default().with("host", names);
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for mut rule in own {
-        if translation.site.rules.contains(&rule) {
-            continue;
-        }
         if rule.exempts() {
             let why = "restrictions of other locations apply to its exemptions, too";
             translation.judgements.translated_but(server, why);

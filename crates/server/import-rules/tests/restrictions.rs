@@ -77,6 +77,8 @@ fn an_expression_in_a_location_never_exempts() {
         assert!(!all.iter().any(|rule| rule.contains("= false")), "{text}\n{all:#?}");
         assert!(!imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
     }
+    let text = "location /a/ { location ^~ /a/b/ { allow all; } } location ~ \\.sql$ { deny all; }";
+    are(&nginx(text), &["path = \"/**.sql\"; deny = 403"], text);
     // Networks of an inner expression only refuse.
     let text = "location / { location ~ \\.js$ { deny 10.0.0.1; allow 10.0.0.0/8; deny all; } } location /p/ { deny all; }";
     let expected = [
@@ -87,6 +89,25 @@ fn an_expression_in_a_location_never_exempts() {
     are(&nginx(text), &expected, text);
     let text = "location / { location ~ \\.js$ { auth_basic x; auth_basic_user_file /all; } } location /p/ { auth_basic x; auth_basic_user_file /few; }";
     is_lost(&nginx(text), text);
+}
+
+#[test]
+fn scripts_run_where_nginx_runs_them() {
+    for (inner, expected) in [
+        ("location /app/ { location ~ \\.php$ { fastcgi_pass x; } }", "/app/**.php"),
+        ("location / { location ~ ^/a\\.php$ { fastcgi_pass x; } }", "/a.php"),
+    ] {
+        let imported = nginx(&format!("location = /index.php {{ fastcgi_pass x; }} {inner}"));
+        let expected = format!("entry_points = [\"/index.php\", \"{expected}\"]");
+        let is_there = imported.text.lines().any(|line| line == expected);
+        assert!(is_there, "{inner}\n{}", imported.text);
+    }
+    let text = "location ~ ^/(?!up)[a-z]+/x\\.php$ { fastcgi_pass x; }";
+    is_lost(&nginx(text), text);
+    let text = "location = /index.php { fastcgi_pass x; } location ~ ^/(?!up)[a-z]+/x\\.php$ { fastcgi_pass x; }";
+    let imported = nginx(text);
+    assert!(imported.text.contains("entry_points = \"/index.php\"\n"), "{}", imported.text);
+    assert!(!imported.text.contains("php = true"), "{}", imported.text);
 }
 
 #[test]
@@ -202,6 +223,16 @@ fn a_server_beside_the_site_does_not_close_it() {
         "{SITE}server {{ server_name b.a.org; root /x; location = /o {{ allow all; }} location / {{ deny all; }} }}"
     );
     are(&servers(&text), &["host = \"b.a.org\"; deny = 403"], &text);
+    // Two servers with one name: what one of them exempts, the other may refuse.
+    let open = "location ^~ /o/ { }";
+    let refusing = "server_name a.org; root /x; location ~ \\.sql$ { deny all; }";
+    let same = ["path = \"/o/**\"; deny = false", "path = \"/**.sql\"; deny = 403"];
+    let one = format!("server {{ {refusing} {open} }}");
+    are(&servers(&format!("{one}\n{one}")), &same, &one);
+    let text = format!("{one}\nserver {{ {refusing} }}");
+    are(&servers(&text), &["path = \"/**.sql\"; deny = 403", same[0], same[1]], &text);
+    let text = format!("server {{ {refusing} }}\n{one}");
+    are(&servers(&text), &[same[1], same[1]], &text);
 }
 
 #[test]
@@ -274,6 +305,7 @@ fn restrictions_without_a_counterpart_fail_the_import() {
         is_lost(&htaccess(text), text);
     }
     for (text, expected) in [
+        ("Redirect 403 /", "path = \"/**\"; deny = 403"),
         ("Redirect 451 /x", "path = [\"/x/**\", \"/x\"]; deny = 403"),
         ("<Files x>\nRedirect 410\n</Files>", "path = [\"**/x\", \"**/x/**\"]; deny = 410"),
     ] {

@@ -57,6 +57,8 @@ pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: 
     let exactness = if status >= 400 { Exactness::MayWiden } else { Exactness::Exact };
     let regex = if is_match {
         (*path).to_owned()
+    } else if *path == "/" {
+        "^/(.*)$".to_owned()
     } else {
         format!("^{}(?:/(.*))?$", escaped(path.trim_end_matches('/')))
     };

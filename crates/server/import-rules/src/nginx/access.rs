@@ -192,7 +192,10 @@ fn is_chosen_first(locations: &[Location<'_>], index: usize) -> bool {
             && other.text.len() > outer.text.len()
             && (location.text.starts_with(&other.text) || other.text.starts_with(&location.text))
     };
+    // A preferred prefix in a plain one does not keep nginx from the expressions beside the outer one.
+    let is_kept = location.kind != LocationKind::Preferred || outer.kind == LocationKind::Preferred;
     location.kind != LocationKind::Regex
+        && is_kept
         && outer.kind != LocationKind::Regex
         && !locations.iter().any(is_longer)
 }
@@ -370,7 +373,7 @@ fn scripts(translation: &mut Translation<'_>, locations: &[Location<'_>]) {
         locations.iter().filter(|one| one.scope.php.is_some()).collect();
     let Some(generic) = generic else {
         if !running.is_empty() {
-            entry_points(translation, &running);
+            entry_points(translation, locations, &running);
         }
         return;
     };
@@ -398,10 +401,26 @@ fn scripts(translation: &mut Translation<'_>, locations: &[Location<'_>]) {
     }
 }
 
-fn entry_points(translation: &mut Translation<'_>, running: &[&Location<'_>]) {
-    let (mut globs, mut regexes) = (Vec::new(), Vec::new());
+fn entry_points(
+    translation: &mut Translation<'_>,
+    locations: &[Location<'_>],
+    running: &[&Location<'_>],
+) {
+    let (mut globs, mut regexes, mut unnamed) = (Vec::new(), Vec::new(), None);
     for location in running {
+        let outer = location.parent.map(|index| &locations[index]);
         match (location.kind, &location.regex) {
+            (LocationKind::Regex, Some(regex)) if !is_script_expression(location, outer) => {
+                match outer.filter(|outer| ends_scripts(regex) && is_prefix(outer)) {
+                    // The scripts below the location around the expression.
+                    Some(outer) => globs.push(format!("{}**.php", outer.text)),
+                    None => {
+                        let why = "the scripts that run here cannot be named: they are refused";
+                        translation.judgements.translated_but(location.directive, why);
+                        unnamed = Some(location.directive);
+                    }
+                }
+            }
             (LocationKind::Regex, Some(regex)) => match script_globs(regex) {
                 Some(all) => globs.extend(all),
                 None => regexes.push((location.directive, regex.clone())),
@@ -416,6 +435,10 @@ fn entry_points(translation: &mut Translation<'_>, running: &[&Location<'_>]) {
         }
     }
     globs.dedup();
+    if let (Some(directive), true) = (unnamed, globs.is_empty() && regexes.is_empty()) {
+        let why = "every script runs: write site.entry_points";
+        return translation.judgements.lost_restriction(directive, why);
+    }
     // The root of a site has a front controller: without one of its own, the first index.
     let is_fixed = |glob: &&String| !glob.contains('*') && glob.ends_with("/index.php");
     let index = globs.iter().find(is_fixed).map(|glob| glob[1..].to_owned());
@@ -440,6 +463,24 @@ fn entry_points(translation: &mut Translation<'_>, running: &[&Location<'_>]) {
     let rule = RuleDraft::new(at, RuleConditions::default());
     let rule = rule.remarked(Some("no other script has a fastcgi_pass".into()));
     translation.site.rules.push(rule.with("php", "false".into()));
+}
+
+fn is_prefix(location: &Location<'_>) -> bool {
+    matches!(location.kind, LocationKind::Prefix | LocationKind::Preferred)
+}
+
+/// Whether an expression says exactly which scripts run. One in another location only sees the paths of that.
+fn is_script_expression(location: &Location<'_>, outer: Option<&Location<'_>>) -> bool {
+    let regex = location.regex.as_deref().unwrap_or_default();
+    let is_inside = |outer: &Location<'_>| {
+        outer.is_catch_all() || is_prefix(outer) && regex.starts_with(&format!("^{}", outer.text))
+    };
+    location.is_exact && outer.is_none_or(is_inside)
+}
+
+/// Whether an expression is one for all scripts.
+fn ends_scripts(regex: &str) -> bool {
+    script_globs(regex).is_some_and(|globs| globs.iter().all(|glob| glob == "/**.php"))
 }
 
 /// Whether a glob of scripts has the usual front controller.
