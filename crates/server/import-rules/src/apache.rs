@@ -4,12 +4,12 @@
 //! |---|---|
 //! | `syntax` | lines and sections |
 //! | `alternatives` | sections that depend on modules and versions |
-//! | `context` | the paths to which a section or file applies |
+//! | `section` | the paths to which a section or file applies |
 //! | `rewrites` | `RewriteCond`, `RewriteRule` |
 //! | `conditions` | the condition of a `RewriteCond` |
 //! | `redirects` | `Redirect`, `RedirectMatch` |
 //! | `access` | `Require`, `Order`, `Deny`, passwords |
-//! | `handlers` | handlers and types: php-fpm, and places without scripts |
+//! | `php_switches` | handlers and types: php-fpm, and places without scripts |
 //! | `answers` | `Header`, `Expires*`, `ErrorDocument` |
 //!
 //! A file in a directory applies below it: its place decides the paths of its rules.
@@ -18,11 +18,11 @@ mod access;
 mod alternatives;
 mod answers;
 mod conditions;
-mod context;
-mod handlers;
 mod known;
+mod php_switches;
 mod redirects;
 mod rewrites;
+mod section;
 pub(crate) mod syntax;
 
 use crate::ImportChoices;
@@ -30,7 +30,7 @@ use crate::draft::SiteDraft;
 use crate::report::Judgements;
 use crate::source::Directive;
 use access::AccessDecisions;
-use context::Context;
+use section::SectionScope;
 use std::path::{Path, PathBuf};
 
 /// The state of a translation.
@@ -63,7 +63,7 @@ pub(crate) fn translate(
     let root = choices.root.or_else(|| first.filter(|path| is_htaccess(path))?.parent());
     for (path, directives) in &files {
         let base = root.and_then(|root| path.parent()?.strip_prefix(root).ok());
-        let context = Context::of_directory(base.unwrap_or(Path::new("")));
+        let context = SectionScope::of_directory(base.unwrap_or(Path::new("")));
         block(&mut translation, directives, &context);
     }
     let access = std::mem::take(&mut translation.access);
@@ -98,7 +98,7 @@ fn https_without_certificate(translation: &mut Translation<'_>) {
 }
 
 /// Translates the directives of a file or section.
-fn block(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
+fn block(translation: &mut Translation<'_>, all: &[Directive], context: &SectionScope) {
     rewrites::emit(translation, all, context);
     access::collect(translation, all, context);
     answers::emit(translation, all, context);
@@ -115,7 +115,7 @@ fn block(translation: &mut Translation<'_>, all: &[Directive], context: &Context
     }
 }
 
-fn section(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+fn section(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     match context.inside(one, translation.site.root.as_deref()) {
         Ok(inner) => {
             if inner.is_exact {

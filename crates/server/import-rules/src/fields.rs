@@ -1,4 +1,6 @@
 //! Changes of response fields, in the terms of Pagewell: fields that belong to it are left out, with the reason.
+//!
+//! Not here: the directives that set them, which differ (`apache::answers`, `nginx::answers`).
 
 use crate::draft::{RuleDraft, string};
 use crate::report::Judgements;

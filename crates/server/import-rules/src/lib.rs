@@ -43,12 +43,12 @@ pub struct ImportChoices<'a> {
     pub root: Option<&'a Path>,
 }
 
-/// A translated configuration.
+/// A translated configuration with its report.
 #[derive(Debug, Clone)]
 pub struct ImportedConfiguration {
     /// The configuration of Pagewell.
     pub text: String,
-    /// What became of each directive.
+    /// The fate of each directive.
     pub report: ImportReport,
 }
 

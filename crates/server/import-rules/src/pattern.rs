@@ -84,7 +84,7 @@ pub(crate) fn script_globs(expression: &str) -> Option<Vec<String>> {
     let end = |glob: &String| glob.to_ascii_lowercase().ends_with(".php");
     let mut scripts: Vec<String> = all.iter().filter(|glob| end(glob)).cloned().collect();
     scripts.dedup();
-    // What is not a script is one with a path behind it.
+    // A name with a path behind it is not a script.
     let is_behind = |glob: &String| {
         scripts.iter().any(|script| {
             glob.strip_prefix(script.as_str()).is_some_and(|rest| rest.starts_with('/'))

@@ -1,4 +1,4 @@
-//! What became of each directive, by line: built in, translated, not needed, not translated.
+//! The fate of each directive, by line: built in, translated, not needed, not translated.
 //!
 //! A directive has one line. If it is judged twice, the worse judgement stays. A restriction that was not translated
 //! makes the whole import fail ([`ImportReport::lacks_restrictions`]).
@@ -7,7 +7,7 @@ use crate::source::{Directive, SourceLine, Sources};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What became of a directive, from the best to the worst.
+/// The fate of a directive, from the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DirectiveFate {
     /// Pagewell has no use for it.
@@ -53,13 +53,13 @@ const UNKNOWN: &str = "Pagewell has nothing like it";
 /// A directive and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectiveReport {
-    /// The file.
+    /// The file, as it was named.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
     /// The directive, on one line.
     pub directive: String,
-    /// What became of it.
+    /// The fate of the directive.
     pub fate: DirectiveFate,
     /// Why, or how Pagewell differs.
     pub remark: Option<String>,

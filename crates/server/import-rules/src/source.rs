@@ -22,7 +22,7 @@ pub(crate) const WORDS_MAX: usize = 400_000;
 pub struct ConfigurationFile {
     /// Its path, as messages show it.
     pub path: PathBuf,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
 }
 
@@ -96,11 +96,11 @@ impl Directive {
 /// A file that cannot be read as a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigurationError {
-    /// The file.
+    /// The file in which it is.
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// The fault and its remedy, in a sentence.
     pub message: String,
 }
 

@@ -1,4 +1,6 @@
 //! The target of a redirect or rewrite: variables become captures, the query of the client, or the path.
+//!
+//! Not here: patterns, which have the captures (`pattern`).
 
 use crate::pattern::compiled;
 

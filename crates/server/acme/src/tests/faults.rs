@@ -112,7 +112,11 @@ async fn another_authority_follows_after_three_rounds() {
         first.set(|desk| desk.ahead_s += 7_300);
     }
     node.until_ready(HOST).await;
-    assert_eq!(node.manager.state(HOST).unwrap().record.issued_by, Some(second));
+    // A look may find the certificate before its record is stored.
+    node.until("its record", |node| {
+        node.manager.state(HOST).unwrap().record.issued_by.as_ref() == Some(&second)
+    })
+    .await;
     node.stop().await;
 }
 
@@ -303,6 +307,6 @@ async fn an_unusable_storage_is_a_failure_of_the_host_until_it_is_mended() {
     assert_eq!(authority.orders(HOST), 0);
     chmod(0o600);
     node.until_ready(HOST).await;
-    assert_eq!(node.status(HOST).failure, None);
+    node.until("no failure", |node| node.status(HOST).failure.is_none()).await;
     node.stop().await;
 }

@@ -5,7 +5,7 @@
 //! that allows exempts only if its conditions are exact.
 
 use super::Translation;
-use super::context::{Context, with_path_behind};
+use super::section::{SectionScope, with_path_behind};
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::report::Judgements;
 use crate::source::{Directive, SourceLine};
@@ -25,13 +25,13 @@ struct AccessDecision {
     rank: ((u8, usize), usize),
     /// The conditions of a restriction.
     restricted: RuleConditions,
-    access: Granted,
+    access: ClientAccess,
     password: Option<(String, Option<String>)>,
 }
 
 /// The clients that a section allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Granted {
+enum ClientAccess {
     All,
     Nobody,
     /// Only these networks.
@@ -45,7 +45,11 @@ enum Granted {
 }
 
 /// Reads the access directives of a block.
-pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
+pub(super) fn collect(
+    translation: &mut Translation<'_>,
+    all: &[Directive],
+    context: &SectionScope,
+) {
     let judgements = &mut *translation.judgements;
     let is_any =
         all.iter().any(|one| one.name == "satisfy" && one.word(0).eq_ignore_ascii_case("any"));
@@ -54,7 +58,7 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
         |name: &str| all.iter().find(|one| one.name == name).map(|one| one.word(0).to_owned());
     let (file, realm) = (word("authuserfile"), word("authname"));
     judge_passwords(judgements, all);
-    let needs_password = granted == Some(Granted::WithPassword);
+    let needs_password = granted == Some(ClientAccess::WithPassword);
     let has_password = needs_password
         || all.iter().any(|one| one.name == "require" && one.word(0).contains("user"));
     let password = file.filter(|_| has_password).map(|file| (file, realm));
@@ -66,10 +70,10 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
     let Some(mut access) = granted else { return };
     // With `Satisfy Any`, the networks need no password.
     let mut conditions = context.conditions.clone();
-    if let (true, Some(_), Granted::Only(networks)) = (is_any, &password, &access) {
+    if let (true, Some(_), ClientAccess::Only(networks)) = (is_any, &password, &access) {
         let except = networks.iter().map(|network| format!("!{network}")).collect();
         conditions = conditions.with("from", except);
-        access = Granted::WithPassword;
+        access = ClientAccess::WithPassword;
     }
     let at = all.iter().find(|one| {
         matches!(
@@ -93,21 +97,23 @@ pub(super) fn collect(translation: &mut Translation<'_>, all: &[Directive], cont
 }
 
 /// What a block allows. `Require`, and `Order` with its lists, both apply, unless `Satisfy Any` is there.
-fn granted(judgements: &mut Judgements, all: &[Directive], is_any: bool) -> Option<Granted> {
+fn granted(judgements: &mut Judgements, all: &[Directive], is_any: bool) -> Option<ClientAccess> {
     let granted = required(judgements, all, false);
     let Some(ordered) = ordered(judgements, all) else { return granted };
     Some(match granted {
         // The password has a rule of its own.
-        Some(Granted::WithPassword) if ordered == Granted::All => Granted::WithPassword,
-        Some(Granted::WithPassword) if is_any && ordered == Granted::Nobody => {
-            Granted::WithPassword
+        Some(ClientAccess::WithPassword) if ordered == ClientAccess::All => {
+            ClientAccess::WithPassword
         }
-        Some(Granted::WithPassword) | None => ordered,
+        Some(ClientAccess::WithPassword) if is_any && ordered == ClientAccess::Nobody => {
+            ClientAccess::WithPassword
+        }
+        Some(ClientAccess::WithPassword) | None => ordered,
         Some(known) if is_any => either(known, ordered),
         Some(known) => {
-            let is_one_nobody = known == Granted::Nobody || ordered == Granted::Nobody;
+            let is_one_nobody = known == ClientAccess::Nobody || ordered == ClientAccess::Nobody;
             let both = both(known, ordered);
-            if both == Granted::Nobody && !is_one_nobody {
+            if both == ClientAccess::Nobody && !is_one_nobody {
                 let why = "Require and Deny together: nobody is allowed, wider than in Apache";
                 all.iter()
                     .filter(|one| one.name == "require")
@@ -137,8 +143,8 @@ fn judge_passwords(judgements: &mut Judgements, all: &[Directive]) {
 }
 
 /// `Require` with its sections.
-fn required(judgements: &mut Judgements, all: &[Directive], is_all: bool) -> Option<Granted> {
-    let mut found: Option<Granted> = None;
+fn required(judgements: &mut Judgements, all: &[Directive], is_all: bool) -> Option<ClientAccess> {
+    let mut found: Option<ClientAccess> = None;
     for one in all {
         let granted = match one.name.as_str() {
             "require" => require(judgements, one),
@@ -166,57 +172,63 @@ fn required(judgements: &mut Judgements, all: &[Directive], is_all: bool) -> Opt
     found
 }
 
-/// What both allow; the narrower one if there is no exact answer.
-fn both(one: Granted, other: Granted) -> Granted {
+/// The access that both allow; the narrower one if there is no exact answer.
+fn both(one: ClientAccess, other: ClientAccess) -> ClientAccess {
     match (one, other) {
-        (Granted::All, other) | (other, Granted::All) => other,
-        (Granted::Except(mut all), Granted::Except(more)) => {
+        (ClientAccess::All, other) | (other, ClientAccess::All) => other,
+        (ClientAccess::Except(mut all), ClientAccess::Except(more)) => {
             all.extend(more);
-            Granted::Except(all)
+            ClientAccess::Except(all)
         }
-        (Granted::Only(only), Granted::Except(denied))
-        | (Granted::Except(denied), Granted::Only(only)) => Granted::OnlyBut(only, denied),
-        (Granted::OnlyBut(only, mut denied), Granted::Except(more))
-        | (Granted::Except(more), Granted::OnlyBut(only, mut denied)) => {
+        (ClientAccess::Only(only), ClientAccess::Except(denied))
+        | (ClientAccess::Except(denied), ClientAccess::Only(only)) => {
+            ClientAccess::OnlyBut(only, denied)
+        }
+        (ClientAccess::OnlyBut(only, mut denied), ClientAccess::Except(more))
+        | (ClientAccess::Except(more), ClientAccess::OnlyBut(only, mut denied)) => {
             denied.extend(more);
-            Granted::OnlyBut(only, denied)
+            ClientAccess::OnlyBut(only, denied)
         }
         (one, other) if one == other => one,
-        _ => Granted::Nobody,
+        _ => ClientAccess::Nobody,
     }
 }
 
-/// What one of the two allows; the narrower one if there is no exact answer.
-fn either(one: Granted, other: Granted) -> Granted {
+/// The access that one of the two allows; the narrower one if there is no exact answer.
+fn either(one: ClientAccess, other: ClientAccess) -> ClientAccess {
     match (one, other) {
-        (Granted::Nobody, other) | (other, Granted::Nobody) => other,
-        (Granted::All, _) | (_, Granted::All) => Granted::All,
-        (Granted::Only(mut all), Granted::Only(more)) => {
+        (ClientAccess::Nobody, other) | (other, ClientAccess::Nobody) => other,
+        (ClientAccess::All, _) | (_, ClientAccess::All) => ClientAccess::All,
+        (ClientAccess::Only(mut all), ClientAccess::Only(more)) => {
             all.extend(more);
-            Granted::Only(all)
+            ClientAccess::Only(all)
         }
-        (Granted::WithPassword, _) | (_, Granted::WithPassword) => Granted::WithPassword,
+        (ClientAccess::WithPassword, _) | (_, ClientAccess::WithPassword) => {
+            ClientAccess::WithPassword
+        }
         (one, _) => one,
     }
 }
 
-fn require(judgements: &mut Judgements, one: &Directive) -> Option<Granted> {
+fn require(judgements: &mut Judgements, one: &Directive) -> Option<ClientAccess> {
     let words: Vec<&str> = one.words.iter().map(String::as_str).collect();
     let granted = match words.as_slice() {
-        ["all", "granted"] => Granted::All,
-        ["all", "denied"] => Granted::Nobody,
-        ["ip", networks @ ..] => Granted::Only(networks.iter().map(|one| network(one)).collect()),
-        ["not", "ip", networks @ ..] => {
-            Granted::Except(networks.iter().map(|one| network(one)).collect())
+        ["all", "granted"] => ClientAccess::All,
+        ["all", "denied"] => ClientAccess::Nobody,
+        ["ip", networks @ ..] => {
+            ClientAccess::Only(networks.iter().map(|one| network(one)).collect())
         }
-        ["local"] => Granted::Only(vec!["127.0.0.0/8".into(), "::1".into()]),
-        ["valid-user"] => Granted::WithPassword,
+        ["not", "ip", networks @ ..] => {
+            ClientAccess::Except(networks.iter().map(|one| network(one)).collect())
+        }
+        ["local"] => ClientAccess::Only(vec!["127.0.0.0/8".into(), "::1".into()]),
+        ["valid-user"] => ClientAccess::WithPassword,
         ["user" | "group", ..] => {
             judgements.lost_restriction(
                 one,
                 "every user of the file is allowed: give these users a file of their own",
             );
-            return Some(Granted::WithPassword);
+            return Some(ClientAccess::WithPassword);
         }
         _ => {
             judgements.lost_restriction(one, "networks and passwords only");
@@ -246,7 +258,7 @@ fn network(written: &str) -> String {
 }
 
 /// `Order`, `Allow from` and `Deny from` of Apache 2.2.
-fn ordered(judgements: &mut Judgements, all: &[Directive]) -> Option<Granted> {
+fn ordered(judgements: &mut Judgements, all: &[Directive]) -> Option<ClientAccess> {
     let (mut allowed, mut denied): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     let mut order = None;
     let mut is_there = false;
@@ -292,18 +304,18 @@ fn ordered(judgements: &mut Judgements, all: &[Directive]) -> Option<Granted> {
     let (allows_all, denies_all) =
         (allowed.iter().any(|one| one == "all"), denied.iter().any(|one| one == "all"));
     Some(match (is_deny_first, allows_all, denies_all) {
-        (true, true, _) => Granted::All,
-        (true, false, true) if allowed.is_empty() => Granted::Nobody,
-        (true, false, true) => Granted::Only(allowed),
-        (true, false, false) if denied.is_empty() => Granted::All,
-        // Who is in both lists is allowed in Apache, and refused here.
-        (true, false, false) => Granted::Except(denied),
-        (false, _, true) => Granted::Nobody,
-        (false, true, false) if denied.is_empty() => Granted::All,
-        (false, true, false) => Granted::Except(denied),
-        (false, false, false) if allowed.is_empty() => Granted::Nobody,
-        (false, false, false) if denied.is_empty() => Granted::Only(allowed),
-        (false, false, false) => Granted::OnlyBut(allowed, denied),
+        (true, true, _) => ClientAccess::All,
+        (true, false, true) if allowed.is_empty() => ClientAccess::Nobody,
+        (true, false, true) => ClientAccess::Only(allowed),
+        (true, false, false) if denied.is_empty() => ClientAccess::All,
+        // A client in both lists is allowed in Apache, and refused here.
+        (true, false, false) => ClientAccess::Except(denied),
+        (false, _, true) => ClientAccess::Nobody,
+        (false, true, false) if denied.is_empty() => ClientAccess::All,
+        (false, true, false) => ClientAccess::Except(denied),
+        (false, false, false) if allowed.is_empty() => ClientAccess::Nobody,
+        (false, false, false) if denied.is_empty() => ClientAccess::Only(allowed),
+        (false, false, false) => ClientAccess::OnlyBut(allowed, denied),
     })
 }
 
@@ -314,7 +326,7 @@ impl AccessDecisions {
         for index in 0..self.all.len() {
             let decision = &self.all[index];
             let weaker = &self.all[index + 1..];
-            let restricts_later = weaker.iter().any(|one| one.access != Granted::All);
+            let restricts_later = weaker.iter().any(|one| one.access != ClientAccess::All);
             let remark = (!decision.is_exact).then(|| "wider than in Apache".to_owned());
             let rule = RuleDraft::new(decision.at, decision.conditions.clone()).remarked(remark);
             let restricted = &decision.restricted;
@@ -327,24 +339,24 @@ impl AccessDecisions {
                 restricted.clone().with("from", words)
             };
             match &decision.access {
-                Granted::Nobody => rules.push(deny(restricted.clone())),
-                Granted::Only(networks) => rules.push(deny(with(networks, "!"))),
-                Granted::Except(networks) => rules.push(deny(with(networks, ""))),
-                Granted::OnlyBut(allowed, denied) => {
+                ClientAccess::Nobody => rules.push(deny(restricted.clone())),
+                ClientAccess::Only(networks) => rules.push(deny(with(networks, "!"))),
+                ClientAccess::Except(networks) => rules.push(deny(with(networks, ""))),
+                ClientAccess::OnlyBut(allowed, denied) => {
                     rules.push(deny(with(allowed, "!")));
                     rules.push(deny(with(denied, "")));
                 }
-                Granted::All | Granted::WithPassword => {
+                ClientAccess::All | ClientAccess::WithPassword => {
                     let is_some = !decision.conditions.is_empty();
                     if restricts_later && is_some && decision.is_exact {
-                        let has_deny = weaker
-                            .iter()
-                            .any(|one| !matches!(one.access, Granted::All | Granted::WithPassword));
+                        let has_deny = weaker.iter().any(|one| {
+                            !matches!(one.access, ClientAccess::All | ClientAccess::WithPassword)
+                        });
                         if has_deny {
                             rules.push(rule.clone().with("deny", "false".into()));
                         }
-                        if decision.access == Granted::All
-                            && weaker.iter().any(|one| one.access == Granted::WithPassword)
+                        if decision.access == ClientAccess::All
+                            && weaker.iter().any(|one| one.access == ClientAccess::WithPassword)
                         {
                             rules.push(rule.clone().with("auth_file", "false".into()));
                         }

@@ -1,7 +1,9 @@
 //! `Header`, `Expires*` and `ErrorDocument`.
+//!
+//! Not here: which fields may be changed (`fields`), and the sections around a directive (`section`).
 
 use super::Translation;
-use super::context::Context;
+use super::section::SectionScope;
 use crate::draft::{RuleConditions, RuleDraft};
 use crate::fields::FieldChanges;
 use crate::source::Directive;
@@ -35,7 +37,7 @@ const EXTENSIONS: [(&str, &[&str]); 24] = [
 ];
 
 /// Writes the rules of a block.
-pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
+pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context: &SectionScope) {
     let mut changes = FieldChanges::default();
     let mut at = None;
     for one in all {
@@ -103,7 +105,7 @@ fn header(translation: &mut Translation<'_>, one: &Directive, changes: &mut Fiel
     }
 }
 
-fn by_type(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+fn by_type(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     let extensions = EXTENSIONS.iter().find(|(known, _)| *known == one.word(0));
     let time = seconds(one.words.get(1..).unwrap_or_default());
     match (extensions, time) {

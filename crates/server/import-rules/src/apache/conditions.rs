@@ -1,4 +1,6 @@
 //! `RewriteCond` as the conditions of a rule.
+//!
+//! Not here: the rule to which they belong (`rewrites`), and expressions as patterns (`pattern`).
 
 use crate::draft::RuleConditions;
 use crate::fields;

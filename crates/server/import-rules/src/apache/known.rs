@@ -1,6 +1,8 @@
 //! Directives of Apache that need no translation of their own, or have none, with the reason.
+//!
+//! Not here: directives with a counterpart, which have modules of their own.
 
-use super::context::Context;
+use super::section::SectionScope;
 use super::{Translation, handlers, redirects, rewrites};
 use crate::source::Directive;
 
@@ -70,13 +72,13 @@ pub(super) fn restricts(one: &Directive) -> bool {
         "authname" => false,
         "rewriterule" => rewrites::refuses(one),
         _ if name.starts_with("redirect") => redirects::refuses(one),
-        _ => begins() && !is_off || handlers::switches_off(one),
+        _ => begins() && !is_off || php_switches::switches_off(one),
     };
     is_named || one.inner().iter().any(restricts)
 }
 
 /// Judges a directive that no other module reads.
-pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     let judgements = &mut *translation.judgements;
     let name = one.name.as_str();
     match name {
@@ -107,7 +109,7 @@ pub(super) fn judge(translation: &mut Translation<'_>, one: &Directive, context:
         }
         "sethandler" | "addhandler" | "removehandler" | "addtype" | "forcetype" | "removetype"
         | "php_flag" | "php_admin_flag" | "php_value" | "php_admin_value" => {
-            handlers::php(translation, one, context)
+            php_switches::php(translation, one, context)
         }
         "setenvif" | "setenvifnocase" | "setenv" => {
             let text = one.shown().to_ascii_lowercase();

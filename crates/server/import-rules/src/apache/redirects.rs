@@ -1,8 +1,10 @@
 //! `Redirect` and `RedirectMatch`.
+//!
+//! Not here: redirects by `RewriteRule` (`rewrites`), and targets (`target`).
 
 use super::Translation;
-use super::context::Context;
 use super::rewrites::refusal;
+use super::section::SectionScope;
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::pattern::{Exactness, PathPattern, escaped};
 use crate::source::Directive;
@@ -32,7 +34,7 @@ pub(super) fn refuses(one: &Directive) -> bool {
 fn refuse_section(
     translation: &mut Translation<'_>,
     one: &Directive,
-    (status, context): (u16, &Context),
+    (status, context): (u16, &SectionScope),
 ) {
     if context.conditions.is_empty() {
         let why = "it would refuse every request";
@@ -44,7 +46,7 @@ fn refuse_section(
 }
 
 /// Writes the rule of a directive.
-pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     let (status, is_named) = status(one);
     let words: Vec<&str> = one.words.iter().skip(is_named.into()).map(String::as_str).collect();
     let is_match = one.name == "redirectmatch";
@@ -98,7 +100,7 @@ pub(super) fn emit(translation: &mut Translation<'_>, one: &Directive, context: 
     if is_match {
         rule(RuleConditions::default().with_regex(&regex), target);
     } else {
-        // What follows the path is appended to the target.
+        // The rest of the path is appended to the target.
         rule(RuleConditions::default().with("path", vec![(*path).to_owned()]), target.clone());
         let begin = path.trim_end_matches('/');
         let end = if path.ends_with('/') { "" } else { "/" };

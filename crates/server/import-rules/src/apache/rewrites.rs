@@ -5,7 +5,7 @@
 
 use super::Translation;
 use super::conditions::{self, RewriteCondition};
-use super::context::Context;
+use super::section::SectionScope;
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::pattern::{Exactness, PathPattern};
 use crate::source::Directive;
@@ -15,7 +15,7 @@ use crate::target::MoveTarget;
 const ALTERNATIVES_MAX: usize = 16;
 
 /// Writes the rules of all `RewriteRule` of a block.
-pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context: &Context) {
+pub(super) fn emit(translation: &mut Translation<'_>, all: &[Directive], context: &SectionScope) {
     let mut conditions: Vec<&Directive> = Vec::new();
     let mut base = None;
     let mut follows_front = false;
@@ -45,7 +45,7 @@ struct RewriteRule<'a> {
     directive: &'a Directive,
     conditions: Vec<&'a Directive>,
     flags: Vec<String>,
-    context: &'a Context,
+    context: &'a SectionScope,
     base: Option<&'a str>,
     /// Whether paths without a file do not come here: an earlier rule has them.
     follows_front: bool,
@@ -68,7 +68,7 @@ impl<'a> RewriteRule<'a> {
         directive: &'a Directive,
         conditions: Vec<&'a Directive>,
         base: Option<&'a str>,
-        context: &'a Context,
+        context: &'a SectionScope,
     ) -> RewriteRule<'a> {
         let flags = RewriteRule::flags(directive);
         RewriteRule { directive, conditions, flags, context, base, follows_front: false }

@@ -1,4 +1,6 @@
 //! `if` of nginx as the conditions of a rule.
+//!
+//! Not here: the content of the block (`moves`), and expressions as patterns (`pattern`).
 
 use super::Translation;
 use super::scope::Scope;

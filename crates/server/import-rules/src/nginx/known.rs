@@ -1,4 +1,6 @@
 //! Directives of nginx that need no translation, or have none, with the reason.
+//!
+//! Not here: directives with a counterpart, which have modules of their own.
 
 use super::access::denial_status;
 use crate::nginx::syntax::is_built_in;

@@ -1,4 +1,6 @@
 //! `return`, `rewrite`, `try_files` and `if`: redirects, rewrites, the front controller, HTTPS and the canonical host.
+//!
+//! Not here: the conditions of `if` (`conditions`), and targets (`target`).
 
 use super::Translation;
 use super::access::denial_status;

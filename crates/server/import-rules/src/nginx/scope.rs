@@ -1,4 +1,6 @@
 //! The directives of one `server` or `location`, sorted by what they intend.
+//!
+//! Not here: the translation of each kind, which has a module of its own.
 
 use super::{Translation, known};
 use crate::source::Directive;

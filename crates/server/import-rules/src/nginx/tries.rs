@@ -1,4 +1,6 @@
 //! `try_files`: the front controller, and scripts for paths without a file.
+//!
+//! Not here: other moves of a request (`moves`).
 
 use super::Translation;
 use super::locations::{Location, LocationKind};

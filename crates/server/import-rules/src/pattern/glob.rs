@@ -1,5 +1,7 @@
 //! Regular expressions as globs. An expression is expanded into alternatives; each is a sequence of literals and
 //! wildcards. Expressions with anything else, or with too many alternatives, have no globs.
+//!
+//! Not here: expressions without an equal glob (`pattern`).
 
 /// The maximum number of globs for one expression.
 const GLOBS_MAX: usize = 64;

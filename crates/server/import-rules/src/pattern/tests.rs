@@ -1,4 +1,6 @@
 //! Expressions of real configurations, and that a glob or an expanded look-ahead equals the original.
+//!
+//! Not here: patterns in whole configurations (`tests/translation.rs`).
 
 use super::*;
 

@@ -1,4 +1,6 @@
 //! The requests to which a file or section of Apache applies, as the conditions of a rule.
+//!
+//! Not here: the choice among sections (`access`), and their syntax (`syntax`).
 
 use crate::draft::RuleConditions;
 use crate::pattern::{Exactness, PathPattern, escaped};
@@ -7,7 +9,7 @@ use std::path::Path;
 
 /// Where a directive stands.
 #[derive(Debug, Clone)]
-pub(super) struct Context {
+pub(super) struct SectionScope {
     /// The directory, as the begin and end of a path: `/`, or `/images/`.
     pub(super) base: String,
     /// Whether patterns of `RewriteRule` see the path below the directory.
@@ -38,15 +40,15 @@ pub(super) fn with_path_behind(conditions: &RuleConditions) -> RuleConditions {
     all
 }
 
-impl Context {
+impl SectionScope {
     /// The context of a file in a directory below the root.
-    pub(super) fn of_directory(directory: &Path) -> Context {
+    pub(super) fn of_directory(directory: &Path) -> SectionScope {
         let parts: Vec<_> = directory.iter().filter_map(|part| part.to_str()).collect();
         let base = if parts.is_empty() { "/".to_owned() } else { format!("/{}/", parts.join("/")) };
-        Context::below(base)
+        SectionScope::below(base)
     }
 
-    fn below(base: String) -> Context {
+    fn below(base: String) -> SectionScope {
         let conditions = if base == "/" {
             RuleConditions::default()
         } else if base.contains('*') {
@@ -55,7 +57,7 @@ impl Context {
             let words = vec![base.trim_end_matches('/').to_owned(), format!("{base}**")];
             RuleConditions::default().with("path", words)
         };
-        Context {
+        SectionScope {
             base,
             is_directory: true,
             conditions,
@@ -87,14 +89,14 @@ impl Context {
         &self,
         section: &Directive,
         root: Option<&str>,
-    ) -> Result<Context, String> {
+    ) -> Result<SectionScope, String> {
         let word = match section.words.as_slice() {
             [mark, word] if mark == "~" => word.as_str(),
             words => words.first().map_or("", String::as_str),
         };
         let is_regex = section.name.ends_with("match") || section.word(0) == "~";
         match section.name.as_str() {
-            "<virtualhost" => Ok(Context { is_directory: false, ..self.clone() }),
+            "<virtualhost" => Ok(SectionScope { is_directory: false, ..self.clone() }),
             "<directory" if !is_regex => {
                 let root = root.ok_or("a Directory before DocumentRoot")?.trim_end_matches('/');
                 let path = word.trim_end_matches('/');
@@ -102,21 +104,21 @@ impl Context {
                     return Err("a Directory with a pattern".into());
                 }
                 match path.strip_prefix(root) {
-                    Some("") => Ok(Context::below("/".into())),
+                    Some("") => Ok(SectionScope::below("/".into())),
                     Some(below) if below.starts_with('/') => {
-                        Ok(Context::below(format!("{below}/")))
+                        Ok(SectionScope::below(format!("{below}/")))
                     }
-                    _ if root.starts_with(path) => Ok(Context::below("/".into())),
+                    _ if root.starts_with(path) => Ok(SectionScope::below("/".into())),
                     _ => Err("the directory is not below the document root".into()),
                 }
             }
             "<location" if !is_regex => {
                 let (words, is_exact) = location_globs(word)?;
                 let inner = self.with(RuleConditions::default().with("path", words), is_exact)?;
-                Ok(Context { is_location: true, ..inner })
+                Ok(SectionScope { is_location: true, ..inner })
             }
             "<locationmatch" | "<location" => {
-                Ok(Context { is_location: true, ..self.with_regex(word)? })
+                Ok(SectionScope { is_location: true, ..self.with_regex(word)? })
             }
             "<files" if !is_regex && word.contains('[') => {
                 Err("a pattern with a class of characters".into())
@@ -159,22 +161,22 @@ impl Context {
         (format!("{case}^{base}/.*{name}"), case.is_empty())
     }
 
-    fn with_regex(&self, regex: &str) -> Result<Context, String> {
+    fn with_regex(&self, regex: &str) -> Result<SectionScope, String> {
         let ignores_case = regex.starts_with("(?i)") || regex.starts_with("(?i:");
         let pattern =
             PathPattern::read(regex.trim_start_matches("(?i)"), ignores_case, Exactness::MayWiden)?;
         let conditions = RuleConditions::default().with_pattern(&pattern);
         // The pattern has the directory in it.
-        let alone = Context { conditions: RuleConditions::default(), ..self.clone() };
+        let alone = SectionScope { conditions: RuleConditions::default(), ..self.clone() };
         let around = self.conditions.without("path");
         let mut inner = alone.with(conditions, pattern.is_exact)?;
         inner.conditions = around.and(&inner.conditions).ok_or("two expressions for one path")?;
         Ok(inner)
     }
 
-    fn with(&self, more: RuleConditions, is_exact: bool) -> Result<Context, String> {
+    fn with(&self, more: RuleConditions, is_exact: bool) -> Result<SectionScope, String> {
         let conditions = self.conditions.and(&more).ok_or("two conditions on one path")?;
-        Ok(Context { conditions, is_exact: self.is_exact && is_exact, ..self.clone() })
+        Ok(SectionScope { conditions, is_exact: self.is_exact && is_exact, ..self.clone() })
     }
 
     /// The expression of a `RewriteRule` as one for the whole path.

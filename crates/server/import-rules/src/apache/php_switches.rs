@@ -1,7 +1,9 @@
 //! Handlers, media types and flags of PHP: the address of php-fpm, and places in which no script runs.
+//!
+//! Not here: other directives without a counterpart (`known`).
 
 use super::Translation;
-use super::context::Context;
+use super::section::SectionScope;
 use crate::draft::{RuleDraft, string};
 use crate::pattern::{GlobShape, shapes};
 use crate::source::Directive;
@@ -43,7 +45,7 @@ fn endings(one: &Directive, from: usize) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Whether a script may be in this place.
-fn has_scripts(context: &Context) -> bool {
+fn has_scripts(context: &SectionScope) -> bool {
     let script = GlobShape::of("**.php");
     let meets = |shape: &GlobShape| shape.may_meet(&script);
     let globs = context.conditions.get("path");
@@ -63,7 +65,7 @@ fn address(one: &Directive) -> Option<String> {
 }
 
 /// Translates a directive about PHP.
-pub(super) fn php(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+pub(super) fn php(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     let name = one.name.as_str();
     if let Some(at) = address(one) {
         translation.site.php_at = Some(at);
@@ -89,7 +91,7 @@ pub(super) fn php(translation: &mut Translation<'_>, one: &Directive, context: &
 }
 
 /// Switches PHP off for a place.
-fn off(translation: &mut Translation<'_>, one: &Directive, context: &Context) {
+fn off(translation: &mut Translation<'_>, one: &Directive, context: &SectionScope) {
     let from = usize::from(one.name.starts_with("add"));
     let has_endings = one.name.starts_with("add") || one.name.starts_with("remove");
     let is_run = |ending: String| ending.split('.').any(|part| part == "php");
