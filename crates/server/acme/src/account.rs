@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(250);
 struct AccountRecord {
     /// The directory of the authority.
     directory: String,
-    /// The address that the authority was told. It may have refused it.
+    /// The address that the authority got. It may have refused it.
     email: Option<String>,
     /// The URL and the key of the account.
     credentials: AccountCredentials,

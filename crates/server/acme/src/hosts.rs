@@ -86,7 +86,7 @@ pub(crate) struct HostState {
     pub is_unsaved: bool,
     /// Why the stored certificate cannot be used, if so; logged once.
     unusable: Option<String>,
-    /// Its pending challenge.
+    /// The pending challenge of the host, if it has one.
     pub challenge: Arc<HostChallenge>,
     /// Whether a task works on it.
     is_busy: bool,
@@ -229,7 +229,7 @@ impl AcmeHosts {
                 self.note_storage(failed);
             }
             Err(why) => {
-                // What memory has noted meanwhile is not in the storage: all is read again.
+                // Changes in memory are not in the storage: all is read again.
                 seen.clear();
                 self.note_storage(Some(why));
             }

@@ -204,8 +204,7 @@ impl Follower {
             }
             if !is_behind && let Some(opened) = feed.gate.open_at(&applied) {
                 tracing::info!(event = "database-caught-up", database = feed.config.name);
-                // Every change committed while the gate was closed is opened by now, and is queued
-                // before the gate.
+                // Each change that was committed while the gate was closed is opened, and queued before the gate.
                 self.let_in(opened, None).await;
             }
         }

@@ -76,7 +76,6 @@ fn every_example_can_be_used() {
         for token_file in [&mut file.admin_token_file, &mut file.purge.token_file] {
             *token_file = token_file.as_ref().map(|_| token.clone());
         }
-        // These files do not exist on this machine.
         file.site.redirect_files.clear();
         file.error_pages.clear();
         let passwords = Path::new(env!("CARGO_TARGET_TMPDIR")).join("passwords");

@@ -138,8 +138,7 @@ async fn get(
     }
     let target = shared.unwrap_or(target);
     let head = request.into_parts().0;
-    // A render shares the headers, and may outlive its client's connection.
-    let headers = Arc::new(head.headers);
+    let headers = Arc::new(head.headers); // for a render, which may outlive the connection
     let facts = read_facts(&head.method, &headers);
     let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
     let ask = |why: ForwardReason| RenderRequest {

@@ -236,8 +236,7 @@ impl FastCgi {
         let of_target = || request.target.split_once('?').map_or("", |(_, query)| query);
         let query = script.query.as_deref().unwrap_or_else(of_target);
         let own_port = if request.scheme == "https" { 443 } else { 80 };
-        // Both come from the host in the URL, which is part of the cache key. The port that the client
-        // connected to is not.
+        // Both come from the URL's host, which is part of the key; the port that the client connected to is not.
         let (host_name, port) = match request.host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => {
                 (name, port.parse().unwrap_or(own_port))

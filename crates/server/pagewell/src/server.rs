@@ -210,8 +210,7 @@ impl Server {
             tokio::spawn(listen::serve(listener, begin, tls, site.clone(), stopped.clone()));
         }
         serve_items(items, &config, &site, &stopped);
-        let files = (history, server.reload.clone());
-        periodic::start(&site, (tls, https), files, &stopped);
+        periodic::start(&site, (tls, https), (history, server.reload.clone()), &stopped);
         Ok(server)
     }
 

@@ -1,6 +1,6 @@
 //! The right to render a page: the lease, and the followers that wait for the result.
 //!
-//! Invariant: the followers are told the outcome however the render ends. Not here: the render itself (`lib.rs`), and
+//! Invariant: the followers are notified of the outcome however the render ends. Not here: the render itself (`lib.rs`), and
 //! the leases (`page_store`).
 
 use delivery::waiter::{RenderOutcome, Waiter};

@@ -71,33 +71,28 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
 
 /// Checks and completes the configuration of one site.
 pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
-    trust_user(file);
+    check_user(file)?;
     let limits = resolve_limits(file)?;
     let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
-    let policy = resolve_policy(file, &limits)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
-    let proxied = resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?;
     let memcached = super::memcached::resolve(&file.memcached)?;
     check_all_addresses([&listen, &listen_tls], memcached.as_ref(), &admin)?;
     let dialects = super::dialects::resolve(&file.dialects)?;
-    let https_redirect = resolve_redirect(file)?;
-    let site = resolve_site(file)?;
-    let hosts = resolve_rules::hosts(file)?;
+    let (site, hosts) = (resolve_site(file)?, resolve_rules::hosts(file)?);
     let databases = super::database::resolve(file)?;
     let automatic = super::automatic::resolve(&file.automatic, &site.origin, &databases)?;
-    let longest = automatic.as_ref().map(|automatic| automatic.lifetime_max.as_millis() as u64);
-    let policy = Policy { reads_lifetime_ms: longest, ..policy };
-    check_user(file)?;
+    let mut policy = resolve_policy(file, &limits)?;
+    policy.reads_lifetime_ms = automatic.as_ref().map(|one| one.lifetime_max.as_millis() as u64);
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
-    let scheme = if listen_tls.is_empty() { "http" } else { "https" };
-    let wakes = super::wake::resolve(&file.wake, (hosts.canonical.as_deref(), scheme), &site)?;
+    let own = (hosts.canonical.as_deref(), if listen_tls.is_empty() { "http" } else { "https" });
     let audit = super::audit::resolve(file.audit.as_deref())?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
     let error_pages = super::error_pages::resolve(&file.error_pages, &site)?;
     Ok(Config {
+        wakes: super::wake::resolve(&file.wake, own, &site)?,
         watches_hits: rules.may_answer() || audit.is_some(),
         audit,
         passwords: resolve_rules::passwords(&rules)?,
@@ -105,14 +100,14 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),
         error_pages,
         repeated_redirects: redirect_files.repeated,
+        proxied: resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,
         policy,
         listen,
         listen_tls,
-        proxied,
         tls: pairs(file),
-        https_redirect,
+        https_redirect: resolve_redirect(file)?,
         admin,
         admin_token,
         admin_token_file: file.admin_token_file.clone(),
@@ -131,7 +126,6 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         inactive: super::inactive::resolve(&file.cache)?,
         rewarm: super::rewarm::resolve(&file.rewarm)?,
         misses: super::misses::resolve(&file.misses)?,
-        wakes,
         traces: super::traces::resolve(&file.traces)?,
         acme: super::acme::resolve(file.acme.as_ref(), cluster.as_ref())?,
         cluster,
@@ -185,8 +179,7 @@ fn check_addresses(all: [(&str, &[Address]); 4]) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Trusts the files of the user that Pagewell will become, before the first of them is read. An account that
-/// does not exist is an error at the start.
+/// Trusts the files of the user that Pagewell will become. An account that does not exist is an error at the start.
 fn trust_user(file: &File) {
     if let Some(Ok(account)) =
         file.user.as_ref().map(|user| accounts::of(user, file.group.as_deref()))
@@ -195,8 +188,10 @@ fn trust_user(file: &File) {
     }
 }
 
-/// Checks the settings for user and group. They are looked up at the start.
+/// Checks the settings for user and group, which are looked up at the start. To be called before a file is read that
+/// may be the user's.
 fn check_user(file: &File) -> Result<(), LoadError> {
+    trust_user(file);
     let php = file.site.php.as_ref().unwrap_or(&file.php);
     match (&file.user, &file.group, &php.user) {
         (None, Some(_), _) => wrong("group", "needs user"),

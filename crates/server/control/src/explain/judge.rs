@@ -166,7 +166,6 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let (removed, custom) = (removed(site, &plan, headers), custom(site, &plan, headers));
     let (private_copy, reason) = match PrivateCopy::of(site, &plan, headers) {
         Ok(private_copy) => (private_copy, reason),
-        // The reason why no owner is certain.
         Err(because) if verdict == ExplainVerdict::Bypass => (PrivateCopy::Never, Some(because)),
         Err(_) => (PrivateCopy::Never, reason),
     };

@@ -96,7 +96,7 @@ pub(super) fn collect(
     });
 }
 
-/// What a block allows. `Require`, and `Order` with its lists, both apply, unless `Satisfy Any` is there.
+/// The access that a block gives. `Require`, and `Order` with its lists, both apply, unless `Satisfy Any` is there.
 fn granted(judgements: &mut Judgements, all: &[Directive], is_any: bool) -> Option<ClientAccess> {
     let granted = required(judgements, all, false);
     let Some(ordered) = ordered(judgements, all) else { return granted };

@@ -252,7 +252,7 @@ fn a_short_certificate_is_renewed_while_it_is_used() {
     node.until_https(HOST);
 }
 
-/// Three nodes, of which one is killed while a certificate is ordered: in a directory the one that orders, unless it is
+/// Three nodes. One is killed while a certificate is ordered: in a directory the one that orders, unless it is
 /// the first.
 fn killed_holder(site: &Site, pebble: &Pebble, ports: [Ports; 3], acme: &str, more: &str) {
     let start = |ports| Node::with(site, pebble, ports, &[HOST], acme, more);
