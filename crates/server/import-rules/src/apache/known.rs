@@ -3,7 +3,7 @@
 //! Not here: directives with a counterpart, which have modules of their own.
 
 use super::section::SectionScope;
-use super::{Translation, handlers, redirects, rewrites};
+use super::{Translation, php_switches, redirects, rewrites};
 use crate::source::Directive;
 
 /// Directives that Pagewell does without configuration.
