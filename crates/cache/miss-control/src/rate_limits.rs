@@ -47,7 +47,7 @@ impl<S> fmt::Debug for RateTable<S> {
 }
 
 impl<S: BuildHasher> RateTable<S> {
-    /// An empty table for about so many clients. `hasher` has a secret key.
+    /// An empty table for about so many clients (`limits.rate_limit_entries`). `hasher` has a secret key.
     pub fn new(hasher: S, entries: usize) -> RateTable<S> {
         let sets = (entries / ENTRIES).max(1);
         let parts = sets.min(PARTS_MAX);

@@ -51,7 +51,7 @@ const SHOWN_BY: [(&str, &str); 41] = [
     ("http2_streams_per_address", "crates/testing/acceptance/tests/http/slow_clients.rs"),
     ("http2_resets", "crates/testing/acceptance/tests/http/protocols_http2.rs"),
     ("password_checks", "crates/testing/acceptance/tests/http/edge_checks.rs"),
-    ("rate_limit_entries", "crates/cache/miss-control/src/rates.rs"),
+    ("rate_limit_entries", "crates/cache/miss-control/src/rate_limits.rs"),
 ];
 
 /// The text of `docs/operating/limits.md`.

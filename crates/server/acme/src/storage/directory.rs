@@ -37,7 +37,7 @@ pub struct Directory {
     pub is_full: std::sync::atomic::AtomicBool,
     /// The reads of values, by kind.
     #[cfg(test)]
-    pub reads: [std::sync::atomic::AtomicUsize; 4],
+    pub reads: [std::sync::atomic::AtomicUsize; 5],
 }
 
 impl Directory {

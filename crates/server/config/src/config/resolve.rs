@@ -533,7 +533,10 @@ mod tests {
     fn invalid_values_are_refused_with_a_reason() {
         assert!(error_of("listen = \"nowhere\"").contains("no address"));
         assert!(error_of("listen_tls = \":1\"").contains("[[tls]]"));
-        assert!(error_of("https_redirect = 308").contains("listen_tls"));
+        assert!(
+            error_of("https_redirect = 308\nsite.origin = \"http://127.0.0.1:1\"")
+                .contains("listen_tls")
+        );
         let proxied = "proxy_protocol = \":1\"\n";
         assert!(error_of(proxied).contains("trusted_proxies"));
         let said = error_of(&format!("{proxied}trusted_proxies = [\"unix\"]"));

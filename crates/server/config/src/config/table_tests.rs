@@ -83,8 +83,17 @@ fn value_of(key: &str) -> &'static str {
         | "cookies.session"
         | "private.cookies" => "[\"x\"]",
         "connections_exempt" | "misses.exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
-        "error_pages" | "site.error_pages" | "site.php" | "site.cache" | "site.keys"
-        | "site.cookies" | "site.dialects" | "site.private" | "site.cluster" | "site.automatic"
+        "error_pages"
+        | "site.error_pages"
+        | "site.internal_files"
+        | "site.php"
+        | "site.cache"
+        | "site.keys"
+        | "site.cookies"
+        | "site.dialects"
+        | "site.private"
+        | "site.cluster"
+        | "site.automatic"
         | "acme.eab" => "{}",
         "dialects.pass_on" => "[\"cache-tag\"]",
         "rule" | "site.rule" => "[{ path = \"/x\" }]",
