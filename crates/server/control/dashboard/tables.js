@@ -80,7 +80,7 @@ function showOrigins(all) {
       note(`${name}${state}; ${count(one.waited)} requests have waited, ${count(one.deferred)} were deferred since the start (misses.mode = "${one.mode}").`),
       el("p", {}, one.advice ?? ""),
       table("Groups of URLs", ["URLs", "kind", "requests", "time", "share of time", "deferred"], groups),
-      table("Clients", ["", "name", "requests"], clients.map(([kind, who]) => [kind, code(who.name), `${who.percent_of_requests} %`])),
+      table("Clients", ["kind", "name", "requests"], clients.map(([kind, who]) => [kind, code(who.name), `${who.percent_of_requests} %`])),
     ];
   }));
 }
