@@ -383,7 +383,7 @@ reasons! {
     /// The response is compressed although the request did not permit it.
     FragmentInACoding = "in-a-coding", [Text], "", "";
     /// The response is a redirect.
-    FragmentRedirected = "redirected", [Text], "", "";
+    FragmentRedirected = "fragment-redirected", [Text], "", "";
     /// The status is not a success.
     FragmentStatus = "error", [Text], "", "";
 }
