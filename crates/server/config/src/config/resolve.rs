@@ -537,7 +537,7 @@ mod tests {
             error_of("https_redirect = 308\nsite.origin = \"http://127.0.0.1:1\"")
                 .contains("listen_tls")
         );
-        let proxied = "proxy_protocol = \":1\"\n";
+        let proxied = "proxy_protocol = \":1\"\nsite.origin = \"http://127.0.0.1:1\"\n";
         assert!(error_of(proxied).contains("trusted_proxies"));
         let said = error_of(&format!("{proxied}trusted_proxies = [\"unix\"]"));
         assert!(said.contains("neither listen nor listen_tls"), "{said}");
