@@ -21,7 +21,7 @@ pub enum DifferenceClass {
     ByTheClock,
     /// A visitor gets less than from the origin, because Pagewell removes fields or parameters by design.
     Loses,
-    /// The text is drawn anew at each render.
+    /// The text is drawn again at each render.
     Random,
     /// Only text that is new at each render differs: a nonce.
     Noise,
@@ -190,7 +190,7 @@ pub struct Circumstances {
 }
 
 impl Circumstances {
-    /// A page of which nothing is known but what it depends on.
+    /// The circumstances of a page about which only its dependence is known.
     pub fn of(dependence: PageDependence) -> Circumstances {
         Circumstances {
             dependence,

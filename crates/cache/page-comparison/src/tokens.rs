@@ -56,7 +56,7 @@ const NOT_COMPARED: [&str; 24] = [
     "x-powered-by",
 ];
 
-/// The key of the hashes of one process: a token's hash says nothing about its text to whoever has no such key.
+/// The key of the hashes of one process: without it, a token's hash says nothing about its text.
 #[derive(Clone, Copy)]
 pub struct TokenSecret(u64);
 

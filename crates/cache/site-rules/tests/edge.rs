@@ -1,46 +1,12 @@
 //! Rules for access, scripts and response fields: which apply, and which are refused when they are read. How paths are
 //! read is tested beside the code (`edge/paths.rs`).
 
+mod common;
+
+use common::{files, read, read_with, view};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
-use http_cache::Policy;
-use site_rules::{
-    AccessRequest, FileSurroundings, LimitCount, RequestView, ScriptPath, ScriptRefusal, Secret,
-    SiteRules, Surroundings, raw,
-};
-
-#[derive(serde::Deserialize)]
-struct Written {
-    rule: Vec<raw::Rule>,
-}
-
-fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, String> {
-    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
-    let (keys, cookies) = (raw::Keys::default(), raw::Cookies::default());
-    let around = Surroundings {
-        base: Policy::default(),
-        secret: Secret::new([7; 32]),
-        has_trusted_proxies: false,
-        files,
-    };
-    SiteRules::read(&written.rule, &keys, &cookies, around).map_err(|error| error.to_string())
-}
-
-fn files(entry_points: Option<&[&str]>) -> Option<FileSurroundings> {
-    let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect();
-    let front_controller = "index.php".to_owned();
-    let (scripts, entry_points) = (vec!["php".to_owned()], entry_points.map(words));
-    Some(FileSurroundings { front_controller, scripts, entry_points })
-}
-
-fn read(text: &str) -> SiteRules {
-    read_with(text, files(None)).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
-
-fn view<'a>(method: &'a Method, url: &'a str) -> RequestView<'a> {
-    let (host, path) = url.split_at(url.find('/').expect("a path"));
-    RequestView::of_url(method, "http", host, path)
-}
+use site_rules::{AccessRequest, LimitCount, ScriptPath, ScriptRefusal, SiteRules};
 
 fn status(rules: &SiteRules, method: &Method, url: &str) -> Option<u16> {
     let asked = AccessRequest { sent: view(method, url), normal: None };

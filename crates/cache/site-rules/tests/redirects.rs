@@ -1,42 +1,10 @@
 //! Redirects and rewrites: which rule or line decides, where it leads, and which are refused when they are read.
 
+mod common;
+
+use common::{files, read, read_with, view};
 use http::Method;
-use http_cache::Policy;
-use site_rules::{
-    AccessRequest, FileSurroundings, KeyForm, RedirectMap, RequestView, RewriteFor, Secret,
-    SiteRules, Surroundings, raw,
-};
-
-#[derive(serde::Deserialize)]
-struct Written {
-    rule: Vec<raw::Rule>,
-}
-
-fn read_with(text: &str, files: Option<FileSurroundings>) -> Result<SiteRules, String> {
-    let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
-    let around = Surroundings {
-        base: Policy::default(),
-        secret: Secret::new([7; 32]),
-        has_trusted_proxies: false,
-        files,
-    };
-    let (keys, cookies) = (raw::Keys::default(), raw::Cookies::default());
-    SiteRules::read(&written.rule, &keys, &cookies, around).map_err(|error| error.to_string())
-}
-
-fn files() -> Option<FileSurroundings> {
-    let front_controller = "index.php".to_owned();
-    Some(FileSurroundings { front_controller, scripts: vec!["php".to_owned()], entry_points: None })
-}
-
-fn read(text: &str) -> SiteRules {
-    read_with(text, files()).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
-
-fn view<'a>(method: &'a Method, url: &'a str) -> RequestView<'a> {
-    let (host, path) = url.split_at(url.find('/').expect("a path"));
-    RequestView::of_url(method, "http", host, path)
-}
+use site_rules::{AccessRequest, KeyForm, RedirectMap, RequestView, RewriteFor, SiteRules, raw};
 
 /// The rules with the lines of a redirect file.
 fn with_lines(text: &str, lines: &[(&str, &str)]) -> SiteRules {
@@ -139,7 +107,7 @@ fn wrong_redirects_are_refused() {
         ("path = '/a/*', redirect = '//b/$1'", "begin with /"),
         ("when_status = 404, redirect = '/b'", "when_status"),
     ] {
-        let error = read_with(&format!("rule = [{{ {rule} }}]"), files()).expect_err(rule);
+        let error = read_with(&format!("rule = [{{ {rule} }}]"), files(None)).expect_err(rule);
         assert!(error.contains(part), "{rule}: {error}");
     }
 }
@@ -261,7 +229,7 @@ fn the_first_rewrite_that_fits_is_applied_once() {
         ("path = '/a', from = '10.0.0.0/8', rewrite = '/b'", "add bypass = true"),
         ("path = '/a', when_status = 404, rewrite = '/b'", "when_status"),
     ] {
-        let error = read_with(&format!("rule = [{{ {rule} }}]"), files()).expect_err(rule);
+        let error = read_with(&format!("rule = [{{ {rule} }}]"), files(None)).expect_err(rule);
         assert!(error.contains(part), "{rule}: {error}");
     }
     let error = read_with("rule = [{ path = '/a', rewrite = '/b' }]", None).expect_err("no root");

@@ -68,19 +68,19 @@ impl AuthorityClient {
     /// # Errors
     /// There are no root certificates.
     pub fn new(clock: &Clock, trust: &AuthorityTrust) -> Result<AuthorityClient, OrderFailure> {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(match trust {
-            AuthorityTrust::System => rustls_native_certs::load_native_certs().certs,
-            AuthorityTrust::Only(root) => vec![root.clone()],
-        });
-        if roots.is_empty() {
-            let why = "the system has no root certificates: apt install ca-certificates";
-            return Err(OrderFailure::of(FailureCause::Authority, why));
-        }
+        let fault = |why: String| OrderFailure::of(FailureCause::Authority, &why);
+        let roots = match trust {
+            AuthorityTrust::System => certificates::authorities(None).map_err(fault)?,
+            AuthorityTrust::Only(root) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(root.clone()).map_err(|error| fault(error.to_string()))?;
+                roots
+            }
+        };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(|error| OrderFailure::of(FailureCause::Authority, &error.to_string()))?;
+            .map_err(|error| fault(error.to_string()))?;
         let tls = builder.with_root_certificates(roots).with_no_client_auth();
         let (clock, noted) = (clock.clone(), Arc::default());
         let within = match trust {

@@ -1,4 +1,4 @@
-//! The configurations that fourteen applications document, written anew: each is imported, and nearly all of its
+//! The configurations that fourteen applications document, in our own words: each is imported, and nearly all of its
 //! directives have a counterpart. `acceptance --test operations` compares the answers with nginx and Apache.
 
 use import_rules::{

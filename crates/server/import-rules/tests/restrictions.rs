@@ -1,29 +1,9 @@
 //! Restrictions that were lost or became narrower: each is exact, wider, or reported as lost.
 
-use import_rules::{
-    ConfigurationFile, DirectiveFate, ImportChoices, ImportedConfiguration, ImportedServer,
-    NothingIncluded, import,
-};
+mod common;
 
-fn imported(server: ImportedServer, path: &str, text: &str) -> ImportedConfiguration {
-    let file = ConfigurationFile { path: path.into(), text: text.to_owned() };
-    let choices = ImportChoices { host: None, root: Some("/srv".as_ref()) };
-    let imported = import(server, &[file], &choices, &mut NothingIncluded)
-        .unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let parsed: Result<toml::Table, _> = toml::from_str(&imported.text);
-    parsed.unwrap_or_else(|error| panic!("{error}\n{}", imported.text));
-    imported
-}
-
-/// The rules, without comments and headings, one rule on a line.
-fn rules(imported: &ImportedConfiguration) -> Vec<String> {
-    let rules = imported.text.split("[[rule]]\n").skip(1);
-    let lines = |rule: &str| {
-        let lines = rule.lines().take_while(|line| !line.is_empty() && !line.starts_with('['));
-        lines.collect::<Vec<_>>().join("; ")
-    };
-    rules.map(lines).collect()
-}
+use common::{imported, rules};
+use import_rules::{DirectiveFate, ImportedConfiguration, ImportedServer};
 
 fn nginx(text: &str) -> ImportedConfiguration {
     servers(&format!("server {{\n{text}\n}}"))

@@ -34,7 +34,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// Prepares connections, each of which takes at most `timeout` for TCP, and as long again for TLS.
+    /// Prepares connections. Each takes at most `timeout` for TCP, and as long again for TLS.
     ///
     /// # Errors
     /// The certificates of authorities cannot be read, or the name is none: a sentence for the operator.

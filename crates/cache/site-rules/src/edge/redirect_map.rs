@@ -51,7 +51,7 @@ pub(crate) struct RedirectLine<'a> {
 /// Whether a line is in the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddedLine {
-    /// It is.
+    /// The line counts.
     Added,
     /// An earlier line has the same path and query, so this one never counts.
     Repeated,

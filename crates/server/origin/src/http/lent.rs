@@ -1,7 +1,7 @@
 //! Content of a request that is lent to the HTTP library. If the library drops it without having read any, because no
 //! connection was established, the content goes back, and another server can get it.
 //!
-//! Invariant: content of which a part was read never goes back.
+//! Invariant: content never goes back after a part was read.
 
 use crate::upload::{Upload, UploadFailed};
 use bytes::Bytes;

@@ -25,7 +25,7 @@ fn serve(site: &Site, origin: &str) -> Pagewell {
     Pagewell::start(acceptance::binary(), &args).expect("pagewell starts")
 }
 
-/// The bodies of so many answers, each of which must be a 200.
+/// The bodies of so many answers. Each must be a 200.
 fn answers(pagewell: &Pagewell, count: usize) -> BTreeSet<String> {
     let mut client = client(pagewell);
     let mut body = |number| {
