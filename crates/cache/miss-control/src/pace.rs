@@ -1,7 +1,7 @@
 //! Rates that the operator sets: so many requests in a time, and ten at once.
 //!
-//! The generic cell rate algorithm (ATM Forum, "GCRA"): one time for each rate, at which the next request would be due
-//! if all came evenly. The rates of a site are as many as its configuration names, and last over a reload.
+//! The generic cell rate algorithm (ATM Forum, "GCRA"): one time for each rate, at which its whole burst is available
+//! again. The rates of a site are as many as its configuration names, and last over a reload.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -53,6 +53,26 @@ impl RequestRate {
         }
         Ok(RequestRate { burst, ..self })
     }
+
+    /// Counts a request now, of a client that has its whole burst again at `full_at`; both in nanoseconds. Returns when
+    /// it has the burst again after this request.
+    ///
+    /// # Errors
+    /// The client has reached the rate: the nanoseconds until its next request is allowed.
+    pub(crate) fn count(self, full_at: u64, now: u64) -> Result<u64, u64> {
+        let interval = nanoseconds(self.interval).max(1);
+        let burst = interval.saturating_mul(u64::from(self.burst.max(1)));
+        // If the clock was set back, the client has at most used up its burst.
+        let full_at = full_at.clamp(now, now.saturating_add(burst));
+        match (full_at - now).saturating_sub(burst - interval) {
+            0 => Ok(full_at.saturating_add(interval)),
+            wait => Err(wait),
+        }
+    }
+}
+
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
 /// The subject of a rate.
@@ -67,20 +87,18 @@ pub enum RateOf {
 /// The requests of all rates of a site.
 #[derive(Debug, Default)]
 pub struct SiteRates {
-    due: Mutex<HashMap<RateOf, Duration>>,
+    /// When the whole burst of each is available again, in nanoseconds.
+    full_at: Mutex<HashMap<RateOf, u64>>,
 }
 
 impl SiteRates {
     /// Counts a request, if the rate allows one more now.
     pub fn take(&self, of: RateOf, rate: RequestRate, now: Duration) -> bool {
-        let mut all = self.due.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = all.entry(of).or_default();
-        let from = (*due).max(now);
-        if from > now + rate.interval * (BURST - 1) {
-            return false;
-        }
-        *due = from + rate.interval;
-        true
+        let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_at = all.entry(of).or_default();
+        let next = RequestRate { burst: BURST, ..rate }.count(*full_at, nanoseconds(now));
+        *full_at = next.unwrap_or(*full_at);
+        next.is_ok()
     }
 }
 

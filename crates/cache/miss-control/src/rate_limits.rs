@@ -12,7 +12,7 @@
 //! A lock guards a part of the sets, for a few comparisons; no other lock is taken under it.
 
 use crate::clients::address_number;
-use crate::pace::RequestRate;
+use crate::pace::{RequestRate, nanoseconds};
 use std::fmt;
 use std::hash::BuildHasher;
 use std::net::IpAddr;
@@ -83,16 +83,9 @@ impl<S: BuildHasher> RateTable<S> {
             }
             ends_first
         });
-        let interval = nanoseconds(rate.interval).max(1);
-        let burst = interval.saturating_mul(u64::from(rate.burst.max(1)));
-        // If the clock was set back, the client has at most used up its burst.
-        let last = now.saturating_add(burst);
-        let full_at = known.map_or(now, |at| set[at].full_at.clamp(now, last));
-        let wait = (full_at - now).saturating_sub(burst - interval);
-        if wait > 0 {
-            return Err(Duration::from_nanos(wait));
-        }
-        set[found] = Entry { tag, full_at: full_at.saturating_add(interval) };
+        let full_at = known.map_or(now, |at| set[at].full_at);
+        let full_at = rate.count(full_at, now).map_err(Duration::from_nanos)?;
+        set[found] = Entry { tag, full_at };
         Ok(())
     }
 
@@ -100,10 +93,6 @@ impl<S: BuildHasher> RateTable<S> {
     pub fn replaced(&self) -> u64 {
         self.replaced.load(Ordering::Relaxed)
     }
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -77,11 +77,7 @@ impl AuthorityClient {
                 roots
             }
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-            .map_err(|error| fault(error.to_string()))?;
-        let tls = builder.with_root_certificates(roots).with_no_client_auth();
+        let tls = certificates::client_config(roots).map_err(fault)?;
         let (clock, noted) = (clock.clone(), Arc::default());
         let within = match trust {
             AuthorityTrust::System => ANSWER_WITHIN,

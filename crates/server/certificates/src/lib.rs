@@ -23,7 +23,7 @@ mod managed;
 mod source;
 mod tickets;
 
-pub use authorities::authorities;
+pub use authorities::{authorities, client_config};
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
 pub use managed::{

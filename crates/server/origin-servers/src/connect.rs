@@ -6,7 +6,6 @@
 use config::OriginServers;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use rustls::ClientConfig;
-use rustls::crypto::ring;
 use rustls_pki_types::ServerName;
 use std::future::Future;
 use std::io;
@@ -99,11 +98,8 @@ impl Service<http::Uri> for Connector {
 fn client(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let key = if ca_file.is_some() { "site.origin_tls.ca_file" } else { "site.origin" };
     let roots = certificates::authorities(ca_file).map_err(|why| format!("{key}: {why}"))?;
-    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
-        .map_err(|error| format!("site.origin: {error}"))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = certificates::client_config(roots);
+    let mut config = config.map_err(|why| format!("site.origin: {why}"))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }
