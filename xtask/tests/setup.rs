@@ -109,7 +109,7 @@ fn missing_programs_are_listed_by_package() {
     machine.has_demo_parts();
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
-        "chromium chromium-driver composer fcgiwrap libnginx-mod-stream mediawiki memcached minisign nghttp2-client nginx-light openssl pebble php php-apcu php-mbstring \
+        "apache2-bin chromium chromium-driver composer fcgiwrap libnginx-mod-stream mediawiki memcached minisign nghttp2-client nginx-light openssl pebble php php-apcu php-mbstring \
          php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3 python3-prometheus-client python3-venv redis-server \
          systemd valgrind {wordpress}\n"
     );
@@ -118,7 +118,7 @@ fn missing_programs_are_listed_by_package() {
     machine.has("h2load", FOUND);
     machine.has("chromium", FOUND);
     let rest = format!(
-        "chromium-driver composer fcgiwrap mediawiki memcached minisign openssl pebble php php-apcu php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
+        "apache2-bin chromium-driver composer fcgiwrap mediawiki memcached minisign openssl pebble php php-apcu php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
          postgresql python3 python3-prometheus-client python3-venv redis-server systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -126,7 +126,7 @@ fn missing_programs_are_listed_by_package() {
     machine.has("chromedriver", FOUND);
     machine.has("php", "[ \"$1\" != -r ] && echo pdo_mysql && echo mbstring && echo dom");
     let rest = format!(
-        "composer fcgiwrap mediawiki memcached minisign openssl pebble php php-apcu php-doctrine-dbal php-doctrine-orm php-laravel-framework php-memcache php-memcached \
+        "apache2-bin composer fcgiwrap mediawiki memcached minisign openssl pebble php php-apcu php-doctrine-dbal php-doctrine-orm php-laravel-framework php-memcache php-memcached \
          php-nyholm-psr7 php-pgsql php-psr-http-client php-sqlite3 php-symfony-dependency-injection php-symfony-expression-language \
          php-symfony-framework-bundle php-symfony-http-kernel php-symfony-messenger php-symfony-security-bundle \
          php-symfony-twig-bundle php-symfony-web-profiler-bundle php-symfony-yaml php-twig phpunit postgresql \
