@@ -34,7 +34,7 @@ final class CredentialsTest extends TestCase
 
     public function testScriptsCookiesAreThoseOfPagewellItself(): void
     {
-        $known = (string) file_get_contents(__DIR__ . '/../../../crates/cache/site-rules/src/known.rs');
+        $known = (string) file_get_contents(__DIR__ . '/../../../crates/cache/known-names/src/lib.rs');
         preg_match('/pub const SCRIPT_COOKIES[^=]*= &\[(.*?)\n\];/s', $known, $list);
         // The names are the last list of each row.
         preg_match_all('/&\[([^\]]*)\]/', $list[1], $rows);

@@ -8,7 +8,7 @@
  *     those that the site names          PAGEWELL_SHARED_COOKIES=currency,theme_*, or Configuration::set()
  *
  * Any other cookie may be a login, and is one if its name says so. SCRIPT_ONLY is Pagewell's own list
- * (crates/cache/site-rules/src/known.rs); a test compares the two. `*` matches any text, case is
+ * (crates/cache/known-names/src/lib.rs); a test compares the two. `*` matches any text, case is
  * ignored, and a dot or a space is an underscore, as in PHP's names of cookies.
  */
 

@@ -31,6 +31,7 @@ const CACHE: &[&str] = &[
     "footprint",
     "http-cache",
     "http-fields",
+    "known-names",
     "miss-control",
     "page-comparison",
     "page-heap",
@@ -53,12 +54,26 @@ const PROTOCOLS: [&str; 10] = [
 /// The crates of the server, each with those of them that it may depend on.
 const SERVER: &[(&str, &[&str])] = &[
     ("doctor", &[]),
+    ("option-table", &[]),
+    ("site-files", &["trusted-files"]),
     ("import-rules", &[]),
     ("reasons", &[]),
     ("trusted-files", &[]),
     ("access-log-format", &["reasons"]),
     ("passwords", &["trusted-files"]),
-    ("config", &["access-log-format", "doctor", "passwords", "trusted-files", "reasons"]),
+    (
+        "config",
+        &[
+            "access-log-format",
+            "doctor",
+            "option-table",
+            "passwords",
+            "reasons",
+            "site-files",
+            "trusted-files",
+        ],
+    ),
+    ("capture", &["config", "reasons", "trusted-files"]),
     ("command-line", &["config"]),
     ("init", &["config", "command-line"]),
     ("certificates", &["trusted-files", "config"]),
@@ -107,6 +122,7 @@ const SERVER: &[(&str, &[&str])] = &[
     (
         "origin",
         &[
+            "capture",
             "origin-servers",
             "doctor",
             "trusted-files",
@@ -154,6 +170,7 @@ const SERVER: &[(&str, &[&str])] = &[
     (
         "render",
         &[
+            "capture",
             "doctor",
             "config",
             "telemetry",

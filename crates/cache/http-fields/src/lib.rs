@@ -1,5 +1,5 @@
 //! Values of HTTP fields as bytes: lists, hop-by-hop fields, dates, durations, Cache-Control's directives, names of
-//! cookies (RFC 9110, RFC 9111).
+//! cookies (RFC 9110, RFC 9111); and percent-encoding.
 //!
 //! Invariants: no clock (every time is an argument), and no input causes a panic. Not here: what a directive means
 //! for storing and reuse (`http_cache`), and the header section's syntax.
@@ -8,6 +8,7 @@ pub mod cookie_name;
 pub mod date;
 pub mod directives;
 pub mod fields;
+pub mod percent;
 pub mod time;
 
 pub use cookie_name::CookieName;

@@ -15,10 +15,12 @@
 
 use crate::condition::NamedCondition;
 use crate::glob::{Case, Glob, Star};
-use crate::known::{LANGUAGE_COOKIES, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, names_of};
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
+use known_names::{
+    LANGUAGE_COOKIES, LITESPEED_OWNERS, OTHER_COOKIES, SCRIPT_COOKIES, SESSION_COOKIES, names_of,
+};
 
 /// Pagewell's own cookie, which marks a client that has just sent a write.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";
@@ -154,6 +156,18 @@ struct Condition {
 /// Reads a pattern of cookie names, for the readings that [`CookieName::any`] passes.
 pub(crate) fn cookie_glob(word: &str) -> Result<Glob, String> {
     Glob::read(&folded(word), Star::Anything, Case::Ignored)
+}
+
+/// The program or the service that sets a cookie with this name, if it is known.
+pub fn known_cookie_owner(name: &str) -> Option<&'static str> {
+    let name = folded(name);
+    let lists = [LANGUAGE_COOKIES, OTHER_COOKIES, SCRIPT_COOKIES, SESSION_COOKIES];
+    let fits = |pattern: &str| {
+        let glob = cookie_glob(pattern);
+        glob.is_ok_and(|glob| glob.fits(name.as_bytes()))
+    };
+    let mut rows = lists.into_iter().flatten().filter(|row| !row.are_common());
+    rows.find(|row| row.names.iter().any(|pattern| fits(pattern))).map(|row| row.owner)
 }
 
 impl CookieLists {
@@ -331,8 +345,18 @@ mod tests {
     fn the_built_in_patterns_can_be_read() {
         let names = names_of(SCRIPT_COOKIES).chain(names_of(SESSION_COOKIES));
         let names = names.chain(names_of(LANGUAGE_COOKIES));
-        for pattern in names.chain(crate::TRACKING.iter().copied()) {
+        for pattern in names.chain(known_names::TRACKING.iter().copied()) {
             assert!(Glob::read(pattern, Star::Anything, Case::Ignored).is_ok(), "{pattern}");
         }
+    }
+
+    #[test]
+    fn an_owner_is_found_by_a_name_and_not_by_a_common_word() {
+        let owner = known_cookie_owner;
+        assert_eq!(owner("pll_language"), Some("Polylang"));
+        assert_eq!(owner("PMPRO_visit"), Some("Paid Memberships Pro: a visit is counted"));
+        assert_eq!(owner("_hjSession_1"), Some("Hotjar"));
+        assert_eq!(owner("woocommerce_items_in_cart"), Some("WooCommerce"));
+        assert_eq!((owner("my_session"), owner("theme"), owner("")), (None, None, None));
     }
 }

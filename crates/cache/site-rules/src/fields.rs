@@ -18,10 +18,10 @@
 //! Names are in lower case, except for [`reason_to_bypass`], which every hit calls and which accepts any
 //! case.
 
-use crate::personal::CREDENTIALS;
 use crate::plan::{BypassBecause, Plan};
 use crate::rules::SiteRules;
 use http_cache::Fields;
+use known_names::personal::CREDENTIALS;
 
 /// The maximum number of fields in the key.
 pub(crate) const KEY_FIELDS_MAX: usize = 32;

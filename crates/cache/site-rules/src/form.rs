@@ -16,9 +16,9 @@
 //! Invariant: normalising a normalised URL does not change it.
 
 use crate::cookies::Names;
-use crate::known::TRACKING;
-use crate::personal::personal_parameter;
 use crate::raw;
+use known_names::TRACKING;
+use known_names::personal::personal_parameter;
 use std::borrow::Cow;
 
 /// The maximum number of parameters that are sorted; a longer query stays as it is.

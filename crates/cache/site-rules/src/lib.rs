@@ -22,11 +22,9 @@ mod fields;
 mod form;
 mod glob;
 mod ignored;
-mod known;
 mod language;
 mod mark;
 mod owner;
-mod personal;
 mod plan;
 mod planned;
 pub mod raw;
@@ -43,6 +41,7 @@ pub use client_networks::network;
 pub use compile::{RuleError, Surroundings};
 pub use cookies::{
     AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, TICKET_COOKIE, UnknownCookies,
+    known_cookie_owner,
 };
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
@@ -53,16 +52,11 @@ pub use edge::{
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
 pub use ignored::IgnoredFields;
-pub use known::{
-    KnownCookies, LANGUAGE_COOKIES, LITESPEED_OWNERS, SCRIPT_COOKIES, SESSION_COOKIES, TRACKING,
-    known_cookie_owner, names_of,
-};
 pub use mark::Secret;
 pub use owner::{
     NoOwner, OWNER_COOKIES_MAX, OWNER_KEY_BYTES_MAX, OWNER_PART, OWNER_VALUE_BYTES_MIN, Owner,
     OwnerCookies,
 };
-pub use personal::{is_personal_field, is_personal_value};
 pub use plan::{BypassBecause, Handling, Plan, Ruling, key_without_vary};
 pub use planned::PlannedFields;
 pub use revise::{Refusal, Revision};

@@ -6,6 +6,7 @@
 use crate::agent::Agent;
 use http::Method;
 use http_cache::Fields;
+use http_fields::percent::decode;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -123,18 +124,6 @@ pub(crate) fn without_dots(decoded: &[u8]) -> Vec<u8> {
         plain.push(b'/');
     }
     plain
-}
-
-/// Decodes percent-encoded bytes.
-pub(crate) fn decode(path: &[u8]) -> Vec<u8> {
-    let digit = |at: usize| char::from(*path.get(at)?).to_digit(16).map(|digit| digit as u8);
-    let (mut decoded, mut at) = (Vec::with_capacity(path.len()), 0);
-    while let Some(byte) = path.get(at) {
-        let escaped = (*byte == b'%').then(|| digit(at + 1).zip(digit(at + 2))).flatten();
-        decoded.push(escaped.map_or(*byte, |(high, low)| high << 4 | low));
-        at += if escaped.is_some() { 3 } else { 1 };
-    }
-    decoded
 }
 
 #[cfg(test)]

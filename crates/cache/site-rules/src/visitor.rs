@@ -7,9 +7,9 @@
 //! and PHP in strict mode for each value that a client invents.
 
 use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, pairs};
-use crate::known::LOGIN_COOKIES;
 use crate::rules::SiteRules;
 use http_cache::Fields;
+use known_names::LOGIN_COOKIES;
 use subtle::ConstantTimeEq;
 
 /// The most session cookies of a request that are evidence.

@@ -4,8 +4,8 @@
 
 use config::raw::File;
 use config::resolve;
+use known_names::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of};
 use site_rules::raw::{AuthFile, RULE_KEYS, Rule};
-use site_rules::{SCRIPT_COOKIES, SESSION_COOKIES, TRACKING, names_of};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -25,12 +25,12 @@ use super::{
     log_failure,
 };
 use crate::announce;
-use crate::capture::relay::SlotLease;
-use crate::capture::{CaptureParameters, CaptureSource};
 use crate::spool::Spool;
 use crate::upload::{Flaw, Upload};
 use ::http::StatusCode;
 use bytes::{Buf, Bytes, BytesMut};
+use capture::relay::SlotLease;
+use capture::{CaptureParameters, CaptureSource};
 use config::{Address, Config};
 use fastcgi::{
     AfterRequest, BEGIN_KEPT_OPEN, CgiHead, CgiHeadReader, CgiRequest, Completeness,

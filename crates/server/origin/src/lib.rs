@@ -14,14 +14,12 @@
 //! | `upload`, `spool` | the content of requests, and its files; `pace` measures slow clients |
 //! | `decoded_body` | decompresses responses that nobody asked to be compressed |
 //! | `probe` | tests for `pagewell check` whether an origin can be reached |
-//! | `capture` | the SQL statements of a render: reported by PHP, or seen by a relay |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
 //! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
 
 mod admission;
 mod announce;
-pub mod capture;
 mod child;
 mod decoded_body;
 pub mod fastcgi;
@@ -41,12 +39,12 @@ pub use announce::LiteSpeedFeatures;
 pub use decoded_body::{DecodedBody, decodable_coding};
 pub use miss_control::{ClientLevel, MissReport};
 
-use crate::capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, CaptureUse};
 use crate::routes::Script;
 use crate::spool::Spool;
 use crate::upload::Upload;
 use ::http::{HeaderMap, Method, StatusCode, Version};
 use bytes::Bytes;
+use capture::{Capture, CaptureAccess, CaptureParameters, CaptureSource, CaptureUse};
 use config::target::TargetUri;
 use config::{Config, OriginConfig};
 use http_cache::Failure;
@@ -102,7 +100,7 @@ pub struct OriginRequest {
     /// Records whether the request may have reached the origin.
     pub progress: SendProgress,
     /// The capture of the statements of the request; used by a FastCGI origin only. The caller keeps the
-    /// [capture](capture::Capture), and waits for its report after the end of the response.
+    /// [capture](Capture), and waits for its report after the end of the response.
     pub capture: Option<CaptureParameters>,
     /// The counter of the requests that were sent; one that is deferred is not.
     pub counter: Option<fn(&Counters) -> &Counter>,

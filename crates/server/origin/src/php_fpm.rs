@@ -10,8 +10,8 @@
 use super::child::end_with_us;
 use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
-use crate::capture::relay::{PeerUsers, users};
-use crate::capture::{CaptureAccess, CaptureReporter, CaptureSource, CaptureUse};
+use capture::relay::{PeerUsers, users};
+use capture::{CaptureAccess, CaptureReporter, CaptureSource, CaptureUse};
 use config::OwnPhp;
 use std::fmt::Write as _;
 use std::io::Write as _;

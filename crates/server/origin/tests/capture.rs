@@ -15,11 +15,9 @@ mod scripts;
 #[path = "capture/stopped.rs"]
 mod stopped;
 
+use capture::{Capture, CaptureParameters, CaptureReport, CaptureSource, Captures, NotCaptured};
 use config::{Config, raw, resolve};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
-use origin::capture::{
-    Capture, CaptureParameters, CaptureReport, CaptureSource, Captures, NotCaptured,
-};
 use origin::php_fpm::PhpFpm;
 use origin::routes::Script;
 use origin::{

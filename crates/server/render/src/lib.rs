@@ -44,6 +44,7 @@ pub use superseded::end_private_copies;
 use task::apart;
 pub use task::store_for_owner;
 
+use capture::Capture;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::esi;
@@ -61,7 +62,6 @@ use http_cache::{
     Failure, ForwardReason, LifetimeSource, RequestFacts, Reuse, StoredResponse, Timestamp,
     Verdict, make_conditional,
 };
-use origin::capture::Capture;
 use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{Candidates, Number};

@@ -22,13 +22,13 @@
 
 use super::revised::{self, NotKept};
 use super::{OriginTimes, Render, parts, undeclared};
+use capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
 use config::UntrackedPages;
 use config::log::Seldom;
 use delivery::site::Site;
 use http::header::USER_AGENT;
 use http_cache::{LifetimeSource, StoredResponse};
 use origin::OriginResponse;
-use origin::capture::{CaptureParameters, CaptureReport, NotCaptured, OptionNames};
 use origin::routes::Script;
 use reasons::Reason;
 use statements::footprints::{PageReads, ReadsRefused, RenderStatements};

@@ -1,10 +1,10 @@
 //! Receives what `php/capture/wordpress.php` collects: the statements and option names of a request.
 //!
-//! The format is in that file; `origin` reads it. A thread accepts the connections, because PHP waits
+//! The format is in that file; the crate `capture` reads it. A thread accepts the connections, because PHP waits
 //! until its records are read. Each read is limited in time and bytes; a list without its end is an
 //! error.
 
-use origin::capture::{NotCaptured, OptionNames, ParsedCapture, parse_capture};
+use capture::{NotCaptured, OptionNames, ParsedCapture, parse_capture};
 use std::fs;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt;

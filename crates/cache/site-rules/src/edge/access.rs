@@ -13,8 +13,9 @@ use super::paths::{PathForms, PathPatterns};
 use crate::condition::NamedCondition;
 use crate::rule::Conditions;
 use crate::rules::SiteRules;
-use crate::view::{RequestView, decode};
+use crate::view::RequestView;
 use http::{Method, StatusCode};
+use http_fields::percent::decode;
 
 /// A rule with `deny`.
 #[derive(Clone, Debug)]

@@ -11,11 +11,6 @@ use http_cache::FieldUse;
 use http_cache::SENDFILE_FIELDS;
 use http_cache::tags::DIALECTS;
 
-/// The description of `dialects.litespeed`.
-pub(super) const LITESPEED_HELP: &str = "Whether LiteSpeed's plugins detect a LiteSpeed cache here, and their response headers are obeyed ([guide](../guide/litespeed.md)).";
-/// The description of `dialects.litespeed_esi`.
-pub(super) const LITESPEED_ESI_HELP: &str = "Whether the ESI of LiteSpeed's plugins is announced and processed ([guide](../guide/litespeed.md#esi)). Signed-in visitors then share pages that the plugin marks as public.";
-
 /// The compatibility headers that are enabled.
 #[derive(Clone, Debug)]
 pub struct Dialects {

@@ -1,15 +1,11 @@
 //! `cache.inactive`: the time after which an unrequested page is removed (nginx: `inactive`).
 //! Disabled by default: memory is bounded anyway, and rarely requested pages are evicted first.
-//! `crate::inactive` and `page_store` implement it; this module parses it and has its row of the
-//! manual.
+//! `crate::inactive` and `page_store` implement it; this module parses it.
 
 use super::raw;
 use super::resolve::LoadError;
 use super::units::parse_duration;
 use std::time::Duration;
-
-/// The text of the manual about it.
-pub(super) const HELP: &str = "How long a page may be unused before it is removed, such as `2h`; at least one minute. Without it, or with `0s`, pages stay until their space is needed.";
 
 /// The minimum, because all pages are scanned eight times within it.
 const MIN: Duration = Duration::from_secs(60);

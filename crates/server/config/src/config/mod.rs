@@ -13,7 +13,6 @@ mod cluster;
 mod codings;
 mod database;
 mod dialects;
-mod error_pages;
 mod inactive;
 mod internal_files;
 mod limits;
@@ -25,7 +24,6 @@ mod private;
 mod public_name;
 mod purging;
 pub mod raw;
-mod redirect_files;
 mod resolve;
 mod resolve_rules;
 mod resolve_sites;
@@ -34,15 +32,19 @@ pub mod secret;
 pub mod shown;
 mod snapshot;
 mod symlinks;
-pub mod table;
-mod table_changes;
-mod table_keys;
 mod table_limits;
+#[cfg(test)]
+mod table_tests;
 mod traces;
 pub mod units;
 mod wake;
-mod watched;
 pub mod written;
+
+/// Every key of the configuration, as data. The tests compare the rows with the types of the file as written.
+pub mod table {
+    pub use super::table_limits::{LIMITS, LimitRow};
+    pub use option_table::{OPTIONS, OptionRow};
+}
 
 use crate::networks::Networks;
 use http::StatusCode;
@@ -68,7 +70,6 @@ pub use traces::Traces;
 
 pub use audit::Audit;
 pub use dialects::Dialects;
-pub use error_pages::{ErrorPage, ErrorPages};
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode};
 pub use origin_servers::{OriginServer, OriginServers};
@@ -78,9 +79,9 @@ pub use purging::Purging;
 pub use resolve::{LoadError, load, machine_memory_bytes};
 pub use resolve_sites::resolve;
 pub use rewarm::Rewarm;
+pub use site_files::{ErrorPage, ErrorPages, FileLook, WatchedFile};
 pub use snapshot::Snapshot;
 pub use wake::Wake;
-pub use watched::{FileLook, WatchedFile};
 
 /// The address of a socket: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
 #[derive(Clone, Debug, PartialEq, Eq)]

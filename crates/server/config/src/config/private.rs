@@ -9,7 +9,8 @@ use super::raw;
 use super::resolve::{LoadError, wrong};
 use super::units::parse_duration;
 use http_cache::{FieldUse, PrivateWord};
-use site_rules::{LITESPEED_OWNERS, OwnerCookies};
+use known_names::LITESPEED_OWNERS;
+use site_rules::OwnerCookies;
 use std::time::Duration;
 
 /// The default maximum number of copies per owner.

@@ -89,8 +89,8 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let own = (hosts.canonical.as_deref(), if listen_tls.is_empty() { "http" } else { "https" });
     let audit = super::audit::resolve(file.audit.as_deref())?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
-    let redirect_files = super::redirect_files::resolve(file, &hosts, &mut rules)?;
-    let error_pages = super::error_pages::resolve(&file.error_pages, &site)?;
+    let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules)?;
+    let error_pages = resolve_rules::error_pages(file, &site)?;
     Ok(Config {
         wakes: super::wake::resolve(&file.wake, own, &site)?,
         watches_hits: rules.may_answer() || audit.is_some(),

@@ -7,14 +7,16 @@
 use super::purging::LOOPBACK;
 use super::raw::File;
 use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
-use super::{Hosts, OtherHosts, SiteConfig};
+use super::{Hosts, OtherHosts, SOURCES, SiteConfig};
 use crate::networks::Networks;
 use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
 use http::StatusCode;
 use http_cache::Policy;
 use passwords::PasswordFiles;
-use site_rules::{FileSurroundings, Secret, SiteRules, Surroundings};
+use site_files::{ErrorPages, RedirectFiles};
+use site_rules::{FileSurroundings, KeyForm, Secret, SiteRules, Surroundings};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::sync::OnceLock;
 
@@ -52,6 +54,39 @@ pub(super) fn rules(
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
+}
+
+/// Reads the redirect files into the rules, and refuses redirects of rules that never end.
+pub(super) fn redirect_files(
+    file: &File,
+    hosts: &Hosts,
+    rules: &mut SiteRules,
+) -> Result<RedirectFiles, LoadError> {
+    let mut files = RedirectFiles::default();
+    if !file.site.redirect_files.is_empty() {
+        let form = KeyForm::read(&file.keys).or_else(|error| wrong("keys", error))?;
+        let (map, read) = RedirectFiles::read(&file.site.redirect_files, &form)
+            .or_else(|error| wrong("site.redirect_files", error))?;
+        rules.set_redirect_map(map);
+        files = read;
+    }
+    let hosts: Vec<&str> = hosts.all().map(String::as_str).collect();
+    match rules.loops_of_rules(&hosts).into_iter().next() {
+        Some(error) => Err(LoadError(error)),
+        None => Ok(files),
+    }
+}
+
+/// Reads the pages for errors: `[error_pages]`.
+pub(super) fn error_pages(file: &File, site: &SiteConfig) -> Result<ErrorPages, LoadError> {
+    let files = site.files.as_ref();
+    let is_script = |extension: &OsStr| {
+        let scripts = files.map_or(&[][..], |files| &files.scripts);
+        let scripts = scripts.iter().map(String::as_str);
+        scripts.chain(SOURCES).any(|one| extension.eq_ignore_ascii_case(one))
+    };
+    let root = files.map(|files| files.root.as_path());
+    ErrorPages::read(&file.error_pages, root, &is_script).map_err(LoadError)
 }
 
 /// Refuses conditions on header fields that no rule can see: those that only trusted proxies may set, and those that
@@ -165,6 +200,29 @@ mod tests {
     fn error_of(text: &str) -> String {
         let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
         resolve(&toml::from_str(&text).unwrap()).unwrap_err().0
+    }
+
+    #[test]
+    fn files_of_a_site_are_read_and_watched() {
+        let root = std::env::temp_dir().join(format!("pagewell-files-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        for (name, text) in [("index.php", "<?php"), ("404.html", "four"), ("moved", "/a\t/b\n")] {
+            std::fs::write(root.join(name), text).unwrap();
+        }
+        let read = |page: &str| {
+            let text = format!(
+                "php.at = \"127.0.0.1:1\"\nerror_pages.404 = {page:?}\n[site]\nroot = {root:?}\nredirect_files = {:?}",
+                root.join("moved")
+            );
+            resolve(&toml::from_str(&text).unwrap()).map_err(|error| error.0)
+        };
+        assert_eq!(read("404.html").unwrap().watched_files.len(), 2);
+        assert!(read("index.php").unwrap_err().contains("a script cannot"));
+        std::fs::remove_dir_all(&root).unwrap();
+        let error = error_of("error_pages.404 = \"x\"");
+        assert!(error.contains("needs site.root"), "{error}");
+        let error = error_of("site.redirect_files = \"/nowhere\"");
+        assert!(error.starts_with("site.redirect_files: /nowhere: "), "{error}");
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn found_out(config: &Config, key: &str) -> Option<String> {
         "site.hidden" => Some(format!("{:?}", files?.hidden)),
         "php.children" => Some(php?.children.to_string()),
         "php.user" => Some(format!("{:?}", config.user.as_ref().unwrap_or(&php?.user))),
-        "keys.drop" => Some(format!("{:?}", site_rules::TRACKING)),
+        "keys.drop" => Some(format!("{:?}", known_names::TRACKING)),
         _ => None,
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Scenario tests show what the options do; these tests only compare names.
 
-use super::super::Limits;
-use super::*;
+use super::Limits;
+use super::table::{LIMITS, OPTIONS};
 
 #[test]
 fn every_default_can_be_read_and_none_is_left_out() {
@@ -44,7 +44,7 @@ fn every_option_is_a_key_of_the_file() {
             Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),
             None => format!("{} = {value}\n", row.key),
         };
-        assert!(toml::from_str::<super::super::raw::File>(&text).is_ok(), "{text}");
+        assert!(toml::from_str::<super::raw::File>(&text).is_ok(), "{text}");
     }
 }
 

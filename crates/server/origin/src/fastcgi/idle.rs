@@ -15,7 +15,7 @@
 //! list is locked only to push, search or pop. A search asks the system about each connection; of the requests
 //! that wait for a worker only one searches again and again ([`Idle::search`]).
 
-use crate::capture::relay::SlotLease;
+use capture::relay::SlotLease;
 use fastcgi::BEGIN_KEPT_OPEN;
 use sockets::Socket;
 use std::collections::VecDeque;

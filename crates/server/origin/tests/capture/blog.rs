@@ -1,10 +1,10 @@
 //! Pages of a real WordPress with a real MariaDB: complete, and incomplete for each way around `$wpdb`.
 
 use super::{CaptureUse, PhpSite};
+use capture::{NotCaptured, OptionNames};
 use footprint::OwnTransaction;
 use harness::{SqlProduct, WordPress, root};
 use http::StatusCode;
-use origin::capture::{NotCaptured, OptionNames};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

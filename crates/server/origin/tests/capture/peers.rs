@@ -1,8 +1,8 @@
 //! Programs that connect to the socket: none of them can use the report of another, block it, or stay.
 
 use super::{PATIENCE, report, token};
+use capture::{CaptureAccess, CaptureReporter, Captures, NotCaptured, OptionNames};
 use harness::PrivateDir;
-use origin::capture::{CaptureAccess, CaptureReporter, Captures, NotCaptured, OptionNames};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

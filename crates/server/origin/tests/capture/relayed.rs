@@ -3,11 +3,11 @@
 //! Each script runs PHP code from its query, as an application would: with mysqli or PDO, and the default socket.
 
 use super::{PATIENCE, PhpSite, send};
+use capture::{CaptureReport, NotCaptured};
 use config::{Config, raw, resolve};
 use footprint::SqlCharset;
 use harness::{MariaDb, MariaDbOptions, PhpFpm, PoolOptions, PrivateDir, SqlProduct};
 use origin::Origin;
-use origin::capture::{CaptureReport, NotCaptured};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

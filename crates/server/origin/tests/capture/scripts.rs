@@ -1,8 +1,8 @@
 //! Small scripts in Pagewell's own php-fpm. `index.php` imitates what WordPress does with its filters.
 
 use super::{CaptureUse, PATIENCE, PhpSite, report, token};
+use capture::{NotCaptured, OptionNames};
 use harness::PrivateDir;
-use origin::capture::{NotCaptured, OptionNames};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

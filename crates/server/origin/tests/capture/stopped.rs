@@ -3,11 +3,11 @@
 
 use super::scripts::{FAKE, site};
 use super::{PATIENCE, send};
+use capture::NotCaptured;
 use config::resolve;
 use harness::{PhpFpm, PoolOptions, PrivateDir};
 use http::StatusCode;
 use origin::Origin;
-use origin::capture::NotCaptured;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! The keys of the configuration from `[keys]` on, as data: the last rows of [`OPTIONS`](super::table::OPTIONS).
+//! The keys of the configuration from `[keys]` on, as data: the last rows of [`OPTIONS`](super::OPTIONS).
 //!
 //! The first of them are about cache keys and cookies; then come the tables that the manual lists after these.
-//! Limits are in `table_limits`.
+//! Limits are in `config::table`.
 
-use super::table::{OptionRow, row};
+use super::{OptionRow, row};
 
 /// The rows from `[keys]` on.
 pub(super) const KEYS: &[OptionRow] = &[
@@ -80,8 +80,18 @@ pub(super) const KEYS: &[OptionRow] = &[
         "random, new at each start",
         "A file with at least 32 random characters, which signs the mark of visitors that have just written; the same on all nodes of a site.",
     ),
-    row("dialects.litespeed", "", "true", super::dialects::LITESPEED_HELP),
-    row("dialects.litespeed_esi", "", "false", super::dialects::LITESPEED_ESI_HELP),
+    row(
+        "dialects.litespeed",
+        "",
+        "true",
+        "Whether LiteSpeed's plugins detect a LiteSpeed cache here, and their response headers are obeyed ([guide](../guide/litespeed.md)).",
+    ),
+    row(
+        "dialects.litespeed_esi",
+        "",
+        "false",
+        "Whether the ESI of LiteSpeed's plugins is announced and processed ([guide](../guide/litespeed.md#esi)). Signed-in visitors then share pages that the plugin marks as public.",
+    ),
     row(
         "dialects.pass_on",
         "",

@@ -6,11 +6,8 @@
 //!
 //! Bounds: a million lines for all files of a site, 16 KiB for each line.
 
-use super::Hosts;
-use super::raw::File;
-use super::resolve::{LoadError, wrong};
-use super::watched::WatchedFile;
-use site_rules::{AddedLine, KeyForm, RedirectMap, SiteRules};
+use super::WatchedFile;
+use site_rules::{AddedLine, KeyForm, RedirectMap};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -20,7 +17,6 @@ const LINES_MAX: usize = 1_000_000;
 const LINE_BYTES_MAX: u64 = 16 << 10;
 /// The maximum number of repeated lines that are listed.
 const LISTED_MAX: usize = 10;
-const KEY: &str = "site.redirect_files";
 
 /// The redirect files of a site, as far as they were read.
 #[derive(Clone, Debug, Default)]
@@ -31,27 +27,19 @@ pub struct RedirectFiles {
     pub repeated: Vec<String>,
 }
 
-/// Reads the files into the rules, and refuses redirects of rules that never end.
-pub(super) fn resolve(
-    file: &File,
-    hosts: &Hosts,
-    rules: &mut SiteRules,
-) -> Result<RedirectFiles, LoadError> {
-    let mut files = RedirectFiles::default();
-    if !file.site.redirect_files.is_empty() {
-        let form = KeyForm::read(&file.keys).or_else(|error| wrong("keys", error))?;
-        let mut map = RedirectMap::default();
-        for name in &file.site.redirect_files {
-            read(Path::new(name), &form, &mut map, &mut files)
-                .or_else(|error| wrong(KEY, format!("{name}: {error}")))?;
+impl RedirectFiles {
+    /// Reads the files of these names, and their lines into a map.
+    ///
+    /// # Errors
+    /// A sentence with the name of the file, and the number of the line.
+    pub fn read(names: &[String], form: &KeyForm) -> Result<(RedirectMap, RedirectFiles), String> {
+        let (mut map, mut files) = (RedirectMap::default(), RedirectFiles::default());
+        for name in names {
+            read(Path::new(name), form, &mut map, &mut files)
+                .map_err(|error| format!("{name}: {error}"))?;
         }
         map.shrink();
-        rules.set_redirect_map(map);
-    }
-    let hosts: Vec<&str> = hosts.all().map(String::as_str).collect();
-    match rules.loops_of_rules(&hosts).into_iter().next() {
-        Some(error) => Err(LoadError(error)),
-        None => Ok(files),
+        Ok((map, files))
     }
 }
 
@@ -185,15 +173,11 @@ mod tests {
             let error = of(name, text).map(|_| ()).expect_err(text);
             assert!(error.contains(part), "{error}");
         }
-        let file: File = toml::from_str(
-            "[site]\norigin = \"http://127.0.0.1:1\"\nredirect_files = \"/nowhere\"",
-        )
-        .expect("TOML");
-        let error = super::super::resolve(&file).expect_err("no such file").0;
-        assert!(error.starts_with("site.redirect_files: /nowhere: "), "{error}");
+        let error = RedirectFiles::read(&["/nowhere".into()], &form()).expect_err("no such file");
+        assert!(error.starts_with("/nowhere: "), "{error}");
     }
 
-    /// Prints the time and the memory of many lines: `cargo test -p config --release -- --ignored --nocapture lines`.
+    /// Prints the time and the memory of many lines: `cargo test -p site-files --release -- --ignored --nocapture lines`.
     #[test]
     #[ignore = "a measurement"]
     #[expect(clippy::disallowed_methods, reason = "it measures")]

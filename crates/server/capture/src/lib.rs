@@ -39,11 +39,11 @@ use trusted_files::Writers;
 /// The names and contents of the files in the directory, for WordPress. PHP runs the first, which loads the others.
 /// A php-fpm that is not Pagewell's own runs a copy of the first that stays when the directory disappears.
 const FILES: [(&str, &str); 5] = [
-    ("prepend.php", include_str!("../../../../../php/capture/prepend.php")),
-    ("capture.php", include_str!("../../../../../php/capture/wordpress.php")),
-    ("statement-count.php", include_str!("../../../../../php/capture/statement-count.php")),
-    ("session-rules.php", include_str!("../../../../../php/client/src/Capture/session-rules.php")),
-    ("report.php", include_str!("../../../../../php/client/src/Capture/report.php")),
+    ("prepend.php", include_str!("../../../../php/capture/prepend.php")),
+    ("capture.php", include_str!("../../../../php/capture/wordpress.php")),
+    ("statement-count.php", include_str!("../../../../php/capture/statement-count.php")),
+    ("session-rules.php", include_str!("../../../../php/client/src/Capture/session-rules.php")),
+    ("report.php", include_str!("../../../../php/client/src/Capture/report.php")),
 ];
 const SOCKET: &str = "capture.sock";
 /// The length of a token in bytes: 128 random bits as hexadecimal digits.
@@ -337,7 +337,7 @@ struct ReportCapture {
 }
 
 impl Capture {
-    /// The parameters for the request to the origin; see [`crate::OriginRequest::capture`].
+    /// The parameters for the request to the origin; see `origin::OriginRequest::capture`.
     pub fn parameters(&self) -> CaptureParameters {
         match &self.0 {
             Producer::Report(capture) => CaptureParameters::Report {

@@ -5,10 +5,10 @@
 //!
 //! Bounds: 1 MiB for each file; one for each status and class.
 
-use super::resolve::{LoadError, wrong};
-use super::{FilesConfig, SOURCES, SiteConfig, WatchedFile};
+use super::WatchedFile;
 use http::StatusCode;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,34 @@ pub struct ErrorPage {
 }
 
 impl ErrorPages {
+    /// Checks `[error_pages]`, and reads the files from below the document root. A file whose name has the extension
+    /// of a script is refused.
+    ///
+    /// # Errors
+    /// A sentence that names the key.
+    pub fn read(
+        written: &BTreeMap<String, PathBuf>,
+        root: Option<&Path>,
+        is_script: &dyn Fn(&OsStr) -> bool,
+    ) -> Result<ErrorPages, String> {
+        if written.is_empty() {
+            return Ok(ErrorPages::default());
+        }
+        let Some(root) = root else {
+            return Err(format!("{KEY}: needs site.root: the files are below it"));
+        };
+        let read = |(word, path): (&String, &PathBuf)| {
+            let wrong = |why: String| format!("{KEY}.{word}: {why}");
+            let Some(code) = status(word) else {
+                return Err(wrong("write a status such as 404, or \"4xx\" or \"5xx\"".into()));
+            };
+            let page = read(root, path, is_script);
+            let page = page.map_err(|why| wrong(format!("{}: {why}", path.display())))?;
+            Ok((code, Arc::new(page)))
+        };
+        written.iter().map(read).collect::<Result<_, _>>().map(ErrorPages)
+    }
+
     /// The page for a status: its own, or that of its class.
     pub fn of(&self, status: StatusCode) -> Option<&Arc<ErrorPage>> {
         let of = |code: u16| self.0.iter().find(|(known, _)| *known == code).map(|(_, page)| page);
@@ -39,32 +67,9 @@ impl ErrorPages {
     }
 
     /// The files, which are read again when they change.
-    pub(super) fn watched(&self) -> impl Iterator<Item = WatchedFile> {
+    pub fn watched(&self) -> impl Iterator<Item = WatchedFile> {
         self.0.iter().map(|(_, page)| page.watched.clone())
     }
-}
-
-/// Checks `[error_pages]`, and reads the files.
-pub(super) fn resolve(
-    written: &BTreeMap<String, PathBuf>,
-    site: &SiteConfig,
-) -> Result<ErrorPages, LoadError> {
-    if written.is_empty() {
-        return Ok(ErrorPages::default());
-    }
-    let Some(files) = &site.files else {
-        return wrong(KEY, "needs site.root: the files are below it");
-    };
-    let read = |(word, path): (&String, &PathBuf)| {
-        let wrong = |why: String| LoadError(format!("{KEY}.{word}: {why}"));
-        let Some(code) = status(word) else {
-            return Err(wrong("write a status such as 404, or \"4xx\" or \"5xx\"".into()));
-        };
-        let page = read(files, path);
-        let page = page.map_err(|why| wrong(format!("{}: {why}", path.display())))?;
-        Ok((code, Arc::new(page)))
-    };
-    written.iter().map(read).collect::<Result<_, _>>().map(ErrorPages)
 }
 
 /// A status, or the first digit of a class.
@@ -76,20 +81,16 @@ fn status(word: &str) -> Option<u16> {
     }
 }
 
-fn read(files: &FilesConfig, path: &Path) -> Result<ErrorPage, String> {
+fn read(root: &Path, path: &Path, is_script: &dyn Fn(&OsStr) -> bool) -> Result<ErrorPage, String> {
     let below = path.strip_prefix("/").unwrap_or(path);
     if !below.components().all(|part| matches!(part, Component::Normal(_))) {
         return Err("write the path of a file below the document root".into());
     }
-    let path = files.root.join(below);
+    let path = root.join(below);
     let real = path.canonicalize().map_err(|error| error.to_string())?;
-    if !real.starts_with(&files.root) {
+    if !real.starts_with(root) {
         return Err("the link leads outside of the document root".into());
     }
-    let is_script = |extension: &std::ffi::OsStr| {
-        let scripts = files.scripts.iter().map(String::as_str);
-        scripts.chain(SOURCES).any(|one| extension.eq_ignore_ascii_case(one))
-    };
     if real.extension().is_some_and(is_script) {
         return Err("a script cannot be an error page: it would have to run".into());
     }
@@ -110,8 +111,7 @@ fn read(files: &FilesConfig, path: &Path) -> Result<ErrorPage, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve;
-    use http::StatusCode;
+    use super::*;
 
     #[test]
     fn pages_are_read_from_below_the_root() {
@@ -122,33 +122,35 @@ mod tests {
         {
             std::fs::write(root.join(name), text).expect("written");
         }
-        let read = |text: &str| {
-            let text =
-                format!("site.root = {root:?}\nphp.at = \"127.0.0.1:1\"\n[error_pages]\n{text}");
-            resolve(&toml::from_str(&text).expect("TOML")).map_err(|error| error.0)
+        let real = root.canonicalize().expect("a directory");
+        let is_script = |extension: &OsStr| extension == "php";
+        let read = |pages: &[(&str, &str)]| {
+            let written =
+                pages.iter().map(|(code, path)| ((*code).into(), (*path).into())).collect();
+            ErrorPages::read(&written, Some(&real), &is_script)
         };
-        let config = read("404 = \"404.html\"\n\"5xx\" = \"/errors/5.html\"").expect("fine");
+        let pages = read(&[("404", "404.html"), ("5xx", "/errors/5.html")]).expect("fine");
         let of = |code: u16| {
             let status = StatusCode::from_u16(code).expect("a status");
-            config.error_pages.of(status).map(|page| page.content.to_vec())
+            pages.of(status).map(|page| page.content.to_vec())
         };
         assert_eq!(of(404), Some(b"four".to_vec()));
         assert_eq!((of(403), of(503)), (None, Some(b"five".to_vec())));
-        assert_eq!(config.watched_files.len(), 2);
-        for (text, part) in [
-            ("200 = \"404.html\"", "write a status"),
-            ("\"3xx\" = \"404.html\"", "write a status"),
-            ("404 = \"none.html\"", "error_pages.404: none.html: No such file"),
-            ("404 = \"../etc/passwd\"", "below the document root"),
-            ("404 = \"index.php\"", "a script cannot"),
-            ("404 = \"errors\"", "not a file"),
+        assert_eq!(pages.watched().count(), 2);
+        for (code, path, part) in [
+            ("200", "404.html", "write a status"),
+            ("3xx", "404.html", "write a status"),
+            ("404", "none.html", "error_pages.404: none.html: No such file"),
+            ("404", "../etc/passwd", "below the document root"),
+            ("404", "index.php", "a script cannot"),
+            ("404", "errors", "not a file"),
         ] {
-            let error = read(text).expect_err(text);
-            assert!(error.contains(part), "{text}: {error}");
+            let error = read(&[(code, path)]).expect_err(path);
+            assert!(error.contains(part), "{path}: {error}");
         }
         std::fs::remove_dir_all(&root).expect("removed");
-        let http = "site.origin = \"http://127.0.0.1:1\"\nerror_pages.404 = \"x\"";
-        let error = resolve(&toml::from_str(http).expect("TOML")).expect_err("no root").0;
+        let written = BTreeMap::from([("404".into(), "x".into())]);
+        let error = ErrorPages::read(&written, None, &is_script).expect_err("no root");
         assert!(error.contains("needs site.root"), "{error}");
     }
 }

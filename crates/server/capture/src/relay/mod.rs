@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 /// The file that PHP runs before each script, and its content.
 const FILE: (&str, &str) =
-    ("hidden-reads.php", include_str!("../../../../../../php/capture/hidden-reads.php"));
+    ("hidden-reads.php", include_str!("../../../../../php/capture/hidden-reads.php"));
 /// Maximum number of slots.
 const SLOTS_MAX: usize = 256;
 /// Maximum number of relayed connections, and of those of one user: no account takes them all.

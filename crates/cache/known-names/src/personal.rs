@@ -12,7 +12,7 @@
 //! Names are read as PHP does: decoded, without regard to case, with the members of an array
 //! (`user[email]`). `order` and `orderby` sort lists, and are on no list. `keys.keep` exempts names.
 
-use crate::view::decode;
+use http_fields::percent::decode;
 use std::borrow::Cow;
 
 /// The length of the shortest value of `key` that counts as a secret. Words such as `price` are shorter.
@@ -25,7 +25,7 @@ const KEYS: &[&str] =
     &["key", "api_key", "apikey", "api-key", "auth", "code", "hmac", "secret", "sid", "sig"];
 
 /// The last words in the names of fields that identify the client, of requests and responses.
-pub(crate) const CREDENTIALS: &[&str] = &[
+pub const CREDENTIALS: &[&str] = &[
     "apikey",
     "auth",
     "authentication",
@@ -102,7 +102,7 @@ pub fn is_personal_value(value: &[u8]) -> bool {
 }
 
 /// The name of the first parameter with personal data in a query, without those that `is_exempt` returns true for.
-pub(crate) fn personal_parameter(query: &str, is_exempt: impl Fn(&[u8]) -> bool) -> Option<&str> {
+pub fn personal_parameter(query: &str, is_exempt: impl Fn(&[u8]) -> bool) -> Option<&str> {
     let name_of = |pair: &'_ str| pair.split('=').next().unwrap_or_default().len();
     query
         .split('&')

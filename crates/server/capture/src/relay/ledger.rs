@@ -14,7 +14,7 @@
 //! Invariant: a statement is counted for too many captures rather than for too few. Not here: what the
 //! statements mean.
 
-use crate::capture::{CaptureReport, NotCaptured};
+use crate::{CaptureReport, NotCaptured};
 use footprint::{SqlCharset, SqlMode};
 use mysql_relay::{RelayEvent, SessionCharset, SessionMode};
 use std::collections::{HashMap, VecDeque};

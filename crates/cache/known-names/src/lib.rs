@@ -1,10 +1,12 @@
 //! Built-in lists: cookies that only scripts read, cookies of sessions and logins, and query parameters for
-//! tracking. `*` matches any text; case is ignored.
+//! tracking; names with personal data are in [`personal`]. `*` matches any text; case is ignored.
 //!
 //! Each row of cookies has its owner and the source of its names. The PHP library has a copy of the list of
 //! scripts' cookies (`php/core/src/SharedCookies.php`), and a test of the library compares them. A name that
 //! is on both cookie lists counts as a script's, because those patterns are narrower: so no pattern there may
-//! match a login.
+//! match a login. Not here: what a site or a rule makes of a name.
+
+pub mod personal;
 
 /// The Open Cookie Database, in which the names were looked up one by one.
 const DATABASE: &str = "https://github.com/jkwakman/Open-Cookie-Database";
@@ -20,6 +22,13 @@ pub struct KnownCookies {
     pub source: &'static str,
     /// The names, perhaps with `*`.
     pub names: &'static [&'static str],
+}
+
+impl KnownCookies {
+    /// Whether many applications use these names, so that they do not tell the owner.
+    pub fn are_common(&self) -> bool {
+        self.source == COMMON
+    }
 }
 
 const fn row(
@@ -458,7 +467,7 @@ pub const LANGUAGE_COOKIES: &[KnownCookies] = &[
 ];
 
 /// Cookies that are as unknown as any other, and whose owner is known: for explanations.
-const OTHER_COOKIES: &[KnownCookies] = &[
+pub const OTHER_COOKIES: &[KnownCookies] = &[
     row(
         "Paid Memberships Pro: a visit is counted",
         "https://www.paidmembershipspro.com/documentation/",
@@ -466,18 +475,6 @@ const OTHER_COOKIES: &[KnownCookies] = &[
     ),
     row("AffiliateWP", "https://affiliatewp.com/docs/", &["affwp_*"]),
 ];
-
-/// The program or the service that sets a cookie with this name, if it is known.
-pub fn known_cookie_owner(name: &str) -> Option<&'static str> {
-    let name = http_cache::cookie_name::folded(name);
-    let lists = [LANGUAGE_COOKIES, OTHER_COOKIES, SCRIPT_COOKIES, SESSION_COOKIES];
-    let fits = |pattern: &str| {
-        let glob = crate::cookies::cookie_glob(pattern);
-        glob.is_ok_and(|glob| glob.fits(name.as_bytes()))
-    };
-    let mut rows = lists.into_iter().flatten().filter(|row| row.source != COMMON);
-    rows.find(|row| row.names.iter().any(|pattern| fits(pattern))).map(|row| row.owner)
-}
 
 /// Query parameters that only say where a client came from. They are not part of the key, and not forwarded
 /// to the origin for a page that may be shared.
@@ -551,7 +548,7 @@ pub const TRACKING: &[&str] = &[
 ];
 
 /// The beginnings of names of cookies that applications set for signed-in visitors only, with a secret.
-pub(crate) const LOGIN_COOKIES: [&str; 5] =
+pub const LOGIN_COOKIES: [&str; 5] =
     ["wordpress_logged_in_", "wordpress_sec_", "remember_web_", "REMEMBERME", "xf_user"];
 
 /// The session cookies of applications that have a LiteSpeed plugin.
@@ -581,15 +578,5 @@ mod tests {
             let names: Vec<_> = names_of(list).map(str::to_ascii_lowercase).collect();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         }
-    }
-
-    #[test]
-    fn an_owner_is_found_by_a_name_and_not_by_a_common_word() {
-        let owner = known_cookie_owner;
-        assert_eq!(owner("pll_language"), Some("Polylang"));
-        assert_eq!(owner("PMPRO_visit"), Some("Paid Memberships Pro: a visit is counted"));
-        assert_eq!(owner("_hjSession_1"), Some("Hotjar"));
-        assert_eq!(owner("woocommerce_items_in_cart"), Some("WooCommerce"));
-        assert_eq!((owner("my_session"), owner("theme"), owner("")), (None, None, None));
     }
 }

@@ -1,8 +1,8 @@
-//! The rows of [`table`](super::table) about data changes: databases, the rules for their rows, and
+//! The rows about data changes: databases, the rules for their rows, and
 //! the stream through which nodes exchange invalidations. They are in a separate file only because
-//! of their length; readers use `table::OPTIONS`.
+//! of their length; readers use `OPTIONS`.
 
-use super::table::{OptionRow, Text, row};
+use super::{OptionRow, Text, row};
 
 const SEARCHES: Text = "Searches in the text of this table: with `{ kind = \"search\", columns = [\"title\"] }`, a page with the tag `search:PHP` is purged when `PHP` occurs in the title before or after the change.";
 

@@ -1,11 +1,15 @@
 //! Every key of the configuration, as data: name, default, description. The manual page
 //! `docs/operating/options.md` is generated from these tables, and a test fails if it is out of
-//! date. The rows of `[limits]` are in `table_limits`, those about data changes in `table_changes`, and
-//! those from `[keys]` on in `table_keys`.
+//! date. The rows about data changes are in `table_changes`, those from `[keys]` on in `table_keys`.
+//!
+//! Not here: what a key means to the program (`config`), and the rows of `[limits]`, which set the fields of a type
+//! (`config::table::LIMITS`).
 
-use super::table_changes::CHANGES;
-use super::table_keys::KEYS;
-pub use super::table_limits::{LIMITS, LimitRow};
+mod table_changes;
+mod table_keys;
+
+use self::table_changes::CHANGES;
+use self::table_keys::KEYS;
 
 /// One key outside `[limits]`.
 #[derive(Clone, Copy)]
@@ -20,9 +24,9 @@ pub struct OptionRow {
     pub help: &'static str,
 }
 
-pub(super) type Text = &'static str;
+type Text = &'static str;
 
-pub(super) const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
+const fn row(key: Text, flag: Text, default: Text, help: Text) -> OptionRow {
     OptionRow { key, flag, default, help }
 }
 
@@ -444,7 +448,12 @@ const REST: &[OptionRow] = &[
         "0s",
         "How long a page that a soft purge has marked may be served while it is refreshed, unless it has `no-cache` or `must-revalidate`.",
     ),
-    row("cache.inactive", "", "none", super::inactive::HELP),
+    row(
+        "cache.inactive",
+        "",
+        "none",
+        "How long a page may be unused before it is removed, such as `2h`; at least one minute. Without it, or with `0s`, pages stay until their space is needed.",
+    ),
     row(
         "cache.server_timing",
         "",
@@ -458,7 +467,3 @@ const REST: &[OptionRow] = &[
         "Whether a response with `Surrogate-Control: content=\"ESI/1.0\"` is assembled from ESI fragments. The origin receives `Surrogate-Capability`.",
     ),
 ];
-
-#[cfg(test)]
-#[path = "table_tests.rs"]
-mod tests;

@@ -1,6 +1,13 @@
 //! Files that are part of the configuration as used, and are read again when they change: redirect files, error pages.
 //!
-//! Not here: when they are looked at (`pagewell::periodic`), and what a change does (`control::reload`).
+//! Not here: their names in the configuration (`config`), when they are looked at (`pagewell::periodic`), and what a
+//! change does (`control::reload`).
+
+mod error_pages;
+mod redirect_files;
+
+pub use error_pages::{ErrorPage, ErrorPages};
+pub use redirect_files::RedirectFiles;
 
 use std::fs::{Metadata, metadata};
 use std::os::unix::fs::MetadataExt;
