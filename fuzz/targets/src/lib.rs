@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod change_stream;
 pub mod changed_rows;
 pub mod dialects;
+pub mod dns_query;
 pub mod esi;
 pub mod fastcgi;
 pub mod footprint;
@@ -31,12 +32,13 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, in the order in which the tests run them.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("http_cache", http_cache::run),
     ("authorization", authorization::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
     ("dialects", dialects::run),
+    ("dns_query", dns_query::run),
     ("esi", esi::run),
     ("fastcgi", fastcgi::run),
     ("footprint", footprint::run),

@@ -39,7 +39,8 @@ const CACHE: &[&str] = &[
     "page-store",
     "site-rules",
 ];
-const PROTOCOLS: [&str; 10] = [
+const PROTOCOLS: [&str; 11] = [
+    "dns-query",
     "esi",
     "fastcgi",
     "hpack",

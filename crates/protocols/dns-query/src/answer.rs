@@ -1,0 +1,182 @@
+//! The answer to a question: its identifier, question and code are checked, and aliases are followed.
+//!
+//! | answer | result |
+//! |---|---|
+//! | another identifier or question, or no response | [`AnswerError::NotOurs`] |
+//! | truncated | [`AnswerError::Truncated`]: the same question over TCP |
+//! | the name or the record does not exist | no records |
+//! | any other code than these two | [`AnswerError::Failed`] |
+//!
+//! Only the section of answers is read; records of other names and kinds are left out.
+
+use crate::{Name, Query, RecordKind};
+use std::net::IpAddr;
+
+/// The number of a CNAME record: the name is an alias of another one.
+const CNAME: u16 = 5;
+const CLASS_INTERNET: u16 = 1;
+const NO_SUCH_NAME: u8 = 3;
+/// A resolver follows aliases itself, so a longer chain is none that it would send.
+const ALIASES_MAX: usize = 8;
+/// More records than any name has that somebody uses; the rest of an answer is not read.
+const RECORDS_MAX: usize = 256;
+
+/// A record of the name that was asked for, or of the name of which it is an alias.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The seconds for which the record may be used.
+    pub ttl: u32,
+    /// Its content.
+    pub data: RecordData,
+}
+
+/// The content of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordData {
+    /// A or AAAA.
+    Address(IpAddr),
+    /// PTR: the name of an address.
+    Name(Name),
+    /// CAA (RFC 8659, section 4.1).
+    Authority {
+        /// A certificate authority that does not know the tag must not issue.
+        is_critical: bool,
+        /// The property in lower case: `issue`, `issuewild`, `iodef` or another one.
+        tag: String,
+        /// Its value; bytes that are no UTF-8 are replaced.
+        value: String,
+    },
+}
+
+/// The reasons for which an answer has no records to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerError {
+    /// It belongs to another question: the caller ignores it and waits on.
+    NotOurs,
+    /// It did not fit: the caller repeats the question over TCP.
+    Truncated,
+    /// It violates RFC 1035.
+    Malformed,
+    /// The resolver could not answer: its code (2 for a failure, 5 for a refusal).
+    Failed(u8),
+}
+
+impl Query {
+    /// Decodes a message that may be the answer to this question.
+    pub fn read(&self, message: &[u8]) -> Result<Vec<Record>, AnswerError> {
+        let (code, is_truncated, mut at) = self.header(message)?;
+        if is_truncated {
+            return Err(AnswerError::Truncated);
+        }
+        if !matches!(code, 0 | NO_SUCH_NAME) {
+            return Err(AnswerError::Failed(code));
+        }
+        let count = usize::from(number(message, 6).ok_or(AnswerError::Malformed)?);
+        let mut found = Vec::new();
+        for _ in 0..count.min(RECORDS_MAX) {
+            let (record, after) = RawRecord::read(message, at).ok_or(AnswerError::Malformed)?;
+            at = after;
+            if record.class == CLASS_INTERNET {
+                found.push(record);
+            }
+        }
+        let owner = self.canonical_name(message, &found)?;
+        let ours = found.iter().filter(|record| record.kind == self.kind as u16);
+        let ours = ours.filter(|record| record.owner == owner);
+        let read = |record: &RawRecord| {
+            let data = record.data(message, self.kind).ok_or(AnswerError::Malformed)?;
+            Ok(Record { ttl: record.ttl, data })
+        };
+        ours.map(read).collect()
+    }
+
+    /// The code of the answer, whether it is truncated, and the place after its question.
+    fn header(&self, message: &[u8]) -> Result<(u8, bool, usize), AnswerError> {
+        let [id @ .., high, low] = message.first_chunk::<4>().ok_or(AnswerError::NotOurs)?;
+        let is_response = high & 0x80 != 0 && high & 0x78 == 0;
+        if id[..] != self.id.to_be_bytes() || !is_response {
+            return Err(AnswerError::NotOurs);
+        }
+        let (code, is_truncated) = (low & 0xf, high & 0x02 != 0);
+        // Some resolvers leave the question out of a refusal. Only the identifier recognises that, and it
+        // gives nothing that a forged answer could use.
+        if number(message, 4) == Some(0) && !matches!(code, 0 | NO_SUCH_NAME) {
+            return Ok((code, false, 12));
+        }
+        let (name, after) = Name::read(message, 12).ok_or(AnswerError::NotOurs)?;
+        let kind = number(message, after) == Some(self.kind as u16);
+        let class = number(message, after + 2) == Some(CLASS_INTERNET);
+        if number(message, 4) != Some(1) || name != self.name || !kind || !class {
+            return Err(AnswerError::NotOurs);
+        }
+        Ok((code, is_truncated, after + 4))
+    }
+
+    /// The name at the end of the aliases.
+    fn canonical_name(&self, message: &[u8], found: &[RawRecord]) -> Result<Name, AnswerError> {
+        let mut owner = self.name.clone();
+        for _ in 0..ALIASES_MAX {
+            let is_alias = |record: &&RawRecord| record.kind == CNAME && record.owner == owner;
+            let Some(alias) = found.iter().find(is_alias) else { return Ok(owner) };
+            owner = alias.name(message).ok_or(AnswerError::Malformed)?;
+        }
+        Err(AnswerError::Malformed)
+    }
+}
+
+/// A record whose content is not decoded yet: its place in the message.
+struct RawRecord {
+    owner: Name,
+    kind: u16,
+    class: u16,
+    ttl: u32,
+    begin: usize,
+    end: usize,
+}
+
+impl RawRecord {
+    fn read(message: &[u8], at: usize) -> Option<(Self, usize)> {
+        let (owner, at) = Name::read(message, at)?;
+        let (kind, class) = (number(message, at)?, number(message, at + 2)?);
+        let ttl = u32::from(number(message, at + 4)?) << 16 | u32::from(number(message, at + 6)?);
+        let (begin, length) = (at + 10, usize::from(number(message, at + 8)?));
+        let end = begin + length;
+        // RFC 2181, section 8: a time with the highest bit set is none
+        let ttl = if ttl > u32::MAX >> 1 { 0 } else { ttl };
+        (end <= message.len()).then_some((Self { owner, kind, class, ttl, begin, end }, end))
+    }
+
+    fn data(&self, message: &[u8], kind: RecordKind) -> Option<RecordData> {
+        let content = message.get(self.begin..self.end)?;
+        Some(match kind {
+            RecordKind::A => RecordData::Address(<[u8; 4]>::try_from(content).ok()?.into()),
+            RecordKind::Aaaa => RecordData::Address(<[u8; 16]>::try_from(content).ok()?.into()),
+            RecordKind::Ptr => RecordData::Name(self.name(message)?),
+            RecordKind::Caa => authority(content)?,
+        })
+    }
+
+    /// The name that is the whole content.
+    fn name(&self, message: &[u8]) -> Option<Name> {
+        let (name, after) = Name::read(message, self.begin)?;
+        (after == self.end).then_some(name)
+    }
+}
+
+fn authority(content: &[u8]) -> Option<RecordData> {
+    let ([flags, length], rest) = content.split_first_chunk::<2>()?;
+    let (tag, value) = rest.split_at_checked(usize::from(*length))?;
+    if tag.is_empty() || !tag.iter().all(u8::is_ascii_alphanumeric) {
+        return None;
+    }
+    Some(RecordData::Authority {
+        is_critical: flags & 0x80 != 0,
+        tag: String::from_utf8_lossy(tag).to_ascii_lowercase(),
+        value: String::from_utf8_lossy(value).into_owned(),
+    })
+}
+
+fn number(message: &[u8], at: usize) -> Option<u16> {
+    let bytes = message.get(at..at.checked_add(2)?)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+}

@@ -1,0 +1,50 @@
+//! A question to a resolver: one name and one kind of record, recursion desired (RFC 1035, section 4.1).
+
+use crate::Name;
+
+/// The kinds of records that can be asked for, with their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum RecordKind {
+    /// An IPv4 address.
+    A = 1,
+    /// The name of an address.
+    Ptr = 12,
+    /// An IPv6 address.
+    Aaaa = 28,
+    /// The certificate authorities that may issue for a name (RFC 8659).
+    Caa = 257,
+}
+
+/// A question, which also recognises its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// A random number: an answer has to repeat it.
+    pub id: u16,
+    /// The name that is asked for.
+    pub name: Name,
+    /// The kind of record that is asked for.
+    pub kind: RecordKind,
+}
+
+impl Query {
+    /// The message to send over UDP.
+    pub fn datagram(&self) -> Vec<u8> {
+        let name = self.name.wire();
+        let mut message = Vec::with_capacity(16 + name.len());
+        message.extend(self.id.to_be_bytes());
+        // A standard query, recursion desired; one question; no answer, authority or additional record
+        message.extend([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        message.extend(name);
+        message.extend((self.kind as u16).to_be_bytes());
+        message.extend([0, 1]);
+        message
+    }
+
+    /// The message to send over TCP: its length comes first, as in the answer (RFC 1035, section 4.2.2).
+    pub fn framed(&self) -> Vec<u8> {
+        let message = self.datagram();
+        let length = u16::try_from(message.len()).expect("a name of 255 bytes and 16 more");
+        [&length.to_be_bytes()[..], &message].concat()
+    }
+}
