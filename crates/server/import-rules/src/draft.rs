@@ -5,6 +5,7 @@
 
 use crate::pattern::PathPattern;
 use crate::source::{SourceLine, Sources};
+pub(crate) use option_table::toml_string as string;
 use std::fmt::Write as _;
 
 /// A condition of a rule: its key, and its words.
@@ -251,22 +252,6 @@ fn rule_text(text: &mut String, rule: &RuleDraft, sources: &Sources) {
 
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// A text as a TOML string.
-pub(crate) fn string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// One word, or a list of words.

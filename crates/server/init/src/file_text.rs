@@ -8,6 +8,7 @@ use crate::plan::{
     DatabaseFollowing, FollowedDatabase, FrontServer, HTTP_ORIGIN, SetupPlan, plain_text,
 };
 use command_line::options::SiteKind;
+use option_table::toml_string;
 use std::fmt::Write as _;
 
 /// The directory in which PHP finds the socket of the capture.
@@ -125,7 +126,7 @@ pub fn file_text(plan: &SetupPlan) -> String {
 }
 
 fn addresses(text: &mut String, plan: &SetupPlan) {
-    let listen = toml(&plan.listen);
+    let listen = toml_string(&plan.listen);
     let trusted = "# That server says which address and scheme a visitor has.\ntrusted_proxies = [\"127.0.0.1\"]\n";
     let _ = match &plan.front {
         FrontServer::Nginx(_) => {
@@ -157,7 +158,7 @@ fn addresses(text: &mut String, plan: &SetupPlan) {
         FrontServer::Nobody => writeln!(text, "listen = {listen}"),
     };
     if let Some(admin) = &plan.admin {
-        let admin = toml(admin);
+        let admin = toml_string(admin);
         let _ = write!(
             text,
             "# The default port of the control interface is in use.\nadmin = {admin}\n"
@@ -186,25 +187,25 @@ fn site(text: &mut String, plan: &SetupPlan) {
     }
     text.push_str("\n[site]\n");
     if !is_http {
-        let _ = writeln!(text, "root = {}", toml(&plan.site.root.display().to_string()));
+        let _ = writeln!(text, "root = {}", toml_string(&plan.site.root.display().to_string()));
     }
     match &plan.host {
         Some(host) => {
-            let _ = writeln!(text, "host = {}", toml(host));
+            let _ = writeln!(text, "host = {}", toml_string(host));
         }
         None => text.push_str("# The site's host; `aliases` names those that share its pages.\n#host = \"example.org\"\n"),
     }
     if !plan.aliases.is_empty() {
-        let all: Vec<_> = plan.aliases.iter().map(|alias| toml(alias)).collect();
+        let all: Vec<_> = plan.aliases.iter().map(|alias| toml_string(alias)).collect();
         let _ = writeln!(text, "aliases = [{}]", all.join(", "));
     }
     if is_http {
-        let _ = writeln!(text, "origin = {}", toml(HTTP_ORIGIN));
+        let _ = writeln!(text, "origin = {}", toml_string(HTTP_ORIGIN));
         return;
     }
     let scripts = entry_points(plan.site.kind);
     if !scripts.is_empty() {
-        let all: Vec<_> = scripts.iter().map(|script| toml(script)).collect();
+        let all: Vec<_> = scripts.iter().map(|script| toml_string(script)).collect();
         let _ = write!(
             text,
             "# No other script runs. For one of your own, add its path.\nentry_points = [{}]\n",
@@ -216,7 +217,7 @@ fn site(text: &mut String, plan: &SetupPlan) {
         let (name, user) = (plain_text(&pool.name), plain_text(&pool.user));
         let _ = writeln!(text, "# php-fpm's pool {name}; its scripts run as the user {user}.");
     }
-    let _ = writeln!(text, "at = {}", toml(&plan.php));
+    let _ = writeln!(text, "at = {}", toml_string(&plan.php));
 }
 
 /// The directory of uploads below the document root, if the application has one.
@@ -239,29 +240,16 @@ pub fn has_http_origin(plan: &SetupPlan) -> bool {
 
 fn following(database: &FollowedDatabase) -> String {
     let FollowedDatabase { url, prefix, .. } = database;
-    let prefix =
-        if prefix == "wp_" { String::new() } else { format!("table_prefix = {}\n", toml(prefix)) };
+    let prefix = if prefix == "wp_" {
+        String::new()
+    } else {
+        format!("table_prefix = {}\n", toml_string(prefix))
+    };
     format!(
         "[[database]]\nurl = {}\npassword_file = {}\n\n[automatic]\nenabled = true\n\
          application = \"wordpress\"\n{prefix}capture_directory = {}\n",
-        toml(url),
-        toml(PASSWORD_FILE),
-        toml(CAPTURE_DIRECTORY)
+        toml_string(url),
+        toml_string(PASSWORD_FILE),
+        toml_string(CAPTURE_DIRECTORY)
     )
-}
-
-/// A text as a TOML string.
-fn toml(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }

@@ -2,14 +2,15 @@
 //! `docs/operating/options.md` is generated from these tables, and a test fails if it is out of
 //! date. The rows about data changes are in `table_changes`, those from `[keys]` on in `table_keys`.
 //!
-//! Not here: what a key means to the program (`config`), and the rows of `[limits]`, which set the fields of a type
-//! (`config::table::LIMITS`).
+//! Also here: how a text is written as a value. Not here: what a key means to the program (`config`), and the rows of
+//! `[limits]`, which set the fields of a type (`config::table::LIMITS`).
 
 mod table_changes;
 mod table_keys;
 
 use self::table_changes::CHANGES;
 use self::table_keys::KEYS;
+use std::fmt::Write as _;
 
 /// One key outside `[limits]`.
 #[derive(Clone, Copy)]
@@ -467,3 +468,31 @@ const REST: &[OptionRow] = &[
         "Whether a response with `Surrogate-Control: content=\"ESI/1.0\"` is assembled from ESI fragments. The origin receives `Surrogate-Capability`.",
     ),
 ];
+
+/// A text as a value of the configuration: a basic string of TOML, on one line.
+pub fn toml_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::toml_string;
+
+    #[test]
+    fn quotes_backslashes_and_controls_are_escaped() {
+        assert_eq!(toml_string("a b"), "\"a b\"");
+        assert_eq!(toml_string("^/a\\.\"$"), "\"^/a\\\\.\\\"$\"");
+        assert_eq!(toml_string("a\nb\u{7f}"), "\"a\\u000Ab\\u007F\"");
+    }
+}
