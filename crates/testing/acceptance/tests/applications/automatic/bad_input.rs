@@ -121,12 +121,15 @@ fn statements_beyond_the_limits_are_answered_and_not_stored() {
     assert!(is_hit(&paper.get("/news.php?id=2")));
 }
 
-/// Sends reports for its own request: a true one, and one with other statements than those that it has run.
+/// Sends reports for its own request: a true one, and one with other statements than those that it has run. The first
+/// report with the token counts, so each is received before the next is sent: Pagewell then closes the connection.
 const FORGE: &str = "<?php
     function record($kind, $content) { return $kind . pack('N', strlen($content)) . $content; }
     function report($bytes) {
         $socket = @stream_socket_client('unix://' . getenv('PAGEWELL_CAPTURE'));
         @fwrite($socket, $bytes);
+        @stream_socket_shutdown($socket, STREAM_SHUT_WR);
+        @stream_get_contents($socket);
         @fclose($socket);
     }
     function page($token, $sql) {
