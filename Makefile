@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
-# The suites of php/phpunit.xml but WordPress's, which takes longer than all others together.
+# The suites of php/phpunit.xml but those of WordPress, which take longer than all others together.
 PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
@@ -13,6 +13,8 @@ LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/
 # The tasks after the tests use the binaries that were built for the tests.
 BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 TASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)
+# Another target of this file. Where a line names MAKE itself, `make -n` executes the line.
+TARGET = $(MAKE) --no-print-directory
 # A step with its name and its time.
 PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 
@@ -41,24 +43,33 @@ demo: ## serve the example site on http://127.0.0.1:8080 with a private database
 	@$(TASK)/xtask demo
 
 test: ## run all tests: format, lints, unit, property and model tests, scenarios, real servers, PHP
+	@scripts/phase --table "make test" $(TARGET) test-phases
+
+test-phases:
 	@scripts/phase "packages" scripts/setup test
 	$(CARGO) fmt --all --check
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
-	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
 	$(TASK)/xtask tidy
-	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" $(CARGO) test --workspace $(FEATURES) -- $(MAKE) --no-print-directory php
-	@scripts/phase "model" $(MAKE) --no-print-directory model
+	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" $(CARGO) test --workspace $(FEATURES) \
+		-- $(TARGET) php -- $(TARGET) php-pages -- $(TARGET) further-tests
+
+# Tests that wait for servers most of the time run beside others that keep the processor busy.
+php:
+	@scripts/phase "php: WordPress" $(PHPUNIT) --configuration php --testsuite wordpress
+
+php-pages:
+	@scripts/phase "php: pages of WordPress" $(PHPUNIT) --configuration php --testsuite wordpress-pages
+	@scripts/phase "php: other packages" $(PHPUNIT) --configuration php --testsuite $(PHP_SUITES)
+	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
+
+further-tests:
+	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	@scripts/phase "model" $(TARGET) model
 	@$(PHASE) "demo" $(BUILT)/xtask demo --check
 	@$(PHASE) "torture" $(BUILT)/torture --short
 	@$(PHASE) "soak" $(BUILT)/soak --short
 	@$(PHASE) "soak of sources" $(BUILT)/soak --sources --short
-
-# Its suites wait for servers most of the time, so they run beside the tests of Rust.
-php:
-	@scripts/beside scripts/phase "php: WordPress" $(PHPUNIT) --configuration php --testsuite wordpress \
-		-- scripts/phase "php: other packages" $(PHPUNIT) --configuration php --testsuite $(PHP_SUITES)
-	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
 
 model: ## run the store under the model checker; without its lease check each model must find an old page
 	$(LOOM) -p page-store --test loom
@@ -118,5 +129,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test php model acme fuzz soak bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help
