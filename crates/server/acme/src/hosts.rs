@@ -41,6 +41,12 @@ const LOOKUPS_MAX: usize = 16;
 const LOOKS: u32 = 12;
 /// The timeout of the first look, before the server accepts connections.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
+/// The timeout of every other look: a storage that hangs does not keep hosts with a certificate from their renewal.
+const LOOK_WITHIN: Duration = Duration::from_secs(60);
+/// Maximum number of hosts that are read from the storage at a time.
+const READS_MAX: usize = 8;
+/// How often certificates that have been read are used while others are still read.
+const USED_EVERY: Duration = Duration::from_millis(250);
 
 /// An authority, with the one that must succeed first after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,11 +168,23 @@ impl AcmeHosts {
 
     /// Reads the stored certificates, before connections are accepted. No authority is waited for.
     pub async fn begin(self: &Arc<Self>, parts: &AcmeParts) {
-        let (mut seen, first) = (Vec::new(), 0);
-        let look = self.look(parts, &mut seen, first);
-        if tokio::time::timeout(FIRST_LOOK, look).await.is_err() {
+        self.timed_look(FIRST_LOOK, parts, &mut Vec::new(), 0).await;
+    }
+
+    /// Looks at the storage, but not longer than this. What was read until then is used.
+    async fn timed_look(
+        self: &Arc<Self>,
+        within: Duration,
+        parts: &AcmeParts,
+        seen: &mut Vec<u8>,
+        round: u32,
+    ) {
+        let look = self.look(parts, seen, round);
+        if tokio::time::timeout(within, look).await.is_err() {
             self.note_storage(Some("acme.storage: it does not answer".into()));
         }
+        self.tickets.forget(&parts.certificates, self.clock.instant());
+        self.refresh(parts);
     }
 
     /// Obtains and renews certificates until the process has left.
@@ -188,7 +206,10 @@ impl AcmeHosts {
     async fn serve(self: &Arc<Self>, parts: &AcmeParts, seen: &mut Vec<u8>, stop: &mut PhaseWatch) {
         let (mut tasks, mut looks) = (JoinSet::new(), 0u32);
         while !stop.borrow_and_update().is_leaving() {
-            self.look(parts, seen, looks % LOOKS).await;
+            tokio::select! {
+                () = self.timed_look(LOOK_WITHIN, parts, seen, looks % LOOKS) => {}
+                () = leaving(stop) => break,
+            }
             for busy in self.due() {
                 tasks.spawn(AcmeHosts::attempt(busy, stop.clone()));
             }
@@ -208,7 +229,7 @@ impl AcmeHosts {
     }
 
     /// Takes over the configured hosts, and reads the storage if it has changed. With `round` 0 it is read anyway.
-    async fn look(&self, parts: &AcmeParts, seen: &mut Vec<u8>, round: u32) {
+    async fn look(self: &Arc<Self>, parts: &AcmeParts, seen: &mut Vec<u8>, round: u32) {
         let has_new_hosts = self.set_hosts(&(parts.hosts)(), &parts.certificates);
         match self.storage.version().await {
             Ok(version) if version == *seen && !has_new_hosts && round > 0 => {
@@ -217,11 +238,7 @@ impl AcmeHosts {
                 }
             }
             Ok(version) => {
-                let hosts: Vec<String> = self.hosts().keys().cloned().collect();
-                let mut failed = None;
-                for host in hosts {
-                    failed = failed.or(self.load(&host).await.err());
-                }
+                let mut failed = self.load_all(parts).await.err();
                 failed = failed.or(self.look_at_tickets(parts, true).await.err());
                 if failed.is_none() {
                     *seen = version;
@@ -234,7 +251,27 @@ impl AcmeHosts {
                 self.note_storage(Some(why));
             }
         }
-        self.refresh(parts);
+    }
+
+    /// Reads all hosts, first those without a certificate. Certificates are used while others are still read.
+    async fn load_all(self: &Arc<Self>, parts: &AcmeParts) -> Result<(), String> {
+        let order = |(host, state): (&String, &HostState)| (state.bundle.is_some(), host.clone());
+        let mut hosts: Vec<(bool, String)> = self.hosts().iter().map(order).collect();
+        hosts.sort();
+        let (mut hosts, mut reads) = (hosts.into_iter(), JoinSet::new());
+        let (mut loaded, mut used) = (Ok(()), self.clock.instant());
+        loop {
+            for (_, host) in hosts.by_ref().take(READS_MAX - reads.len()) {
+                let manager = self.clone();
+                reads.spawn(async move { manager.load(&host).await });
+            }
+            let Some(read) = reads.join_next().await else { return loaded };
+            loaded = loaded.and(read.map_err(|error| error.to_string()).flatten());
+            if used.elapsed() >= USED_EVERY {
+                self.refresh(parts);
+                used = self.clock.instant();
+            }
+        }
     }
 
     /// Lets the listeners use the certificates that hosts have now.
@@ -249,7 +286,7 @@ impl AcmeHosts {
     }
 
     async fn look_at_tickets(&self, parts: &AcmeParts, may_differ: bool) -> Result<(), String> {
-        let look = (may_differ, self.clock.now().0);
+        let look = (may_differ, self.clock.now().0, self.clock.instant());
         self.tickets.look(&self.storage, &parts.certificates, look).await
     }
 

@@ -3,7 +3,8 @@
 //!
 //! A key seals new tickets for [`REPLACED_AFTER`], and opens them for as long again. Then it is removed from the
 //! storage, so that a recorded connection cannot be opened later. A node that does not know a key yet, because it has
-//! not looked, makes a whole handshake.
+//! not looked, makes a whole handshake. While the storage cannot be used, a node forgets each key [`FORGOTTEN_AFTER`]
+//! it has seen it first, by its own monotonic clock; without any, the process uses keys of its own.
 //!
 //! Invariant: one node at a time replaces a key, and reads the storage again under the lock. Not here: the tickets
 //! themselves (`certificates`).
@@ -13,10 +14,13 @@ use crate::storage::{Storage, StorageKey, ValueKind};
 use certificates::{Certificates, TicketKey};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a key seals new tickets.
 const REPLACED_AFTER: Duration = Duration::from_secs(6 * 3600);
+
+/// How long after its first sight a key is used at most.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(12 * 3600);
 
 const KEYS: StorageKey<'_> = StorageKey { kind: ValueKind::Tickets, name: "keys" };
 
@@ -40,7 +44,17 @@ struct KeyEntry {
 
 /// The shared keys of this node.
 #[derive(Default)]
-pub(crate) struct SharedTickets(Mutex<KeyRecord>);
+pub(crate) struct SharedTickets(Mutex<KnownKeys>);
+
+/// The keys as last read.
+#[derive(Default)]
+struct KnownKeys {
+    record: KeyRecord,
+    /// When this node saw each of them first.
+    seen: Vec<(KeyEntry, Instant)>,
+    /// How many are in use.
+    in_use: usize,
+}
 
 impl SharedTickets {
     /// Reads the keys, if they may have changed, replaces them if their time has come, and uses them.
@@ -51,9 +65,9 @@ impl SharedTickets {
         &self,
         storage: &Storage,
         certificates: &Certificates,
-        (may_differ, now_ms): (bool, u64),
+        (may_differ, now_ms, now): (bool, u64, Instant),
     ) -> Result<(), String> {
-        let known = locked(&self.0).clone();
+        let known = locked(&self.0).record.clone();
         let mut record = if may_differ { read(storage).await? } else { known.clone() };
         if record.is_due(now_ms) {
             let Some(lock) = storage.lock(LOCK).await? else { return Ok(()) };
@@ -62,11 +76,39 @@ impl SharedTickets {
             record = replaced?;
         }
         if record != known {
-            let keys: Vec<TicketKey> = record.keys.iter().filter_map(KeyEntry::key).collect();
-            certificates.share_ticket_keys(&keys);
-            *locked(&self.0) = record;
+            let mut all = locked(&self.0);
+            let first = |entry: &KeyEntry| {
+                let before = all.seen.iter().find(|(seen, _)| seen == entry);
+                before.map_or(now, |(_, first)| *first)
+            };
+            let seen = record.keys.iter().map(|entry| (entry.clone(), first(entry))).collect();
+            (all.record, all.seen) = (record, seen);
+            all.share(certificates, now);
         }
         Ok(())
+    }
+
+    /// Forgets keys that have served their time, also if the storage cannot be read.
+    pub fn forget(&self, certificates: &Certificates, now: Instant) {
+        let mut known = locked(&self.0);
+        if known.usable(now).count() != known.in_use {
+            known.share(certificates, now);
+        }
+    }
+}
+
+impl KnownKeys {
+    fn usable(&self, now: Instant) -> impl Iterator<Item = TicketKey> {
+        let is_usable =
+            move |first: &Instant| now.saturating_duration_since(*first) < FORGOTTEN_AFTER;
+        let usable = self.seen.iter().filter(move |(_, first)| is_usable(first));
+        usable.filter_map(|(entry, _)| entry.key())
+    }
+
+    fn share(&mut self, certificates: &Certificates, now: Instant) {
+        let keys: Vec<TicketKey> = self.usable(now).collect();
+        self.in_use = keys.len();
+        certificates.share_ticket_keys(&keys);
     }
 }
 
@@ -74,13 +116,18 @@ impl SharedTickets {
 impl SharedTickets {
     /// When each key was made.
     pub fn made_ms(&self) -> Vec<u64> {
-        locked(&self.0).keys.iter().map(|entry| entry.made_ms).collect()
+        locked(&self.0).record.keys.iter().map(|entry| entry.made_ms).collect()
     }
 
     /// Whether both nodes have the same keys, and have some.
     pub fn has_those_of(&self, other: &SharedTickets) -> bool {
-        let (ours, theirs) = (locked(&self.0).clone(), locked(&other.0).clone());
+        let (ours, theirs) = (locked(&self.0).record.clone(), locked(&other.0).record.clone());
         !ours.keys.is_empty() && ours == theirs
+    }
+
+    /// How many keys are in use.
+    pub fn in_use(&self) -> usize {
+        locked(&self.0).in_use
     }
 }
 

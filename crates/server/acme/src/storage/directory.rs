@@ -9,7 +9,7 @@
 //! Refused with the command that helps: a directory or file of another user, or one that others may use. All
 //! functions block.
 
-use super::{LockTimes, VALUE_BYTES_MAX, ValueKind};
+use super::{LockTimes, PLACES, VALUE_BYTES_MAX, ValueKind};
 use crate::randomness::random_hex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
@@ -17,9 +17,10 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use telemetry::clock::Clock;
+use tokio::sync::Semaphore;
 
 /// The folder of the locks.
 const LOCKS: &str = "locks";
@@ -31,6 +32,8 @@ pub struct Directory {
     path: PathBuf,
     pub(super) times: LockTimes,
     clock: Clock,
+    /// The places for operations, which may hang.
+    pub(super) places: Arc<Semaphore>,
     /// The locks of others: their content, and since when it is unchanged.
     watched: Mutex<HashMap<String, (Vec<u8>, Instant)>>,
     #[cfg(test)]
@@ -38,6 +41,9 @@ pub struct Directory {
     /// The reads of values, by kind.
     #[cfg(test)]
     pub reads: [std::sync::atomic::AtomicUsize; 5],
+    /// The name whose reads hang.
+    #[cfg(test)]
+    pub hangs: Mutex<Option<String>>,
 }
 
 impl Directory {
@@ -47,17 +53,24 @@ impl Directory {
             path,
             times,
             clock,
+            places: Arc::new(Semaphore::new(PLACES)),
             watched: Mutex::default(),
             #[cfg(test)]
             is_full: Default::default(),
             #[cfg(test)]
             reads: Default::default(),
+            #[cfg(test)]
+            hangs: Mutex::default(),
         }
     }
 
     pub(crate) fn read(&self, kind: ValueKind, name: &str) -> Result<Option<Vec<u8>>, String> {
         #[cfg(test)]
         self.reads[kind as usize].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        #[cfg(test)]
+        while self.hangs.lock().unwrap().as_deref() == Some(name) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         let path = self.file(kind, name);
         match self.prepared().and_then(|()| read(&path)) {
             Ok(value) => Ok(Some(value)),

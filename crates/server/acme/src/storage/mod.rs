@@ -28,6 +28,11 @@ use telemetry::clock::Clock;
 /// The longest value in bytes.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 
+/// The timeout of an operation in a directory.
+const DONE_WITHIN: Duration = Duration::from_secs(10);
+/// Maximum number of operations in a directory at a time.
+const PLACES: usize = 16;
+
 /// The key of a value: its kind and the name that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StorageKey<'a> {
@@ -172,15 +177,21 @@ impl Storage {
     }
 }
 
-/// Runs blocking operations on files elsewhere.
+/// Runs blocking operations on files elsewhere. One that hangs, as on a network file system whose server is away, has
+/// its thread and its place until it ends.
 async fn in_directory<T: Send + 'static>(
     directory: &Arc<Directory>,
     what: impl FnOnce(&Directory) -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let directory = directory.clone();
-    match tokio::task::spawn_blocking(move || what(&directory)).await {
-        Ok(done) => done,
-        Err(error) => Err(format!("acme.storage: {error}")),
+    let done = async {
+        let place = directory.places.clone().acquire_owned().await;
+        let what = move || (what(&directory), drop(place)).0;
+        tokio::task::spawn_blocking(what).await.map_err(|error| format!("acme.storage: {error}"))
+    };
+    match tokio::time::timeout(DONE_WITHIN, done).await {
+        Ok(done) => done?,
+        Err(_) => Err(format!("acme.storage: no answer of the directory within {DONE_WITHIN:?}")),
     }
 }
 

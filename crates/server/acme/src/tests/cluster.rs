@@ -5,10 +5,12 @@
 
 use super::fake::FakeAuthority;
 use super::{Dir, Node};
+use certificates::ManagedHosts;
 use config::{
     Account, AcmeStorage, DatabaseKind, DatabaseServer, Place, PositionBy, SecretBytes,
     SharedStream, UnpublishedWrites,
 };
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::clock::Clock;
@@ -49,7 +51,7 @@ async fn run(storage: AcmeStorage, host: String, after_ms: u64) -> usize {
 /// All runs, some at a time. Returns how many had an order whose holder was killed before it had stored it.
 async fn all(storage: impl Fn(usize) -> AcmeStorage) -> usize {
     let (mut abandoned, numbers) = (0, (0..runs()).collect::<Vec<_>>());
-    for some in numbers.chunks(5) {
+    for some in numbers.chunks(10) {
         let mut tasks = tokio::task::JoinSet::new();
         for at in some {
             let after_ms = (*at as u64 * 37) % 250;
@@ -118,6 +120,14 @@ async fn nodes_share_the_keys_of_session_tickets_and_replace_them() {
     first.until("the first is forgotten", is_gone).await;
     second.until("the same keys", are_same).await;
     assert_eq!(second.manager.tickets.made_ms().len(), 2);
+    // The storage cannot be used: each node forgets the keys by its own monotonic clock.
+    let tickets = &second.manager.tickets;
+    std::fs::set_permissions(&dir.0, std::fs::Permissions::from_mode(0o755)).unwrap();
+    second.until("an error", |node| node.manager.report().storage_error.is_some()).await;
+    tickets.forget(&second.certificates, second.clock.instant() + hours(11));
+    assert_eq!(tickets.in_use(), 2);
+    tickets.forget(&second.certificates, second.clock.instant() + hours(12));
+    assert_eq!(tickets.in_use(), 0, "then tickets have keys of this process only");
     for node in [first, second] {
         node.stop().await;
     }

@@ -2,7 +2,7 @@
 //! there is no second order.
 
 use super::fake::{FakeAuthority, Fault};
-use super::{DAY, Dir, Node};
+use super::{DAY, Dir, Node, node_parts};
 use crate::storage::{Directory, LockTimes, Storage, StorageKey, ValueKind};
 use crate::{Authority, ChallengeKind};
 use certificates::{ChallengeAnswer, ManagedHosts};
@@ -308,5 +308,55 @@ async fn an_unusable_storage_is_a_failure_of_the_host_until_it_is_mended() {
     chmod(0o600);
     node.until_ready(HOST).await;
     node.until("no failure", |node| node.status(HOST).failure.is_none()).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_storage_that_hangs_at_the_start_leaves_what_was_read() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let hosts = [HOST, "b.example.org", "hangs.example.org"];
+    let node = Node::start(&[&authority], dir.storage(), &hosts[..2], Clock::still()).await;
+    node.until_ready(hosts[0]).await;
+    node.until_ready(hosts[1]).await;
+    node.stop().await;
+    let (manager, parts) = node_parts(&authority, dir.storage(), &hosts);
+    let Storage::Directory(directory) = manager.storage.clone() else { panic!("a directory") };
+    let hang = |name: Option<&str>| *directory.hangs.lock().unwrap() = name.map(str::to_owned);
+    hang(Some(hosts[2]));
+    manager.begin(&parts).await;
+    assert!(parts.certificates.is_ready(hosts[0]) && parts.certificates.is_ready(hosts[1]));
+    assert!(manager.report().storage_error.unwrap().contains("does not answer"));
+    hang(None);
+}
+
+#[tokio::test]
+async fn a_certificate_is_used_until_the_last_second_and_beyond() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_ready(HOST).await;
+    let ends_ms = node.status(HOST).ends_ms.unwrap();
+    authority.set(|desk| desk.fault = Fault::Html);
+    for left_ms in [1000_i64, 0, -1000, -400 * DAY.as_millis() as i64] {
+        let now_ms = node.clock.now().0;
+        let by_ms = ends_ms.saturating_add_signed(-left_ms) - now_ms;
+        authority.set(|desk| desk.ahead_s += (by_ms / 1000) as i64);
+        node.clock.advance(Duration::from_millis(by_ms));
+        let failures = node.manager.state(HOST).unwrap().record.failures;
+        if left_ms == 1000 {
+            node.until_failed(HOST, failures + 1).await;
+        }
+        assert!(node.certificates.is_ready(HOST), "{left_ms} ms are left");
+        assert_eq!(node.status(HOST).ends_ms, Some(ends_ms));
+    }
+    // A restart uses it, too, if nothing better exists.
+    let clock = node.clock.clone();
+    node.stop().await;
+    authority.set(|desk| desk.nodes.clear());
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], clock).await;
+    assert!(node.certificates.is_ready(HOST));
+    authority.set(|desk| desk.fault = Fault::None);
+    node.clock.advance(Duration::from_secs(7_300));
+    authority.set(|desk| desk.ahead_s += 7_300);
+    node.until("another", |node| node.status(HOST).ends_ms > Some(ends_ms)).await;
     node.stop().await;
 }

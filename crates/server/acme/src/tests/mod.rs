@@ -104,15 +104,8 @@ impl Node {
             LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(3) };
         let trust = AuthorityTrust::Only(authorities[0].root.clone());
         let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
-        let source = ManagedSource(manager.clone());
-        let certificates = Arc::new(Certificates::load(vec![Box::new(source)]).unwrap());
-        certificates.set_managed(manager.clone());
-        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let parts = AcmeParts {
-            certificates: certificates.clone(),
-            hosts: Box::new(move || hosts.clone()),
-            look: Box::new(move || look),
-        };
+        let parts = parts(&manager, hosts, look);
+        let certificates = parts.certificates.clone();
         manager.begin(&parts).await;
         for authority in authorities {
             authority.set(|desk| desk.nodes.push(manager.clone()));
@@ -165,6 +158,38 @@ impl Node {
         self.phase.send_replace(Phase::Stopping);
         self.running.await.unwrap();
     }
+}
+
+/// The parts of a manager, whose certificates are those of the listeners.
+fn parts(manager: &Arc<AcmeHosts>, hosts: &[&str], look: Duration) -> AcmeParts {
+    let source = ManagedSource(manager.clone());
+    let certificates = Arc::new(Certificates::load(vec![Box::new(source)]).unwrap());
+    certificates.set_managed(manager.clone());
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    AcmeParts { certificates, hosts: Box::new(move || hosts.clone()), look: Box::new(move || look) }
+}
+
+/// A manager that has not begun, with its parts.
+fn node_parts(
+    authority: &FakeAuthority,
+    storage: AcmeStorage,
+    hosts: &[&str],
+) -> (Arc<AcmeHosts>, AcmeParts) {
+    let directory = authority.directory.clone();
+    let config = Acme {
+        email: None,
+        directory: directory.clone(),
+        fallback: Vec::new(),
+        profile: None,
+        eab: None,
+        storage,
+    };
+    let known = vec![Authority { directory, rehearsal: None }];
+    let trust = AuthorityTrust::Only(authority.root.clone());
+    let times = LockTimes::default();
+    let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &Clock::still());
+    let parts = parts(&manager, hosts, Duration::from_millis(30));
+    (manager, parts)
 }
 
 #[tokio::test]
