@@ -43,11 +43,21 @@ pub fn run(args: &ImportArgs) -> Result<ImportOutput, String> {
     let paths = options.files.iter().map(|path| absolute(path));
     let files: Vec<_> = paths.map(|path| read(&path?)).collect::<Result<_, _>>()?;
     let root = options.root.as_deref().map(absolute).transpose()?;
-    let choices = ImportChoices { host: options.host.as_deref(), root: root.as_deref() };
+    // Beside the configuration, if that is a file.
+    let redirects = options.output.as_deref().map(absolute).transpose()?;
+    let redirects = redirects.map(|path| path.with_extension("redirects.tsv"));
+    let choices = ImportChoices {
+        host: options.host.as_deref(),
+        root: root.as_deref(),
+        redirect_file: redirects.as_deref(),
+    };
     let imported =
         import(server, &files, &choices, &mut FilesOfDisk).map_err(|error| error.to_string())?;
     let lacks_restrictions = imported.report.lacks_restrictions();
     let report = if options.json { json_text(&imported.report) } else { imported.report.text() };
+    if let Some(lines) = imported.redirects {
+        written(redirects.as_deref(), lines)?;
+    }
     Ok(ImportOutput {
         configuration: written(options.output.as_deref(), imported.text)?,
         report: written(options.report.as_deref(), report)?,

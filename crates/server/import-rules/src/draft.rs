@@ -7,6 +7,7 @@ use crate::pattern::PathPattern;
 use crate::source::{SourceLine, Sources};
 pub(crate) use option_table::toml_string as string;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// A condition of a rule: its key, and its words.
 pub(crate) type ConditionWords = (&'static str, Vec<String>);
@@ -146,10 +147,24 @@ pub(crate) struct SiteDraft {
     pub(crate) error_pages: Vec<(String, String)>,
     /// Keys of `limits` and their values.
     pub(crate) limits: Vec<(&'static str, String)>,
+    /// The lines of a redirect file: path, target, status.
+    pub(crate) redirect_lines: Vec<[String; 3]>,
+    /// The path of that file, if there is one.
+    pub(crate) redirect_file: Option<PathBuf>,
     pub(crate) rules: Vec<RuleDraft>,
 }
 
 impl SiteDraft {
+    /// The text of the redirect file, if there is one.
+    pub(crate) fn redirects(&self) -> Option<String> {
+        let line = |line: &[String; 3]| {
+            let [path, target, status] = line.each_ref().map(|field| comment(field));
+            format!("{path}\t{target}\t{status}\n")
+        };
+        let lines: String = self.redirect_lines.iter().map(line).collect();
+        (!lines.is_empty()).then_some(lines)
+    }
+
     /// Adds a host, first the canonical one.
     pub(crate) fn host(&mut self, name: &str) {
         let name = name.to_ascii_lowercase();
@@ -214,6 +229,8 @@ impl SiteDraft {
         line("canonical_redirect", self.canonical_redirect.map(|status| status.to_string()));
         line("front_controller", self.front_controller.as_deref().map(string));
         line("entry_points", self.entry_points.as_deref().map(words));
+        let redirects = self.redirect_file.as_ref().map(|path| path.display().to_string());
+        line("redirect_files", redirects.map(|path| words(&[path])));
         line(
             "internal_files",
             (!self.internal_files.is_empty()).then(|| table(&self.internal_files)),

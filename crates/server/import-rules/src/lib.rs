@@ -41,6 +41,8 @@ pub struct ImportChoices<'a> {
     pub host: Option<&'a str>,
     /// The document root, if the files do not name it.
     pub root: Option<&'a Path>,
+    /// The path of a redirect file that the caller can write; without one, all redirects become rules.
+    pub redirect_file: Option<&'a Path>,
 }
 
 /// A translated configuration with its report.
@@ -48,6 +50,8 @@ pub struct ImportChoices<'a> {
 pub struct ImportedConfiguration {
     /// The configuration of Pagewell.
     pub text: String,
+    /// The text of the redirect file, if the configuration names it.
+    pub redirects: Option<String>,
     /// The fate of each directive.
     pub report: ImportReport,
 }
@@ -89,8 +93,10 @@ pub fn import(
         );
         return Err(sources.error(SourceLine { file: 0, line: 1 }, &message));
     }
+    let redirects = site.redirects();
+    site.redirect_file = choices.redirect_file.filter(|_| redirects.is_some()).map(Path::to_owned);
     let text = site.text(name, &sources);
-    Ok(ImportedConfiguration { text, report: judgements.report(&sources) })
+    Ok(ImportedConfiguration { text, redirects, report: judgements.report(&sources) })
 }
 
 /// The maximum number of rules of a site.

@@ -8,7 +8,7 @@
 //! | `locations` | `location` as a condition, and the order in which nginx chooses |
 //! | `access` | denials, networks, passwords, limits, scripts |
 //! | `conditions` | `if` |
-//! | `moves`, `tries` | `return`, `rewrite`; `try_files` |
+//! | `moves`, `tries`, `maps` | `return`, `rewrite`; `try_files`; `map` of paths |
 //! | `answers` | response fields, lifetimes, error pages |
 
 mod access;
@@ -16,6 +16,7 @@ mod answers;
 mod conditions;
 mod known;
 mod locations;
+mod maps;
 mod moves;
 mod scope;
 pub(crate) mod syntax;
@@ -38,7 +39,7 @@ pub(crate) struct Translation<'a> {
     pub(crate) zones: HashMap<String, String>,
     /// The first server of each `upstream`.
     pub(crate) upstreams: HashMap<String, String>,
-    /// Blocks of `map` with a path as their source, by the variable that they set.
+    /// Blocks of `map`, by the variable that they set.
     pub(crate) maps: HashMap<String, &'a Directive>,
     /// The names of the server that is being translated, without patterns.
     pub(crate) server_names: Vec<String>,
@@ -46,6 +47,8 @@ pub(crate) struct Translation<'a> {
     pub(crate) has_open_names: bool,
     /// The redirects to HTTPS.
     pub(crate) https: Vec<Directive>,
+    /// Whether the caller can write a redirect file.
+    pub(crate) has_redirect_file: bool,
 }
 
 impl Translation<'_> {
@@ -86,6 +89,7 @@ pub(crate) fn translate(
         server_names: Vec::new(),
         has_open_names: false,
         https: Vec::new(),
+        has_redirect_file: choices.redirect_file.is_some(),
     };
     let mut servers = Vec::new();
     let mut around = Vec::new();

@@ -214,6 +214,68 @@ fn redirects_and_rewrites() {
 }
 
 #[test]
+fn a_map_of_paths_becomes_redirects() {
+    let map = |variable: &str, lines: &str, answer: &str| {
+        format!(
+            "map ${variable} $new {{ default \"\"; {lines} }}\nserver {{ if ($new) {{ {answer} }} }}"
+        )
+    };
+    let few = "/a /b; /c https://other.example/c; ~^/old/(\\d+)$ /new/$1; ~*^/x/(?<rest>.*)$ /y/$rest; /stay \"\";";
+    let text = map("uri", few, "return 301 $new;");
+    let of_map = imported(ImportedServer::Nginx, "/x", &text);
+    let expected = [
+        "path = \"/a\"; redirect = \"/b\"",
+        "path = \"/c\"; redirect = \"https://other.example/c\"",
+        "path = \"/stay\"; redirect = false",
+        "path_regex = \"^/old/(\\\\d+)$\"; redirect = \"/new/$1\"",
+        "path_regex = \"(?i)^/x/(?<rest>.*)$\"; redirect = \"/y/$1\"",
+    ];
+    assert_eq!(rules(&of_map), expected, "{}", of_map.report.text());
+    assert_eq!(of_map.report.count(DirectiveFate::NotTranslated), 0, "{}", of_map.report.text());
+    let text = map("uri", "/a /b;", "rewrite ^ https://$host$new redirect;");
+    let of_map = imported(ImportedServer::Nginx, "/x", &text);
+    assert_eq!(rules(&of_map), ["path = \"/a\"; redirect = \"/b\"; redirect_status = 302"]);
+    for (variable, lines, answer) in [
+        ("request_uri", "/a?x=1 /b;", "return 301 $new;"),
+        ("uri", "/a b;", "return 301 $new;"),
+        ("uri", "/a /b$request_uri;", "return 301 $new;"),
+        ("uri", "~^/a(?=b) /b;", "return 301 $new;"),
+        ("uri", "a.example /b;", "return 301 $new;"),
+        ("host", "/a /b;", "return 301 $new;"),
+        ("uri", "/a /b;", "return 403;"),
+    ] {
+        let text = map(variable, lines, answer);
+        let of_map = imported(ImportedServer::Nginx, "/x", &text);
+        assert_eq!(rules(&of_map), Vec::<String>::new(), "{text}");
+        assert!(of_map.report.count(DirectiveFate::NotTranslated) > 0, "{text}");
+    }
+}
+
+#[test]
+fn many_paths_of_a_map_become_a_redirect_file() {
+    let many: String = (0..600).map(|n| format!("/old/{n} /new/{n};\n")).collect();
+    let text = format!(
+        "map $request_uri $new {{ {many} /p?id=1 /q; ~^/r$ /s; }}\nserver {{ if ($new != '') {{ return 308 $new; }} }}"
+    );
+    let file = ConfigurationFile { path: "/x".into(), text };
+    let read = |redirect_file: Option<&std::path::Path>| {
+        let choices = ImportChoices { redirect_file, ..ImportChoices::default() };
+        import(ImportedServer::Nginx, std::slice::from_ref(&file), &choices, &mut NothingIncluded)
+    };
+    let error = read(None).expect_err("too many rules").to_string();
+    assert!(error.contains("500 at most"), "{error}");
+    let imported = read(Some("/etc/site.redirects.tsv".as_ref())).expect("a configuration");
+    assert!(imported.text.contains("redirect_files = \"/etc/site.redirects.tsv\""));
+    let lines = imported.redirects.clone().unwrap_or_default();
+    assert_eq!(lines.lines().count(), 601);
+    assert_eq!(lines.lines().next(), Some("/old/0\t/new/0\t308"));
+    assert_eq!(lines.lines().last(), Some("/p?id=1\t/q\t308"));
+    let only = "path_regex = \"^/r$\"; redirect = \"/s\"; redirect_status = 308";
+    assert!(rules(&imported).iter().any(|rule| rule == only || rule.starts_with("path = \"/r\"")));
+    assert_eq!(imported.report.count(DirectiveFate::NotTranslated), 0);
+}
+
+#[test]
 fn https_and_the_canonical_host_are_options() {
     let servers = "server { listen 80; server_name example.org www.example.org; return 301 https://$host$request_uri; }\n\
         server { listen 443 ssl; server_name www.example.org; ssl_certificate /c; ssl_certificate_key /k; return 301 https://example.org$request_uri; }\n\

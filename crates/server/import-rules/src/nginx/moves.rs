@@ -6,6 +6,7 @@ use super::Translation;
 use super::access::denial_status;
 use super::conditions::{self, IfCondition};
 use super::locations::{Location, LocationKind};
+use super::maps;
 use super::scope::Scope;
 use super::tries::{fallback, find_front_controller};
 use crate::draft::{RuleConditions, RuleDraft, string};
@@ -196,7 +197,7 @@ pub(super) fn answer(translation: &mut Translation<'_>, one: &Directive, around:
 }
 
 /// A redirect: to HTTPS, to the canonical host, or by a rule.
-fn redirect(
+pub(super) fn redirect(
     translation: &mut Translation<'_>,
     one: &Directive,
     (code, target, keeps_query): (&str, &MoveTarget, bool),
@@ -401,6 +402,9 @@ fn condition<'a>(
     scope: &Scope<'a>,
     around: &Around,
 ) {
+    if maps::translated(translation, one, around) {
+        return;
+    }
     let read = conditions::read(translation, one, scope);
     let refuses = one
         .inner()

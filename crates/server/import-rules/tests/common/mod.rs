@@ -10,7 +10,7 @@ use import_rules::{
 /// Imports this text, which must become a configuration that can be read.
 pub fn imported(server: ImportedServer, path: &str, text: &str) -> ImportedConfiguration {
     let file = ConfigurationFile { path: path.into(), text: text.to_owned() };
-    let choices = ImportChoices { host: None, root: Some("/srv".as_ref()) };
+    let choices = ImportChoices { root: Some("/srv".as_ref()), ..ImportChoices::default() };
     let imported = import(server, &[file], &choices, &mut NothingIncluded)
         .unwrap_or_else(|error| panic!("{error}\n{text}"));
     let parsed: Result<toml::Table, _> = toml::from_str(&imported.text);
