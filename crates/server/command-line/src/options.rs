@@ -171,6 +171,9 @@ pub struct ServeArgs {
         hide_env_values = true
     )]
     pub log: LogLevel,
+    /// Visitors get the origin's answers only, and Pagewell compares them with its pages (`mode = "trial"`)
+    #[arg(long)]
+    pub trial: bool,
     /// Restart without downtime: take over from the Pagewell whose control interface has the same
     /// address; without one, start normally
     #[arg(long)]
@@ -467,7 +470,9 @@ impl ServeArgs {
         let token = self.admin_token_file.iter();
         let token =
             token.map(|file| ("admin_token_file", format!("{:?}", file.display().to_string())));
-        let single: [Flags; 6] = [
+        let trial = self.trial.then(|| ("mode", "\"trial\"".to_owned()));
+        let single: [Flags; 7] = [
+            trial.into_iter().collect(),
             one("admin", &self.admin),
             token.collect(),
             one("memory", &self.memory),
@@ -505,6 +510,10 @@ impl ServeArgs {
             file.admin_token_file.clone_from(&self.admin_token_file);
         }
         set(&mut file.memory, &self.memory);
+        if self.trial {
+            file.mode = Some("trial".into());
+            file.site.list.iter_mut().for_each(|site| site.mode = None);
+        }
         set(&mut file.access_log.to, &self.access_log);
         let php = file.site.php.as_mut().unwrap_or(&mut file.php);
         set(&mut php.at, &self.php);

@@ -175,6 +175,26 @@ const FIRST: &[OptionRow] = &[
         "The share of cache hits that are [compared with a render](../guarantees.md#audit) in the background, such as `1 in 1000`.",
     ),
     row(
+        "mode",
+        "--trial",
+        "serve",
+        "`trial`: visitors get the origin's answers only, and Pagewell [compares](../guarantees.md#audit) them with the pages that it would have sent.",
+    ),
+    row("trial.serve", "", "0%", "The share of client addresses that get hits during a trial."),
+    row(
+        "trial.budget",
+        "",
+        "5%",
+        "The share of the origin's time that a trial's comparisons may use.",
+    ),
+    row(
+        "trial.never",
+        "",
+        "none",
+        "Paths that a trial never requests by itself, with `*` at the end.",
+    ),
+    row("trial.accept", "", "none", "Differences that are accepted, such as `random /news/*`."),
+    row(
         "trusted_proxies",
         "",
         "none",
@@ -380,6 +400,8 @@ const REST: &[OptionRow] = &[
         "the table `[cluster]`",
         "`[site.cluster]` replaces `[cluster]` for this site.",
     ),
+    row("site.mode", "", "the key `mode`", "`mode` of this site."),
+    row("site.trial", "", "the table `[trial]`", "`[trial]` of this site."),
     row(
         "site.private",
         "",

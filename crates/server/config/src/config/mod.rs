@@ -36,6 +36,7 @@ mod table_limits;
 #[cfg(test)]
 mod table_tests;
 mod traces;
+mod trial;
 pub mod units;
 mod wake;
 pub mod written;
@@ -67,6 +68,7 @@ pub use database::{
     Replication, SharedStream, Trust, UnpublishedWrites, database_servers,
 };
 pub use traces::Traces;
+pub use trial::{ALL_VISITORS, Trial};
 
 pub use audit::Audit;
 pub use dialects::Dialects;
@@ -163,8 +165,10 @@ pub struct Config {
     pub rewarm: Option<Rewarm>,
     /// Which share of the hits is compared with renders; `None`: none.
     pub audit: Option<Audit>,
-    /// Whether a request that may be a plain hit is looked at beside its page: by rules that may refuse it, or by the
-    /// audit. One flag, so that neither costs a hit anything while it is off.
+    /// The trial; `None`: hits are sent.
+    pub trial: Option<Trial>,
+    /// Whether a request that may be a plain hit is looked at beside its page: by rules that may refuse it, by the
+    /// audit, or because a trial is on. One flag, so that none of them costs a hit anything while it is off.
     pub watches_hits: bool,
     /// How requests that need the origin are treated.
     pub misses: Misses,

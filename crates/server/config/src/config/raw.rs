@@ -40,6 +40,10 @@ pub struct File {
     #[allow(missing_docs)]
     pub audit: Option<String>,
     #[allow(missing_docs)]
+    pub mode: Option<String>,
+    #[allow(missing_docs)]
+    pub trial: TrialKeys,
+    #[allow(missing_docs)]
     #[serde(deserialize_with = "one_or_list")]
     pub site: Site,
     #[allow(missing_docs)]
@@ -236,6 +240,8 @@ pub struct Site {
     pub automatic: Option<AutomaticKeys>,
     pub cluster: Option<ClusterKeys>,
     pub private: Option<Private>,
+    pub mode: Option<String>,
+    pub trial: Option<TrialKeys>,
     /// The tables of `[[site]]`; if there are any, all other fields are empty.
     #[serde(skip)]
     pub list: Vec<Site>,
@@ -299,6 +305,19 @@ pub struct Rewarm {
     pub pages_per_second: Option<u32>,
     pub at_once: Option<usize>,
     pub min_uses: Option<u8>,
+}
+
+/// The keys of the `[trial]` table.
+#[derive(Debug, Default, Deserialize, Clone)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs)]
+pub struct TrialKeys {
+    pub serve: Option<String>,
+    pub budget: Option<String>,
+    #[serde(deserialize_with = "words")]
+    pub never: Vec<String>,
+    #[serde(deserialize_with = "words")]
+    pub accept: Vec<String>,
 }
 
 /// The keys of the `[misses]` table.

@@ -88,13 +88,15 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let own = (hosts.canonical.as_deref(), if listen_tls.is_empty() { "http" } else { "https" });
     let audit = super::audit::resolve(file.audit.as_deref())?;
+    let trial = super::trial::resolve(file.mode.as_deref(), &file.trial)?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules)?;
     let error_pages = resolve_rules::error_pages(file, &site)?;
     Ok(Config {
         wakes: super::wake::resolve(&file.wake, own, &site)?,
-        watches_hits: rules.may_answer() || audit.is_some(),
+        watches_hits: rules.may_answer() || audit.is_some() || trial.is_some(),
         audit,
+        trial,
         passwords: resolve_rules::passwords(&rules)?,
         rules,
         watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),

@@ -82,6 +82,8 @@ fn of_site(file: &File, site: &Site) -> File {
     own.database = site.database.clone().unwrap_or(own.database);
     own.change = site.change.clone().unwrap_or(own.change);
     own.cluster = site.cluster.clone().unwrap_or(own.cluster);
+    own.mode = site.mode.clone().or(own.mode);
+    own.trial = site.trial.clone().unwrap_or(own.trial);
     own
 }
 

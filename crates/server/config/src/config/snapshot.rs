@@ -112,6 +112,8 @@ pub(super) fn print(file: &File, site: &SiteConfig, rewrites: Rewrites) -> u128 
     other.uploads = None;
     other.hits_in_front = None;
     other.audit = None;
+    (other.mode, other.site.mode) = (None, None);
+    (other.trial, other.site.trial) = (raw::TrialKeys::default(), None);
     other.database = Vec::new();
     other.cluster = raw::ClusterKeys::default();
     other.tls = Vec::new();

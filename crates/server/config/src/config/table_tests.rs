@@ -81,7 +81,9 @@ fn value_of(key: &str) -> &'static str {
         | "automatic.content_types"
         | "cookies.ignore"
         | "cookies.session"
-        | "private.cookies" => "[\"x\"]",
+        | "private.cookies"
+        | "trial.accept"
+        | "trial.never" => "[\"x\"]",
         "connections_exempt" | "misses.exempt" | "purge.from" => "[\"10.0.0.0/8\"]",
         "error_pages"
         | "site.error_pages"
@@ -92,6 +94,7 @@ fn value_of(key: &str) -> &'static str {
         | "site.cookies"
         | "site.dialects"
         | "site.private"
+        | "site.trial"
         | "site.cluster"
         | "site.automatic"
         | "acme.eab" => "{}",

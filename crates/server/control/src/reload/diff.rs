@@ -18,13 +18,14 @@ pub struct ChangedKey {
 }
 
 /// The tables and keys outside `[limits]` that may change.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 21] = [
     "cache",
     "connections_exempt",
     "cookies",
     "error_pages",
     "keys",
     "misses",
+    "mode",
     "purge",
     "rule",
     "site.aliases",
@@ -33,8 +34,11 @@ const TABLES: [&str; 17] = [
     "site.cookies",
     "site.error_pages",
     "site.keys",
+    "site.mode",
     "site.redirect_files",
     "site.rule",
+    "site.trial",
+    "trial",
     "trusted_proxies",
 ];
 
