@@ -60,6 +60,7 @@ const SERVER: &[(&str, &[&str])] = &[
     ("import-rules", &["option-table"]),
     ("reasons", &[]),
     ("trusted-files", &[]),
+    ("trial-record", &["trusted-files"]),
     ("access-log-format", &["reasons"]),
     ("passwords", &["trusted-files"]),
     (
@@ -149,6 +150,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "site-state",
             "change-sources",
             "origin",
+            "trial-record",
             "reasons",
         ],
     ),

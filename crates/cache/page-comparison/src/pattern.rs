@@ -117,6 +117,11 @@ impl PathPatterns {
         }
         pattern
     }
+
+    /// The memory of the patterns, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.known.iter().map(|pattern| size_of::<String>() + pattern.len()).sum()
+    }
 }
 
 #[cfg(test)]

@@ -187,6 +187,18 @@ impl TrialRecord {
         &self.suspects
     }
 
+    /// The memory of the record, in bytes.
+    pub fn bytes(&self) -> usize {
+        let problem = |problem: &FoundProblem| {
+            let texts = [&problem.pattern, &problem.example].into_iter().chain(&problem.places);
+            size_of::<FoundProblem>()
+                + texts.map(|text| size_of::<String>() + text.len()).sum::<usize>()
+        };
+        let counted = self.versions.keys().chain(self.suspects.keys());
+        let counts: usize = counted.map(|name| size_of::<(String, u64)>() + name.len()).sum();
+        size_of::<TrialRecord>() + self.problems.iter().map(problem).sum::<usize>() + counts
+    }
+
     /// The bound of a verdict: by distinct versions of pages, because the same page compared again proves little.
     pub fn bound(&self) -> ConfidenceBound {
         let wrong = self.problems.iter().filter(|problem| problem.class.is_wrong());

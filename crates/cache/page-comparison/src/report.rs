@@ -4,16 +4,17 @@
 //! without an explanation. The exit status is 0 for safe, 1 for not safe, 2 for not enough yet.
 
 use crate::bounds::ConfidenceBound;
-use crate::class::DifferenceClass;
+use crate::class::{DifferenceClass, UnjudgedReason};
 use crate::record::{AcceptedDifference, TrialRecord};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Versions of pages that a verdict needs: with fewer, the bound is above 1 %.
 const ENOUGH_VERSIONS: u64 = 300;
 
 /// The verdict of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
     /// Pagewell can be turned on.
@@ -36,7 +37,7 @@ impl TrialOutcome {
 }
 
 /// A problem as it is reported.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportLine {
     /// The URL of an example, without values.
     pub url: String,
@@ -57,7 +58,7 @@ pub struct ReportLine {
 }
 
 /// The report of a trial, for the terminal and as JSON.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialReport {
     /// The verdict, which decides the exit status.
     pub outcome: TrialOutcome,
@@ -75,6 +76,8 @@ pub struct TrialReport {
     pub compared: u64,
     /// The number of comparisons without a verdict.
     pub without_verdict: u64,
+    /// The same by reason.
+    pub unjudged: BTreeMap<UnjudgedReason, u64>,
     /// Distinct versions of pages compared.
     pub versions: u64,
     /// The time that PHP worked for comparisons, in seconds.
@@ -126,6 +129,7 @@ impl TrialReport {
             saved_seconds: record.saved_micros / 1_000_000,
             compared: record.compared,
             without_verdict: record.unjudged.values().sum(),
+            unjudged: record.unjudged.clone(),
             versions: bound.compared,
             render_seconds: record.render_micros / 1_000_000,
             problems,
@@ -143,7 +147,16 @@ impl TrialReport {
         row("would-be hit ratio", format!("{:.1} %", self.hit_percent));
         row("PHP time saved", format!("{} s", self.saved_seconds));
         row("compared", format!("{} ({} versions of pages)", self.compared, self.versions));
-        row("without a verdict", self.without_verdict.to_string());
+        let reasons = self.unjudged.iter().map(|(why, count)| format!("{} {count}", why.name()));
+        let reasons = reasons.collect::<Vec<_>>().join(", ");
+        row(
+            "without a verdict",
+            if reasons.is_empty() {
+                "0".into()
+            } else {
+                format!("{} ({reasons})", self.without_verdict)
+            },
+        );
         row("PHP time used", format!("{} s", self.render_seconds));
         let mut class = None;
         for line in &self.problems {

@@ -35,6 +35,7 @@ use telemetry::clock::Clock;
 use telemetry::per_address::PerAddress;
 use telemetry::request_tap::RequestTap;
 use tokio::sync::Semaphore;
+use trial_record::SiteTrial;
 
 /// A site with one version of the configuration. A request keeps the version with which it began,
 /// so that all its decisions are consistent.
@@ -61,6 +62,8 @@ pub struct Site {
     pub request_tap: Arc<RequestTap>,
     /// The hits that an audit compares, its decisions and its results.
     pub audit: Arc<AuditQueue>,
+    /// The trial of the site: what would have been answered, and whether that was right.
+    pub trial: Arc<SiteTrial>,
     /// Limits concurrent searches of the pages for an expression.
     pub searches: Arc<Searches>,
     /// The databases and nodes whose changes invalidate pages.
@@ -118,6 +121,7 @@ impl Site {
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
             request_tap: Arc::default(),
             audit: Arc::default(),
+            trial: Arc::default(),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),

@@ -1,0 +1,363 @@
+//! The trial of one site: its record of what was compared and found, and the part of the visitors that gets hits.
+//!
+//! Start reading at [`SiteTrial`]. Requests and comparisons feed the record; the control interface and
+//! `pagewell trial` report it. The counts, classes and the sentence at the end are those of `page_comparison`; here are
+//! the lock, the file (`file.rs`), and the circumstances that limit a trial (`notice.rs`).
+//!
+//! Invariants: callers pass the path and query of a request, and only its pattern and an example without values get
+//! into the record. No call but `begin` and `save` touches the disk, and none of these is made for a visitor. A file
+//! that cannot be read or written is reported once, and the trial goes on in memory. Everything is bounded: the
+//! record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts both.
+//!
+//! Not here: the comparisons, and which requests are counted.
+
+mod file;
+mod notice;
+
+pub use notice::TrialNotice;
+
+use page_comparison::{
+    AcceptedDifference, DifferenceCause, DifferenceClass, FoundProblem, PathPatterns, TrialRecord,
+    TrialReport, UnjudgedReason, example_url,
+};
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+/// Versions of pages that are known to have been compared: they give a bound of 99.98 %. Further ones do not count.
+pub const VERSIONS_MAX: usize = 16_384;
+/// The shares of [`SiteTrial::share_of`] are below this number: hundredths of a per cent.
+pub const SHARES: u32 = 10_000;
+/// Places that are kept of one difference, and the longest of them in bytes.
+const PLACES_MAX: usize = 5;
+const PLACE_BYTES_MAX: usize = 300;
+/// The memory of a known version, with the table around it, in bytes.
+const VERSION_BYTES: usize = 18;
+
+/// The settings of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrialSettings {
+    /// The fingerprint of the site's rules: with others a new record begins.
+    pub rules: u64,
+    /// The file of the record; without one it ends with the process.
+    pub file: Option<PathBuf>,
+    /// The differences that the operator accepts.
+    pub accepted: Vec<AcceptedDifference>,
+    /// The part of the visitors that gets hits, in hundredths of a per cent.
+    pub serve: u32,
+}
+
+/// A difference that a comparison found.
+#[derive(Clone, Debug)]
+pub struct FoundDifference {
+    /// The class of the difference.
+    pub class: DifferenceClass,
+    /// The places that differ, as paths of elements.
+    pub places: Vec<String>,
+    /// The part of the request that makes the difference, if it was searched for.
+    pub cause: Option<DifferenceCause>,
+    /// How late the page was purged, in milliseconds, for the class `late`.
+    pub late_ms: u64,
+}
+
+/// The report of a trial, and the circumstances around it.
+#[derive(Clone, Debug)]
+pub struct TrialStatus {
+    /// The figures, the problems and the sentence.
+    pub report: TrialReport,
+    /// The part of the visitors that gets hits, in hundredths of a per cent.
+    pub serve: u32,
+    /// The circumstances that limit the trial.
+    pub notices: Vec<TrialNotice>,
+}
+
+/// The trial of a site. It is off until [`SiteTrial::begin`].
+pub struct SiteTrial {
+    is_on: AtomicBool,
+    state: Mutex<TrialState>,
+    /// The path of the record while it is written.
+    saving: Mutex<()>,
+}
+
+/// The state of a trial, while it is on.
+struct TrialState {
+    settings: TrialSettings,
+    secret: u64,
+    record: TrialRecord,
+    patterns: PathPatterns,
+    /// The versions of pages that were compared, as keyed hashes.
+    versions: HashSet<u64>,
+    notices: BTreeSet<TrialNotice>,
+    /// Whether the file was read, or there is none.
+    has_read: bool,
+    /// Whether the file lacks something.
+    is_unsaved: bool,
+    /// Whether the last attempt to save failed, and this was reported.
+    has_failed: bool,
+}
+
+impl Default for SiteTrial {
+    fn default() -> SiteTrial {
+        let state = TrialState {
+            settings: TrialSettings::default(),
+            // The seed of a hash map is random.
+            secret: RandomState::new().hash_one("trial"),
+            record: TrialRecord::new(0, 0),
+            patterns: PathPatterns::default(),
+            versions: HashSet::new(),
+            notices: BTreeSet::new(),
+            has_read: false,
+            is_unsaved: false,
+            has_failed: false,
+        };
+        SiteTrial {
+            is_on: AtomicBool::new(false),
+            state: Mutex::new(state),
+            saving: Mutex::default(),
+        }
+    }
+}
+
+impl SiteTrial {
+    /// Turns the trial on, or gives it other settings. The first call reads the file. A record of the same rules goes
+    /// on; with others a new one begins at `now_s`, in seconds since 1970.
+    pub fn begin(&self, settings: TrialSettings, now_s: u64) {
+        let mut state = self.state();
+        let rules = settings.rules;
+        state.settings = settings;
+        if !std::mem::replace(&mut state.has_read, true) {
+            state.begin_new(now_s);
+            state.read();
+        } else if state.record.rules != rules {
+            tracing::info!(event = "trial-new-record", reason = "rules");
+            state.begin_new(now_s);
+        }
+        self.is_on.store(true, Ordering::Release);
+    }
+
+    /// Turns the trial off. Its record is kept.
+    pub fn end(&self) {
+        self.is_on.store(false, Ordering::Release);
+    }
+
+    /// Whether the trial is on.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Acquire)
+    }
+
+    /// Begins a new record, for example after a deployment. Returns whether the trial is on.
+    pub fn restart(&self, now_s: u64) -> bool {
+        self.feed(|state| {
+            tracing::info!(event = "trial-new-record", reason = "restart");
+            state.begin_new(now_s);
+        })
+        .is_some()
+    }
+
+    /// Counts a request that could be answered from the cache. `saved`: the time that PHP worked for it, if it would
+    /// have been a hit.
+    pub fn request(&self, saved: Option<Duration>) {
+        self.feed(|state| state.record.request(saved.map(micros)));
+    }
+
+    /// Counts a reference render.
+    pub fn rendered(&self, took: Duration) {
+        self.feed(|state| {
+            state.record.renders += 1;
+            let total = &mut state.record.render_micros;
+            *total = total.saturating_add(micros(took));
+        });
+    }
+
+    /// The version of a page: a number that is the same for the same key and content, also after a restart.
+    pub fn version_of(&self, key: &[u8], content: &[u8]) -> u64 {
+        let secret = self.state().secret;
+        let mut hash = Xxh3::with_seed(secret);
+        hash.update(&(key.len() as u64).to_le_bytes());
+        hash.update(key);
+        hash.update(content);
+        hash.digest()
+    }
+
+    /// Counts a comparison with a verdict. `page` is the path and query of the request.
+    pub fn compared(&self, page: &str, version: u64) {
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            let has_room = state.versions.len() < VERSIONS_MAX;
+            let is_new = has_room && state.versions.insert(version);
+            state.record.compared(&pattern, is_new);
+        });
+    }
+
+    /// Counts a comparison without a verdict. With a difference, the page is a suspect from now on.
+    pub fn unjudged(&self, page: &str, reason: UnjudgedReason, has_difference: bool) {
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            state.record.unjudged(&pattern, reason, has_difference);
+        });
+    }
+
+    /// The difference of a suspect was explained.
+    pub fn explained(&self, page: &str) {
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            state.record.explained(&pattern);
+        });
+    }
+
+    /// Adds a difference. `page` is the path and query of the request.
+    pub fn found(&self, page: &str, difference: FoundDifference, now_s: u64) {
+        let FoundDifference { class, places, cause, late_ms } = difference;
+        let places = places.into_iter().take(PLACES_MAX).map(cut).collect();
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            state.record.found(FoundProblem {
+                class,
+                pattern,
+                example: example_url(page),
+                places,
+                cause,
+                count: 1,
+                late_by: late_ms,
+                last: now_s,
+            });
+        });
+    }
+
+    /// Notes whether a circumstance limits the trial.
+    pub fn notice(&self, notice: TrialNotice, is_there: bool) {
+        let mut state = self.state();
+        if is_there {
+            state.notices.insert(notice);
+        } else {
+            state.notices.remove(&notice);
+        }
+    }
+
+    /// The share in which a client is, below [`SHARES`]: it gets hits if this is less than `serve`. The address alone
+    /// decides, with the secret of this site; of an IPv6 address its first 64 bits.
+    pub fn share_of(&self, address: IpAddr) -> u32 {
+        let secret = self.state().secret;
+        let hash = match address.to_canonical() {
+            IpAddr::V4(address) => xxh3_64_with_seed(&address.octets(), secret),
+            IpAddr::V6(address) => xxh3_64_with_seed(&address.octets()[..8], secret),
+        };
+        (hash % u64::from(SHARES)) as u32
+    }
+
+    /// The report; `None` while the trial is off.
+    pub fn status(&self) -> Option<TrialStatus> {
+        if !self.is_on() {
+            return None;
+        }
+        let state = self.state();
+        let report = TrialReport::of(&state.record, &state.settings.accepted);
+        let mut notices = state.notices.clone();
+        if state.has_failed || state.settings.file.is_none() {
+            notices.insert(TrialNotice::NotSaved);
+        }
+        let (serve, notices) = (state.settings.serve, notices.into_iter().collect());
+        Some(TrialStatus { report, serve, notices })
+    }
+
+    /// The memory of the record and its versions, in bytes.
+    pub fn bytes(&self) -> usize {
+        let state = self.state();
+        state.record.bytes() + state.patterns.bytes() + state.versions.capacity() * VERSION_BYTES
+    }
+
+    /// Writes the record to its file, if it has changed. May wait for the disk. The first of several failures is
+    /// logged.
+    pub fn save(&self) {
+        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let (path, text) = {
+            let mut state = self.state();
+            let Some(path) = state.settings.file.clone().filter(|_| state.is_unsaved) else {
+                return;
+            };
+            state.is_unsaved = false;
+            (path, file::text(state.secret, &state.versions, &state.record))
+        };
+        let written = file::replace(&path, &text);
+        let mut state = self.state();
+        state.is_unsaved |= written.is_err();
+        let has_failed = std::mem::replace(&mut state.has_failed, written.is_err());
+        if let Err(error) = written
+            && !has_failed
+        {
+            tracing::warn!(event = "trial-not-saved", path = %path.display(), %error);
+        }
+    }
+
+    /// Changes the state, if the trial is on.
+    fn feed<T>(&self, change: impl FnOnce(&mut TrialState) -> T) -> Option<T> {
+        self.is_on().then(|| {
+            let mut state = self.state();
+            state.is_unsaved = true;
+            change(&mut state)
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, TrialState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TrialState {
+    fn begin_new(&mut self, now_s: u64) {
+        self.record = TrialRecord::new(now_s, self.settings.rules);
+        self.patterns = PathPatterns::default();
+        self.versions.clear();
+        self.is_unsaved = true;
+    }
+
+    /// Reads the file of an earlier process.
+    fn read(&mut self) {
+        let Some(path) = &self.settings.file else { return };
+        match file::read(path, self.settings.rules) {
+            Ok(None) => {}
+            Ok(Some(earlier)) => {
+                self.secret = earlier.secret;
+                let Some((record, mut versions)) = earlier.record else {
+                    tracing::info!(event = "trial-new-record", reason = "rules");
+                    return;
+                };
+                if versions.len() > VERSIONS_MAX {
+                    versions.clear();
+                }
+                // A pattern is the pattern of itself.
+                let known = record.versions.keys().chain(record.suspects().keys());
+                for pattern in known.filter(|pattern| pattern.starts_with('/')) {
+                    self.patterns.of(pattern);
+                }
+                (self.record, self.versions) = (record, versions);
+            }
+            Err(error) => {
+                tracing::warn!(event = "trial-not-read", path = %path.display(), %error);
+            }
+        }
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Cuts a place to its longest form.
+fn cut(mut place: String) -> String {
+    let mut end = PLACE_BYTES_MAX.min(place.len());
+    while !place.is_char_boundary(end) {
+        end -= 1;
+    }
+    place.truncate(end);
+    place
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Circumstances that limit a trial, each as a sentence of the report.
+
+/// A circumstance that keeps a trial from judging, or that the operator has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TrialNotice {
+    /// Nothing can be saved: the record ends with this process.
+    NotSaved,
+    /// A cache in front stores answers, so few visitors arrive here.
+    CdnInFront,
+    /// One address makes more than half of the requests, so `trial.serve` is not followed.
+    RampRefused,
+    /// A database is not followed, so nothing is judged.
+    DatabaseNotFollowed,
+    /// The origin fails or has no place to spare, so little is compared.
+    OriginFailing,
+    /// Pages that write to the database at each view are not compared.
+    WritesAtEachView,
+}
+
+impl TrialNotice {
+    /// The sentence of the report.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            TrialNotice::NotSaved => {
+                "The record is in memory only and ends with this process: set snapshot.directory, or see \
+                 trial-not-saved in the log."
+            }
+            TrialNotice::CdnInFront => {
+                "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted."
+            }
+            TrialNotice::RampRefused => {
+                "One address makes more than half of the requests, so trial.serve is not followed: name the proxy in \
+                 front in trusted_proxies."
+            }
+            TrialNotice::DatabaseNotFollowed => {
+                "A database is not followed, so nothing is judged: see database-broken in the log."
+            }
+            TrialNotice::OriginFailing => {
+                "The origin fails or has no place to spare, so few pages are compared."
+            }
+            TrialNotice::WritesAtEachView => {
+                "Some pages write to the database at each view. They are not judged."
+            }
+        }
+    }
+}
