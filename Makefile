@@ -89,6 +89,11 @@ soak: ## run the soak test: faults of everything around Pagewell, under load, fo
 	$(CARGO) run --quiet --release -p soak -- --sources
 	$(CARGO) run --quiet --release -p soak -- --seconds $(SECONDS)
 
+trial: ## run the gallery of small applications under trial (tests/audit/gallery.txt)
+	@scripts/setup test
+	$(CARGO) build -p pagewell --features pagewell/settable-clock
+	$(CARGO) test -p acceptance --test http -- --ignored --nocapture trial::
+
 bench: ## measure the figures of the manual beside other servers (BENCH="o1 tls" for some)
 	@scripts/setup bench
 	$(CARGO) build --release -p pagewell -p bench
@@ -129,5 +134,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak bench compat package dist package-test fmt lint setup clean trial
 .DEFAULT_GOAL := help

@@ -148,9 +148,23 @@ pub enum DifferenceCause {
     Together(Vec<RequestPart>),
     /// Not even all parts together made it again.
     Unknown,
+    /// The page depends on these, and none of them reported a change.
+    Unreported(Vec<String>),
+    /// The page depends on nothing, and lives for so many seconds.
+    Lifetime(u64),
 }
 
 impl DifferenceCause {
+    /// The cause of a page that depends on these tags, and perhaps on statements.
+    pub fn unreported<'a>(
+        tags: impl Iterator<Item = &'a str>,
+        has_statements: bool,
+    ) -> DifferenceCause {
+        let tags = tags.take(MAX_NAMED).map(|tag| format!("tag `{}`", shown_name(tag)));
+        let statements = has_statements.then(|| "its SQL statements".to_owned());
+        DifferenceCause::Unreported(tags.chain(statements).collect())
+    }
+
     /// The cause as text: ``differs by cookie `currency` ``.
     pub fn text(&self) -> String {
         let list = |parts: &[RequestPart]| {
@@ -165,6 +179,12 @@ impl DifferenceCause {
                 format!("differs by a combination of: {}", list(parts))
             }
             DifferenceCause::Unknown => "cause unknown".into(),
+            DifferenceCause::Unreported(names) => {
+                format!("no change was reported for {}", names.join(", "))
+            }
+            DifferenceCause::Lifetime(seconds) => {
+                format!("stored for {seconds} s, and no change ends it")
+            }
         }
     }
 
@@ -397,6 +417,7 @@ mod tests {
                     prop_assert!(needed.iter().all(|part| among.contains(&parts[*part])));
                 }
                 DifferenceCause::Unknown => prop_assert!(!is_there),
+                DifferenceCause::Unreported(_) | DifferenceCause::Lifetime(_) => prop_assert!(false),
             }
         }
     }

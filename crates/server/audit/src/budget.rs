@@ -9,8 +9,8 @@ use std::time::Duration;
 const AT_FIRST: u32 = 500;
 /// The cost of a render, at least: a fast page costs the machine more than the time of its script.
 const LEAST: Duration = Duration::from_millis(20);
-/// The share of the places' time.
-const SHARE: u32 = 20;
+/// The share of the places' time, in percent.
+const SHARE: u32 = 5;
 
 /// The rest of the budget.
 #[derive(Debug)]
@@ -19,19 +19,25 @@ pub(crate) struct RenderBudget {
     at: Duration,
     /// The mean cost of a render.
     mean: Duration,
+    percent: u32,
 }
 
 impl RenderBudget {
     /// Begins at this monotonic time.
     pub(crate) fn new(now: Duration) -> RenderBudget {
-        RenderBudget { left: LEAST * AT_FIRST, at: now, mean: LEAST }
+        RenderBudget { left: LEAST * AT_FIRST, at: now, mean: LEAST, percent: SHARE }
+    }
+
+    /// The same with another share of the places' time, in percent.
+    pub(crate) fn of_share(now: Duration, percent: Option<u32>) -> RenderBudget {
+        RenderBudget { percent: percent.unwrap_or(SHARE), ..RenderBudget::new(now) }
     }
 
     /// Whether a render may begin, at an origin with so many places.
     pub(crate) fn may_begin(&mut self, now: Duration, places: usize) -> bool {
         let since = now.saturating_sub(self.at);
         self.at = now;
-        let share = since * u32::try_from(places).unwrap_or(u32::MAX) / SHARE;
+        let share = since * u32::try_from(places).unwrap_or(u32::MAX) * self.percent / 100;
         // One render a second.
         let least = since.mul_f64(self.mean.as_secs_f64());
         let most = (LEAST * AT_FIRST).max(self.mean * 2);

@@ -24,15 +24,18 @@ use crate::{AuditState, KeyGuard};
 use change_sources::{SettledWait, settled};
 use delivery::audit::{AuditedHit, PathLimit};
 use delivery::site::Site;
+use delivery::trial::TrialRequest;
 use history::ChangeSource;
 use http::{HeaderMap, Method};
 use http_cache::ForwardReason;
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceClass, Inquiry, InquiryStep, PageDependence, PageSample,
-    PageTokens, UnjudgedReason, differing, example_url,
+    Circumstances, Conclusion, DifferenceClass, Inquiry, InquiryStep, PageDependence, PageNoise,
+    PageSample, PageTokens, UnjudgedReason, differing, example_url,
 };
 use reasons::Reason;
-use render::{ExtraFields, NoReference, Ranges, ReferenceRender, RenderRequest, reference};
+use render::{
+    ExtraFields, NoReference, Ranges, ReferenceRender, RenderRequest, SentParts, control,
+};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
@@ -74,15 +77,7 @@ async fn judged(
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
-    let mut last = None;
-    while let InquiryStep::Sample { after } = inquiry.step(&noise) {
-        tokio::time::sleep(Duration::from_millis(after)).await;
-        settle(site).await?;
-        let begun = site.clock.now().0;
-        let sample = render(site, &ask, state).await?;
-        inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) }, false);
-        last = Some(sample);
-    }
+    let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
     let has_dependencies = !facts.tags().is_empty() || hit.page.payload().reads().is_some();
     let dependence =
@@ -116,6 +111,27 @@ async fn judged(
         conclusion = inquiry.conclude(&mut noise, &circumstances);
     }
     Ok(conclusion)
+}
+
+/// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
+/// last.
+pub(crate) async fn sampled(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    inquiry: &mut Inquiry,
+    noise: &PageNoise,
+) -> Result<Option<ReferenceRender>, UnjudgedReason> {
+    let mut last = None;
+    while let InquiryStep::Sample { after } = inquiry.step(noise) {
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        settle(site).await?;
+        let begun = site.clock.now().0;
+        let sample = render(site, ask, state).await?;
+        inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) }, false);
+        last = Some(sample);
+    }
+    Ok(last)
 }
 
 /// Purges the page here and on other nodes, and limits its path for an hour. A young page may have been made for its
@@ -173,6 +189,25 @@ pub(crate) fn note(site: &Site, hit: &AuditedHit, conclusion: &Conclusion) {
     }
 }
 
+/// The request of a visitor during a trial, for a render of this page.
+pub(crate) fn request_of(request: &TrialRequest, page: Option<&SharedPage>) -> RenderRequest {
+    RenderRequest {
+        target: request.target.clone(),
+        key: request.key.clone(),
+        method: Method::GET,
+        headers: request.headers.clone(),
+        version: request.version,
+        client: request.client.clone(),
+        plan: request.plan,
+        why: ForwardReason::Stale,
+        validate: None,
+        fallback: page.cloned(),
+        ranges: Ranges::Cut,
+        owner: None,
+        extra_fields: ExtraFields::default(),
+    }
+}
+
 fn request(hit: &AuditedHit) -> RenderRequest {
     RenderRequest {
         target: hit.target.clone(),
@@ -192,19 +227,30 @@ fn request(hit: &AuditedHit) -> RenderRequest {
 }
 
 /// A reference render, if the budget and the places at the origin allow it.
-async fn render(
+pub(crate) async fn render(
     site: &Arc<Site>,
     ask: &RenderRequest,
     state: &AuditState,
+) -> Result<ReferenceRender, UnjudgedReason> {
+    render_with(site, ask, state, &SentParts::default()).await
+}
+
+/// The same with some parts of a visitor's request.
+pub(crate) async fn render_with(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    parts: &SentParts,
 ) -> Result<ReferenceRender, UnjudgedReason> {
     let budget = || state.budget.lock().unwrap_or_else(PoisonError::into_inner);
     if !budget().may_begin(site.clock.monotonic(), site.config.limits.origin_connections) {
         return Err(UnjudgedReason::NoBudget);
     }
     site.counters.audit_renders.add();
-    match reference(site, ask).await {
+    match control(site, ask, parts).await {
         Ok(render) => {
             budget().spent(render.took);
+            site.trial.rendered(render.took);
             site.counters.audit_origin_us.add_many(render.took.as_micros() as u64);
             Ok(render)
         }
@@ -217,7 +263,7 @@ async fn render(
 }
 
 /// Waits until all writes in flight have ended, and then everything committed is applied and settled.
-async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
+pub(crate) async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
     let wait = async {
         site.pending.ended_before(site.pending.mark()).await;
         settled(site.state(), &site.sources).await
@@ -253,13 +299,13 @@ fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
 }
 
-fn stored_tokens(state: &AuditState, page: &SharedPage) -> PageTokens {
+pub(crate) fn stored_tokens(state: &AuditState, page: &SharedPage) -> PageTokens {
     let response = page.response();
     let (status, content) = (response.status.as_u16(), page.content());
     PageTokens::of(state.secret, status, fields(&response.headers), &content, true)
 }
 
-fn render_tokens(state: &AuditState, render: &ReferenceRender) -> PageTokens {
+pub(crate) fn render_tokens(state: &AuditState, render: &ReferenceRender) -> PageTokens {
     let status = render.status.as_u16();
     PageTokens::of(state.secret, status, fields(&render.headers), &render.content, true)
 }

@@ -14,7 +14,10 @@
 //! response, no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
 
 mod budget;
+mod cause;
 mod comparison;
+pub mod trial;
+mod watch;
 
 use budget::RenderBudget;
 use delivery::audit::AuditedHit;
@@ -54,10 +57,13 @@ struct SharedState {
 
 impl AuditState {
     fn new(site: &Site) -> AuditState {
+        AuditState::with_budget(RenderBudget::new(site.clock.monotonic()))
+    }
+
+    fn with_budget(budget: RenderBudget) -> AuditState {
         // The seed of a hash map is random, and of this process only.
         let secret = TokenSecret::of(RandomState::new().hash_one("tokens"));
-        let budget = Mutex::new(RenderBudget::new(site.clock.monotonic()));
-        AuditState { secret, budget, shared: Mutex::default() }
+        AuditState { secret, budget: Mutex::new(budget), shared: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {

@@ -10,6 +10,7 @@
 //! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
 //! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred) |
+//! | proof | `audit` (hits to compare), `trial` (answers to compare) |
 //! | files | `static_files`, `file_cache`, `error_pages` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
@@ -33,5 +34,6 @@ pub mod site;
 pub mod static_files;
 pub mod stored_answer;
 pub mod template_mark;
+pub mod trial;
 pub mod visitors;
 pub mod waiter;

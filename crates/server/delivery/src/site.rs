@@ -15,6 +15,7 @@ use crate::audit::AuditQueue;
 use crate::coding_queue;
 use crate::file_cache::FileCache;
 use crate::searches::Searches;
+use crate::trial::{self, TrialQueue};
 use crate::waiter::Waiter;
 use certificates::Certificates;
 use change_sources::ChangeSources;
@@ -62,6 +63,8 @@ pub struct Site {
     pub request_tap: Arc<RequestTap>,
     /// The hits that an audit compares, its decisions and its results.
     pub audit: Arc<AuditQueue>,
+    /// The answers that a trial compares.
+    pub trial_queue: Arc<TrialQueue>,
     /// The trial of the site: what would have been answered, and whether that was right.
     pub trial: Arc<SiteTrial>,
     /// Limits concurrent searches of the pages for an expression.
@@ -121,6 +124,7 @@ impl Site {
             access_log: log.map(|log| Arc::new(AccessLog::new(log))),
             request_tap: Arc::default(),
             audit: Arc::default(),
+            trial_queue: Arc::default(),
             trial: Arc::default(),
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
@@ -150,6 +154,7 @@ impl Site {
         *self.current() = Arc::downgrade(self);
         self.origin.places().set_mode(self.config.misses.mode);
         self.state.activate();
+        trial::follow(self);
     }
 
     /// The site with the current configuration.

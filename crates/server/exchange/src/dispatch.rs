@@ -7,6 +7,7 @@ use crate::checks;
 use crate::edge;
 use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
+use crate::trial;
 use config::target::TargetUri;
 use delivery::audit::AuditedHit;
 use delivery::body::{Content, ResponseBody};
@@ -81,9 +82,10 @@ pub async fn dispatch(
             response
         }
         RequestStep::Unpublished => serve::unpublished(),
-        RequestStep::Private | RequestStep::Bypass(_) | RequestStep::Lookup => {
-            get(site, request, target, client, (step, planned)).await
-        }
+        RequestStep::Trial
+        | RequestStep::Private
+        | RequestStep::Bypass(_)
+        | RequestStep::Lookup => get(site, request, target, client, (step, planned)).await,
         // The caller has executed the others.
         RequestStep::Invalid(_)
         | RequestStep::Limited(_)
@@ -127,6 +129,10 @@ async fn get(
         return deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why));
     }
     match (step, &site.config.private) {
+        (RequestStep::Trial, _) => {
+            let planned = RequestPlan { shared, plan, key };
+            return Box::pin(trial::answer(site, request, target, client, planned)).await;
+        }
         (RequestStep::Private, Some(copies)) => {
             let planned = (plan, key);
             return Box::pin(private::answer(site, copies, request, target, client, planned)).await;

@@ -21,7 +21,7 @@ use delivery::template_mark;
 use forward::litespeed;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use reasons::Reason;
-use site_rules::Peer;
+use site_rules::{Peer, RequestClient};
 use std::sync::Arc;
 use telemetry::client::Client;
 use telemetry::panics::{self, Place};
@@ -107,6 +107,9 @@ async fn admitted(
     let changes = ResponseChanges::of(&asked);
     let redirect = matches!(step, RequestStep::Redirected(_)).then(|| edge::redirect(&asked));
     site.counters.requests.add();
+    if site.config.trial.as_ref().is_some_and(|trial| trial.serve > 0) {
+        site.trial_queue.note_address(client.address());
+    }
     let target = match read {
         Ok(target) => target,
         Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
+//! | a visitor during a trial | `trial` |
 //! | templates and fragments | `assembly` |
 //! | rules for access and response fields | `edge`; `checks` (passwords, rate limits) |
 //! | files that the application names | `internal_files` |
@@ -27,6 +28,7 @@ pub mod purge;
 pub mod purger;
 pub mod signed_in;
 pub mod steps;
+mod trial;
 
 pub use exchange::{answer, is_timed};
 pub use steps::is_redirected;

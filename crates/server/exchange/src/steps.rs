@@ -6,14 +6,13 @@
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
 //! `delivery::lookup`; a plain hit does not come here. The rows `limited` and `password` are checks: they are carried out, and then the request goes on with the next row
 //! (`checks`). A limit for requests that reach the origin is no step, because a stored page may answer them.
-//!
-//! A place for a step that is not built yet: `trial` before `private`.
 
 use crate::challenge;
 use crate::edge;
 use config::target::{TargetError, TargetUri};
 use delivery::plan::plan;
 use delivery::site::Site;
+use delivery::trial;
 use forward::upgrade;
 use http::{HeaderMap, Method, Request};
 use http_body::Body;
@@ -63,6 +62,8 @@ pub enum RequestStep {
     Unpublished,
     /// A write, or another method that only the origin can answer.
     Write,
+    /// It would be answered from the store, but the site is in a trial: it is forwarded, and the answer compared.
+    Trial,
     /// It has a session cookie: it gets a private copy, or a page that signed-in visitors share.
     Private,
     /// It is forwarded unchanged.
@@ -89,6 +90,7 @@ impl RequestStep {
             RequestStep::Trace => Some(Reason::MethodTrace),
             RequestStep::Unpublished => Some(Reason::ClusterUnpublished),
             RequestStep::Write => Some(Reason::Method),
+            RequestStep::Trial => Some(Reason::Trial),
             RequestStep::Private => Some(Reason::SessionCookie),
             RequestStep::Bypass(because) => Some(because.into()),
             RequestStep::Options | RequestStep::Lookup => None,
@@ -114,6 +116,7 @@ impl RequestStep {
             RequestStep::Trace => "trace",
             RequestStep::Options => "options",
             RequestStep::Unpublished | RequestStep::Write => "write",
+            RequestStep::Trial => "trial",
             RequestStep::Private => "private",
             RequestStep::Bypass(_) => "bypass",
             RequestStep::Lookup => "lookup",
@@ -140,6 +143,7 @@ impl RequestStep {
             | RequestStep::WithContent
             | RequestStep::Leaving(_)
             | RequestStep::Write
+            | RequestStep::Trial
             | RequestStep::Private
             | RequestStep::Bypass(_)
             | RequestStep::Lookup => false,
@@ -170,6 +174,8 @@ pub struct StepFacts<'a> {
     leaving: Option<Reason>,
     refuses_writes: bool,
     has_private_copies: bool,
+    /// Whether the client gets the origin's answers only.
+    is_in_trial: &'a dyn Fn() -> bool,
     /// Makes the plan, if it is needed.
     handling: &'a dyn Fn() -> Handling,
 }
@@ -188,7 +194,7 @@ impl StepFacts<'_> {
 type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
-const STEPS: [(&str, Row); 19] = [
+const STEPS: [(&str, Row); 20] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
     ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
     ("challenge", |facts| facts.is_challenge.then_some(RequestStep::Challenge)),
@@ -214,6 +220,15 @@ const STEPS: [(&str, Row); 19] = [
     ("write", |facts| {
         let step = if facts.refuses_writes { RequestStep::Unpublished } else { RequestStep::Write };
         (!facts.is_read()).then_some(step)
+    }),
+    ("trial", |facts| {
+        let uses_store = || match (facts.handling)() {
+            Handling::Bypass(because) => {
+                facts.has_private_copies && because == BypassBecause::SessionCookie
+            }
+            Handling::Store => true,
+        };
+        ((facts.is_in_trial)() && uses_store()).then_some(RequestStep::Trial)
     }),
     ("private", |facts| {
         let is_session = || (facts.handling)() == Handling::Bypass(BypassBecause::SessionCookie);
@@ -381,6 +396,7 @@ impl<'a> AskedRequest<'a> {
             leaving: leaving(site),
             refuses_writes: site.cluster.as_ref().is_some_and(|cluster| cluster.refuses_writes()),
             has_private_copies: site.config.private.is_some(),
+            is_in_trial: &|| trial::is_in_trial(site, self.client),
             handling,
         })
     }
@@ -437,6 +453,7 @@ mod tests {
             leaving: None,
             refuses_writes: false,
             has_private_copies: true,
+            is_in_trial: &|| false,
             handling: &handling,
         };
         edit(&mut facts);
@@ -450,6 +467,13 @@ mod tests {
         assert_eq!(step_of(session, |_| {}), RequestStep::Private);
         let rule = Handling::Bypass(BypassBecause::Rule);
         assert_eq!(step_of(rule, |_| {}), RequestStep::Bypass(BypassBecause::Rule));
+        for (handling, step) in [
+            (Handling::Store, RequestStep::Trial),
+            (session, RequestStep::Trial),
+            (rule, RequestStep::Bypass(BypassBecause::Rule)),
+        ] {
+            assert_eq!(step_of(handling, |facts| facts.is_in_trial = &|| true), step);
+        }
         let leaving = |facts: &mut StepFacts<'_>| facts.leaving = Some(Reason::Stopping);
         assert_eq!(step_of(session, leaving), RequestStep::Leaving(Reason::Stopping));
         let steps = [

@@ -25,6 +25,7 @@ use delivery::response_spool::{ClientGone, ContentEnd, SpoolSender, response_spo
 use delivery::serve;
 use delivery::site::Site;
 use delivery::static_files;
+use delivery::trial::AnswerWatch;
 use delivery::visitors;
 use history::UnstoredRecord;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Version, header};
@@ -262,7 +263,24 @@ pub async fn pass_bypassed(
     let head = Arc::new(head);
     let facts = read_facts(&head.method, &head.headers);
     match begin_bypass(site, &facts) {
-        Ok(()) => passed(site, (&head, body), &facts, target, client, why).await,
+        Ok(()) => passed(site, (&head, body), &facts, target, client, (why, None)).await,
+        Err(refused) => *refused,
+    }
+}
+
+/// As [`pass_bypassed`], during a trial: `watch` sees the answer on its way.
+pub async fn pass_watched(
+    site: &Arc<Site>,
+    request: http::Request<RequestContent>,
+    target: TargetUri,
+    client: &Client,
+    (why, watch): (ForwardCause, Box<AnswerWatch>),
+) -> Response<ResponseBody> {
+    let (head, body) = request.into_parts();
+    let head = Arc::new(head);
+    let facts = read_facts(&head.method, &head.headers);
+    match begin_bypass(site, &facts) {
+        Ok(()) => passed(site, (&head, body), &facts, target, client, (why, Some(watch))).await,
         Err(refused) => *refused,
     }
 }
@@ -294,7 +312,7 @@ pub async fn pass(
     let (head, body) = request.into_parts();
     let head = Arc::new(head);
     let facts = read_facts(&head.method, &head.headers);
-    passed(site, (&head, body), &facts, target, client, why).await
+    passed(site, (&head, body), &facts, target, client, (why, None)).await
 }
 
 /// Forwards a request with these facts, which were read from its head.
@@ -304,13 +322,18 @@ async fn passed(
     facts: &RequestFacts<'_>,
     target: TargetUri,
     client: &Client,
-    why: ForwardCause,
+    (why, watch): (ForwardCause, Option<Box<AnswerWatch>>),
 ) -> Response<ResponseBody> {
     let of_client = RewriteFor::Client;
-    let outgoing = match prepare(site, (head, body), &target, client, (facts, of_client)).await {
+    let mut outgoing = match prepare(site, (head, body), &target, client, (facts, of_client)).await
+    {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
+    if watch.is_some() && site.config.codings.are_made() {
+        // As for a page that is stored: Pagewell compresses the answer.
+        outgoing.headers.remove(header::ACCEPT_ENCODING);
+    }
     let asked = (target.clone(), head.clone());
     let sent = match facts.method {
         // A write may outlive its client, so it shares the head.
@@ -318,7 +341,8 @@ async fn passed(
         _ => client_gone::send(site, outgoing, why.on_client_gone).await.map(not_late),
     };
     let (target, head) = asked;
-    deferral::finish(site, (&head.method, &head.headers), &target, answer(site, facts, sent, why))
+    let answer = answer_watched(site, facts, sent, why, watch);
+    deferral::finish(site, (&head.method, &head.headers), &target, answer)
 }
 
 /// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is
@@ -391,6 +415,16 @@ pub fn answer(
     sent: ForwardResult,
     why: ForwardCause,
 ) -> Response<ResponseBody> {
+    answer_watched(site, facts, sent, why, None)
+}
+
+fn answer_watched(
+    site: &Arc<Site>,
+    facts: &RequestFacts<'_>,
+    sent: ForwardResult,
+    why: ForwardCause,
+    mut watch: Option<Box<AnswerWatch>>,
+) -> Response<ResponseBody> {
     // A panic of the task is logged elsewhere.
     let Ok(sent) = sent else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
@@ -403,7 +437,10 @@ pub fn answer(
             status.forward_status = Some(response.status);
             let late = response.waited.and(waited).reason();
             status.detail = late.or(why.reason).map(Reason::as_str);
-            let passed = stream(site, response, &status, None);
+            if let Some(watch) = &mut watch {
+                watch.head(&response);
+            }
+            let passed = streamed(site, response, &status, (None, watch));
             let is_head = facts.method == Kind::Head;
             let passed = if is_head { serve::without_body(passed) } else { passed };
             encode_response(site, facts, passed)
@@ -486,6 +523,16 @@ pub fn stream(
     status: &CacheStatus<'_>,
     record: Option<UnstoredRecord>,
 ) -> Response<ResponseBody> {
+    streamed(site, response, status, (record, None))
+}
+
+/// The same; `watch` sees the content.
+fn streamed(
+    site: &Arc<Site>,
+    response: OriginResponse,
+    status: &CacheStatus<'_>,
+    (record, watch): (Option<UnstoredRecord>, Option<Box<AnswerWatch>>),
+) -> Response<ResponseBody> {
     let OriginResponse { status: code, headers: all, body, waited: _ } = response;
     let said = CacheControl::read(&all);
     let mut headers = serve::passed_on(all.clone(), &site.config.policy, status);
@@ -500,7 +547,7 @@ pub fn stream(
         length = None;
         trailers::announce(&all, &mut headers);
     }
-    tokio::spawn(pump(body, sender, record));
+    tokio::spawn(pump(body, sender, record, watch));
     let content = match code.as_u16() {
         204 | 304 => Content::Empty,
         _ => Content::Spool(Box::new(SpoolContent { receiver, length })),
@@ -513,7 +560,12 @@ pub fn stream(
 }
 
 /// Copies content from the origin to the client's spool until one of them ends.
-async fn pump(mut body: OriginBody, sender: SpoolSender, record: Option<UnstoredRecord>) {
+async fn pump(
+    mut body: OriginBody,
+    sender: SpoolSender,
+    record: Option<UnstoredRecord>,
+    mut watch: Option<Box<AnswerWatch>>,
+) {
     let failure = loop {
         let piece = tokio::select! {
             piece = body.next() => piece,
@@ -522,17 +574,27 @@ async fn pump(mut body: OriginBody, sender: SpoolSender, record: Option<Unstored
         match piece {
             None => break None,
             Some(Err(failure)) => break Some(failure),
-            Some(Ok(piece)) => match sender.send(piece).await {
-                Ok(()) => {}
-                Err(ClientGone) => return,
-            },
+            Some(Ok(piece)) => {
+                if let Some(watch) = &mut watch {
+                    watch.piece(&piece);
+                }
+                match sender.send(piece).await {
+                    Ok(()) => {}
+                    Err(ClientGone) => return,
+                }
+            }
         }
     };
     let trailers = body.trailers();
-    if let (Some(record), Some(reason)) = (record, body.ended().against_storing()) {
+    let against = body.ended().against_storing();
+    if let (Some(record), Some(reason)) = (record, against) {
         record.correct(reason);
     }
     // The concurrency slot at the origin is released before the client receives the end.
     drop(body);
+    let is_whole = failure.is_none() && against.is_none();
     sender.end(ContentEnd { failure, trailers, ..ContentEnd::default() });
+    if let Some(watch) = watch.filter(|_| is_whole) {
+        watch.end();
+    }
 }

@@ -44,6 +44,7 @@ pub fn start(
         tokio::spawn(codings::run(site.clone(), compressor.clone(), stopped.clone()));
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::run(site.clone(), stopped.clone()));
+        tokio::spawn(audit::trial::run(site.clone(), stopped.clone()));
         wake::begin(site, stopped);
     }
     if let Some(https) = https {

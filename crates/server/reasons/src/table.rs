@@ -106,6 +106,8 @@ reasons! {
     AfterWrite = BypassBecause::AfterWrite.as_str(), [Bypassed], "", "Nothing: it ends after the time in after_write.";
     /// A rule has `bypass` or `auth_forward`; with `when_status` or `when_header`, the response was not stored.
     Rule = BypassBecause::Rule.as_str(), [Bypassed, NotStored], "", "Nothing, if the rule is intended; otherwise change the rule.";
+    /// The site is in a trial (`mode`).
+    Trial = "trial", [Bypassed], "", "pagewell trial shows whether it can end.";
     /// The connection belongs to a process that another one has [replaced](reload.md#zero-downtime-restart).
     HandedOver = "handed-over", [Bypassed], "", "Nothing: the next connection reaches the new process.";
     /// The connection belongs to a process that is stopping.

@@ -27,6 +27,7 @@ pub mod rewarm;
 mod stale;
 mod superseded;
 mod task;
+mod trial;
 mod undeclared;
 
 use admission::Admission;
@@ -36,13 +37,14 @@ pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
 use permit::RenderPermit;
 use reasons::Reason;
-pub use reference::{NoReference, ReferenceRender, neutral, reference};
+pub use reference::{NoReference, ReferenceRender, SentParts, control, neutral, reference};
 pub use refresh::{RefreshOutcome, refresh};
 use revised::NotKept;
 use stale::{on_failure, over_renders, stale_on};
 pub use superseded::end_private_copies;
 use task::apart;
 pub use task::store_for_owner;
+pub use trial::{sent_by_render, store_for_trial, visitors_form};
 
 use capture::Capture;
 use config::target::TargetUri;
@@ -56,7 +58,7 @@ use forward::client_gone::{OnClientGone, must_await_response, unless_left};
 use forward::litespeed;
 use forward::rewrites::RoutedRequest;
 use forward::{Answerer, answerer};
-use http::{HeaderMap, Method, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
     Failure, ForwardReason, LifetimeSource, RequestFacts, Reuse, StoredResponse, Timestamp,
@@ -71,7 +73,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use stored_pages::page::{ReadPage, SharedPage, StoredPage};
-use telemetry::client::Client;
+use telemetry::client::{Client, RequestPurpose};
 use telemetry::limit_hits::Limit;
 use telemetry::panics::{self, Place};
 use telemetry::request_fields::{AsSent, read_facts};
@@ -347,6 +349,9 @@ impl Render {
         let sends = |name: &str| self.ask.sends(&self.site, name, self.is_fixed);
         let mut headers = forward::outgoing_for_page(&self.ask.headers, sends);
         self.ask.plan_headers(&self.site, &mut headers, self.is_fixed);
+        if self.ask.client.extras.purpose == RequestPurpose::Reference {
+            headers.insert(reference::REFERENCE, HeaderValue::from_static("1"));
+        }
         if self.site.config.codings.are_made() {
             // Pagewell compresses the page itself, once for all clients.
             headers.remove(header::ACCEPT_ENCODING);

@@ -15,6 +15,7 @@ use super::superseded::for_everybody;
 use super::undeclared::FIXED_ADDRESS;
 use super::{OriginTimes, Render, RenderPermit, RenderRequest};
 use bytes::Bytes;
+use config::target::TargetUri;
 use delivery::esi;
 use delivery::site::Site;
 use forward::{Answerer, answerer};
@@ -23,12 +24,13 @@ use http_cache::Failure;
 use origin::routes::Script;
 use origin::{OriginBody, Unsent};
 use page_store::Lease;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::client::RequestPurpose;
 
 /// Tells plugins that no visitor sees the response.
-const REFERENCE: HeaderName = HeaderName::from_static("pagewell-reference");
+pub(super) const REFERENCE: HeaderName = HeaderName::from_static("pagewell-reference");
 /// Browsers that applications know, of the two classes of devices.
 const DESKTOP: HeaderValue = HeaderValue::from_static(
     "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
@@ -56,6 +58,49 @@ impl ReferenceRender {
     /// The lease that was taken before the request was sent.
     pub fn lease(&self) -> &Lease {
         self.right.lease()
+    }
+}
+
+/// Parts of a visitor's request that a control render has in addition. They are in memory only while a cause is
+/// searched for.
+#[derive(Clone, Default)]
+pub struct SentParts {
+    /// Cookies, each with its name and value as sent.
+    pub cookies: Vec<String>,
+    /// Header lines.
+    pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// Parameters of the query that a page does not have, as sent.
+    pub parameters: Vec<String>,
+    /// The client's address.
+    pub address: Option<SocketAddr>,
+}
+
+impl SentParts {
+    fn add_to(&self, headers: &mut HeaderMap) {
+        for (name, _) in &self.fields {
+            headers.remove(name);
+        }
+        for (name, value) in &self.fields {
+            headers.append(name, value.clone());
+        }
+        let known = headers.get(header::COOKIE).and_then(|line| line.to_str().ok());
+        let all = known.into_iter().map(str::to_owned).chain(self.cookies.iter().cloned());
+        let line = all.collect::<Vec<_>>().join("; ");
+        if !self.cookies.is_empty()
+            && let Ok(line) = HeaderValue::try_from(line)
+        {
+            headers.insert(header::COOKIE, line);
+        }
+    }
+
+    fn with_parameters(&self, mut target: TargetUri) -> TargetUri {
+        if !self.parameters.is_empty() {
+            target.normal.get_or_insert_with(|| target.path_and_query.clone());
+            let mark = if target.path_and_query.contains('?') { '&' } else { '?' };
+            target.path_and_query.push(mark);
+            target.path_and_query.push_str(&self.parameters.join("&"));
+        }
+        target
     }
 }
 
@@ -107,13 +152,25 @@ pub async fn reference(
     site: &Arc<Site>,
     ask: &RenderRequest,
 ) -> Result<ReferenceRender, NoReference> {
+    control(site, ask, &SentParts::default()).await
+}
+
+/// The same with some parts of a visitor's request, to find those on which the page depends.
+///
+/// # Errors
+/// The reason why there is no such render.
+pub async fn control(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    parts: &SentParts,
+) -> Result<ReferenceRender, NoReference> {
     let ask = neutral(site, ask).ok_or(NoReference::OnlyForVisitor)?;
     let answerer = answerer(site, ask.routed(), &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
     let right = RenderPermit::Solo(site.store.lease());
     let (mut render, _) = Render::for_nobody(site, ask, right);
     render.ask.client.extras.purpose = RequestPurpose::Reference;
-    render.referred(script).await
+    render.referred(script, parts).await
 }
 
 impl Render {
@@ -121,16 +178,18 @@ impl Render {
     async fn referred(
         mut self: Box<Self>,
         script: Option<Script>,
+        parts: &SentParts,
     ) -> Result<ReferenceRender, NoReference> {
         let site = self.site.clone();
         self.fix(script.as_ref());
         let mut headers = self.page_headers();
-        headers.insert(REFERENCE, HeaderValue::from_static("1"));
+        parts.add_to(&mut headers);
+        self.ask.target = parts.with_parameters(self.ask.target);
         let (request_time, began) = (site.clock.now(), site.clock.monotonic());
         let mut request = Box::new(self.request(headers.clone(), script));
         // Its statements say nothing about the stored page.
         (request.capture, self.capture) = (None, None);
-        request.peer = Some(FIXED_ADDRESS);
+        request.peer = parts.address.or(Some(FIXED_ADDRESS));
         let mut response =
             forward::send::send_following(&site, &mut request).await.map_err(unsent)?;
         if is_no_answer(response.status) {

@@ -65,6 +65,7 @@ counters! {
     audit_purged: "Pages purged because two comparisons found them wrong.",
     audit_renders: "Requests sent to the origin for comparisons.",
     audit_origin_us: "The origin's time for comparisons, in microseconds.",
+    trial_answers: "Answers of the origin that a trial has compared, or could not compare.",
     not_stored: "Responses to GET that were not stored.",
     memory_short: "Responses not stored because those being collected used half of `limits.client_backlog_bytes`.",
     store_refused: "Pages not stored because their data changed during the render.",

@@ -229,6 +229,11 @@ fn verdict(
     }
     let (verdict, reason, page) = match step {
         RequestStep::Lookup => looked_up(),
+        RequestStep::Trial => {
+            let (would_be, _, page) = looked_up();
+            let page = page.filter(|_| would_be == ExplainVerdict::Hit);
+            (ExplainVerdict::Bypass, step.reason(), page)
+        }
         step => (ExplainVerdict::Bypass, step.reason(), None),
     };
     (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))

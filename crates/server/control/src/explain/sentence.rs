@@ -34,6 +34,13 @@ fn of_page(judged: &Judgement, now_ms: u64) -> String {
              this visitor only: {}.",
             because(judged)
         ),
+        ExplainVerdict::Bypass if judged.reason == Some(Reason::Trial) => {
+            let would_be = if judged.page.is_some() { "a hit" } else { "a miss" };
+            format!(
+                "It is forwarded to the origin, because the site is in a trial (`{reason}`). Without the trial it would \
+                 be {would_be}."
+            )
+        }
         ExplainVerdict::Bypass => {
             let but = match judged.private_copy {
                 PrivateCopy::ByPlugin => BUT_BY_PLUGIN,

@@ -241,12 +241,14 @@ impl PlainRequest<'_> {
             && (canonical.is_none() || canonical.as_deref() == key.host())
     }
 
-    /// Whether the site's rules neither refuse nor redirect any client that sends the request, and the audit does not
-    /// compare its answer.
+    /// Whether the site's rules neither refuse nor redirect any client that sends the request, the audit does not
+    /// compare its answer, and no trial is on.
     #[cold]
     fn is_plain_beside(&self, site: &Site, key: &Key) -> bool {
         let is_audited = site.config.audit.is_some_and(|audit| site.audit.is_due(audit.one_in));
-        !is_audited && (!site.config.rules.may_answer() || self.is_free(site, key))
+        !is_audited
+            && site.config.trial.is_none()
+            && (!site.config.rules.may_answer() || self.is_free(site, key))
     }
 
     /// Whether the site's rules neither refuse nor redirect any client that sends the request.

@@ -7,7 +7,7 @@ use harness::{Client, Pagewell, Request, Response};
 use std::path::Path;
 
 /// Functions of the applications.
-const LIBRARY: &str = r#"<?php
+pub(crate) const LIBRARY: &str = r#"<?php
 function own(string $what): string { return getenv('NOTES') . "/$what-" . basename($_SERVER['SCRIPT_NAME']); }
 function data(): string { return file_exists(own('data')) ? 'new' : 'old'; }
 function counter(): int { $n = (int) @file_get_contents(own('count')); file_put_contents(own('count'), $n + 1); return $n; }
@@ -18,14 +18,16 @@ function tagged(): void { lives(); header('Cache-Groups: "news"'); }
 /// Requests to one application until its fault must have been found.
 const REQUESTS_MAX: usize = 50;
 /// Text that only requests have.
-const CANARY: &str = "kanarienvogel";
+pub(crate) const CANARY: &str = "kanarienvogel";
 
-struct Application {
-    name: String,
-    class: String,
+/// An application with its expected class.
+pub(crate) struct Application {
+    pub(crate) name: String,
+    pub(crate) class: String,
 }
 
-fn gallery() -> Vec<(Application, String)> {
+/// The applications with their scripts.
+pub(crate) fn gallery() -> Vec<(Application, String)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/audit/gallery.txt");
     let text = std::fs::read_to_string(path).expect("the gallery can be read");
     let rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -70,7 +72,7 @@ fn ended(pagewell: &Pagewell) -> u64 {
 }
 
 /// The whole log.
-fn log(pagewell: &Pagewell) -> String {
+pub(crate) fn log(pagewell: &Pagewell) -> String {
     std::fs::read_to_string(pagewell.dir().join("pagewell.log")).expect("there is a log")
 }
 

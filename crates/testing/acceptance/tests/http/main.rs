@@ -34,4 +34,5 @@ mod send_backlog;
 mod several_origins;
 mod slow_clients;
 mod static_files;
+mod trial;
 mod uploads;

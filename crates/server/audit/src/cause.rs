@@ -1,0 +1,210 @@
+//! The part of a visitor's request that makes a difference: renders with some of its parts, which `CauseSearch` chooses.
+//!
+//! The values are in memory while the search lasts, and are sent to the origin only. Never sent again: cookies of a
+//! session, and any cookie, field or parameter that looks like a credential by its name or its value; cookies that the
+//! answer sets; `Authorization`. The result has names only.
+
+use crate::AuditState;
+use crate::comparison::{render_tokens, render_with};
+use config::steering_fields::is_from_clients;
+use delivery::site::Site;
+use delivery::trial::TrialRequest;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use page_comparison::{
+    CauseSearch, DifferenceCause, DifferenceClass, PageTokens, RequestPart, UnjudgedReason,
+};
+use render::{RenderRequest, SentParts, sent_by_render};
+use site_rules::BypassBecause;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use telemetry::request_fields::AsSent;
+
+/// Cookies and fields that are looked at.
+const PARTS_MAX: usize = 64;
+
+/// After a longer search its result is not confirmed: there are at most twelve renders.
+const SEARCHED_MAX: u32 = 10;
+
+/// Fields of the connection, and those that Pagewell writes itself.
+const NOT_SEARCHED: [&str; 13] = [
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "cookie",
+    "expect",
+    "host",
+    "keep-alive",
+    "pagewell-reference",
+    "te",
+    "traceparent",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+];
+
+/// A part of a request with its value.
+enum PartValue {
+    Cookie(String),
+    Field(HeaderName, Vec<HeaderValue>),
+    Parameter(String),
+    Address(SocketAddr),
+}
+
+/// The parts of a request that may be sent again.
+fn parts(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> Vec<(RequestPart, PartValue)> {
+    let mut parts = Vec::new();
+    let fields = AsSent(&*request.headers);
+    let as_session = request.plan.bypassing(BypassBecause::SessionCookie);
+    let sessions = site.config.rules.bypassing_cookies(&as_session, &fields);
+    let set_again = set_cookies(answer);
+    for pair in cookie_pairs(&request.headers) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let is_session = sessions.iter().any(|session| **session == *name);
+        let is_set_again = set_again.contains(&name);
+        if let Some(part) = RequestPart::cookie(name, value, is_session, is_set_again) {
+            parts.push((part, PartValue::Cookie(pair.to_owned())));
+        }
+    }
+    for name in request.headers.keys() {
+        if NOT_SEARCHED.contains(&name.as_str()) || !is_from_clients(name.as_str()) {
+            continue;
+        }
+        let values: Vec<HeaderValue> = request.headers.get_all(name).iter().cloned().collect();
+        let part = |value: &HeaderValue| RequestPart::field(name.as_str(), value.to_str().ok()?);
+        let all: Option<Vec<RequestPart>> = values.iter().map(part).collect();
+        if let Some(part) = all.and_then(|mut all| all.pop()) {
+            parts.push((part, PartValue::Field(name.clone(), values)));
+        }
+    }
+    for pair in removed_parameters(request) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if RequestPart::is_replayable(name, value) {
+            let part = RequestPart::Parameter(name.to_owned());
+            parts.push((part, PartValue::Parameter(pair.to_owned())));
+        }
+    }
+    parts.truncate(PARTS_MAX - 1);
+    parts.extend(request.client.peer.map(|peer| (RequestPart::Address, PartValue::Address(peer))));
+    parts
+}
+
+/// The cookies of a request as sent: name, equals sign and value.
+fn cookie_pairs(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(';')).map(str::trim).filter(|pair| !pair.is_empty())
+}
+
+/// The names of the cookies that an answer sets.
+fn set_cookies(answer: &HeaderMap) -> Vec<&str> {
+    let lines = answer.get_all(header::SET_COOKIE).iter().filter_map(|line| line.to_str().ok());
+    lines.filter_map(|line| Some(line.split('=').next()?.trim())).collect()
+}
+
+/// The parameters of the query that the page does not have.
+fn removed_parameters(request: &TrialRequest) -> impl Iterator<Item = &str> {
+    let pairs = |text: &str| text.split_once('?').map_or("", |(_, query)| query).to_owned();
+    let kept = pairs(&request.target.path_and_query);
+    let written = request.written.path_and_query.split_once('?').map_or("", |(_, query)| query);
+    let is_kept = move |pair: &&str| kept.split('&').any(|other| other == *pair);
+    written.split('&').filter(|pair| !pair.is_empty()).filter(move |pair| !is_kept(pair))
+}
+
+/// Whether a second request may have all that a render of this one sends.
+pub(crate) fn is_replayable(site: &Arc<Site>, ask: &RenderRequest) -> bool {
+    let sent = sent_by_render(site, ask);
+    let as_session = ask.plan.bypassing(BypassBecause::SessionCookie);
+    let sessions = site.config.rules.bypassing_cookies(&as_session, &AsSent(&sent));
+    let is_cookie = |pair: &str| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        RequestPart::cookie(name, value, false, false).is_some()
+    };
+    let is_field = |(name, value): (&HeaderName, &HeaderValue)| {
+        NOT_SEARCHED.contains(&name.as_str())
+            || value.to_str().is_ok_and(|value| RequestPart::field(name.as_str(), value).is_some())
+    };
+    sessions.is_empty() && cookie_pairs(&sent).all(is_cookie) && sent.iter().all(is_field)
+}
+
+/// Searches for the part of the request that makes a render `show` the difference. `answer` has the header lines that
+/// the visitor got.
+pub(crate) async fn cause(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    (request, answer): (&TrialRequest, &HeaderMap),
+    shows: impl Fn(&PageTokens) -> bool,
+) -> Result<DifferenceCause, UnjudgedReason> {
+    let (names, values): (Vec<_>, Vec<_>) = parts(site, request, answer).into_iter().unzip();
+    let mut search = CauseSearch::new(names);
+    let mut last = Vec::new();
+    while let Some(next) = search.next_render() {
+        let is_shown = shown(site, ask, state, (&values, &next.parts), &shows).await?;
+        search.answer(is_shown);
+        if is_shown {
+            last = next.parts;
+        }
+    }
+    let found = search.cause().cloned().unwrap_or(DifferenceCause::Unknown);
+    if found == DifferenceCause::Unknown || search.renders() > SEARCHED_MAX {
+        return Ok(found);
+    }
+    // A page that is drawn at each render may have shown the difference by chance.
+    let is_by_chance = shown(site, ask, state, (&values, &[]), &shows).await?
+        || !shown(site, ask, state, (&values, &last), &shows).await?;
+    Ok(if is_by_chance { DifferenceCause::Unknown } else { found })
+}
+
+/// Whether a render with the chosen parts shows the difference.
+async fn shown(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    (values, chosen): (&[PartValue], &[usize]),
+    shows: &impl Fn(&PageTokens) -> bool,
+) -> Result<bool, UnjudgedReason> {
+    let sent = chosen_parts(values, chosen);
+    let render = render_with(site, ask, state, &sent).await?;
+    Ok(shows(&render_tokens(state, &render)))
+}
+
+fn chosen_parts(values: &[PartValue], chosen: &[usize]) -> SentParts {
+    let mut sent = SentParts::default();
+    for value in chosen.iter().filter_map(|at| values.get(*at)) {
+        match value {
+            PartValue::Cookie(pair) => sent.cookies.push(pair.clone()),
+            PartValue::Field(name, values) => {
+                sent.fields.extend(values.iter().map(|value| (name.clone(), value.clone())));
+            }
+            PartValue::Parameter(pair) => sent.parameters.push(pair.clone()),
+            PartValue::Address(peer) => sent.address = Some(*peer),
+        }
+    }
+    sent
+}
+
+/// The class of a difference with this cause that a visitor sees, while the page is right for a visitor of whom nothing
+/// is known: the visitor loses what Pagewell removes by design; all else would be another visitor's.
+pub(crate) fn class_of(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    cause: &DifferenceCause,
+) -> DifferenceClass {
+    let sent = sent_by_render(site, ask);
+    let has_cookie =
+        |name: &str| cookie_pairs(&sent).any(|pair| pair.split('=').next() == Some(name));
+    let is_sent = |part: &RequestPart| match part {
+        RequestPart::Cookie(name) => has_cookie(name),
+        RequestPart::Field(name) => sent.contains_key(name.as_str()),
+        RequestPart::Parameter(_) => false,
+        // The origin gets a fixed address in renders of pages that declare nothing.
+        RequestPart::Address => site.config.automatic.is_none(),
+    };
+    let is_leak = match cause {
+        DifferenceCause::One(part) => is_sent(part),
+        DifferenceCause::OneOf(parts) | DifferenceCause::Together(parts) => {
+            parts.iter().any(is_sent)
+        }
+        _ => false,
+    };
+    if is_leak { DifferenceClass::Leak } else { DifferenceClass::Loses }
+}

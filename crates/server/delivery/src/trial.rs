@@ -1,0 +1,404 @@
+//! The answers that visitors get from the origin during a trial, on their way from the request to the crate `audit`,
+//! which compares them with the pages that would have been sent.
+//!
+//! An answer is compared with the stored page while it passes: as long as both are equal, nothing of it is kept. From
+//! the first difference on it is copied, up to 2 MiB, and within an account for all answers; one that is longer is only
+//! known to differ. A visitor waits for none of this: a full queue and a full account drop the copy.
+//!
+//! | who | gets |
+//! |---|---|
+//! | a visitor | the origin's answer, streamed |
+//! | a visitor of the share `trial.serve`, by address | hits, unless one address makes more than half of the requests |
+//!
+//! Memory: 64 answers that wait, 32 MiB for their content, and the last 128 addresses as hashes.
+
+use crate::site::Site;
+use bytes::Bytes;
+use config::target::TargetUri;
+use http::{HeaderMap, StatusCode, Version, header};
+use http_cache::codings::Coding;
+use origin::OriginResponse;
+use page_comparison::{AcceptedDifference, DifferenceClass, MAX_COMPARED_BYTES};
+use site_rules::{Plan, RequestClient};
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use stored_pages::content_decoding;
+use stored_pages::page::{ReadPage, SharedPage};
+use telemetry::client::{Client, Spent};
+use tokio::sync::mpsc;
+use trial_record::TrialSettings;
+
+/// Answers that may wait to be compared.
+const WAITING_MAX: usize = 64;
+/// Content of answers that is kept at the same time, for all visitors of a site.
+const KEPT_BYTES_MAX: usize = 32 << 20;
+/// The requests among which an address is counted.
+const ADDRESSES: usize = 128;
+/// With fewer requests, nothing is known about their addresses.
+const ADDRESSES_MIN: usize = 16;
+
+/// A request of a visitor, as it is needed to render its page again.
+#[derive(Clone)]
+pub struct TrialRequest {
+    /// The target of the page.
+    pub target: TargetUri,
+    /// The target as the origin has received it.
+    pub written: TargetUri,
+    /// The key of the page.
+    pub key: Vec<u8>,
+    /// The header lines of the client.
+    pub headers: Arc<HeaderMap>,
+    /// The HTTP version of the request.
+    pub version: Version,
+    /// The client that got the answer.
+    pub client: Client,
+    /// The plan of the request.
+    pub plan: Plan,
+}
+
+/// The content of an answer, beside the page that would have been sent.
+pub enum VisitorContent {
+    /// The same bytes as the page's.
+    OfPage,
+    /// These bytes, decoded.
+    Other(Vec<u8>),
+    /// It differs from the page, or there is no page; it is too long, in an unknown coding, or was not kept.
+    Unknown,
+}
+
+/// The answer that a visitor got from the origin.
+pub struct VisitorAnswer {
+    /// The request.
+    pub request: TrialRequest,
+    /// The fresh page that would have been sent.
+    pub page: Option<SharedPage>,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The header lines of the answer, as the origin has sent them.
+    pub headers: HeaderMap,
+    /// Its content.
+    pub content: VisitorContent,
+    /// When its request was sent, in milliseconds since 1970.
+    pub begun_ms: u64,
+    kept: KeptBytes,
+}
+
+/// A part of the account for kept content.
+struct KeptBytes {
+    queue: Arc<TrialQueue>,
+    bytes: usize,
+}
+
+impl KeptBytes {
+    /// Whether there is room for so many more.
+    fn grow(&mut self, more: usize) -> bool {
+        let before = self.queue.kept_bytes.fetch_add(more, Ordering::Relaxed);
+        self.bytes += more;
+        before + more <= KEPT_BYTES_MAX
+    }
+
+    fn release(&mut self) {
+        self.queue.kept_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = 0;
+    }
+}
+
+impl Drop for KeptBytes {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Turns the record of the trial on or off, as the configuration of the site says.
+pub fn follow(site: &Site) {
+    let Some(trial) = &site.config.trial else { return site.trial.end() };
+    let accepted = trial.accepted.iter().filter_map(|(class, pattern)| {
+        let class = DifferenceClass::of_name(class)?;
+        Some(AcceptedDifference { class, pattern: pattern.clone() })
+    });
+    let file = site.config.snapshot.as_ref();
+    let settings = TrialSettings {
+        rules: site.config.print as u64,
+        file: file.map(|snapshot| snapshot.directory.join(format!("{}.trial", snapshot.name))),
+        accepted: accepted.collect(),
+        serve: trial.serve,
+    };
+    site.trial.begin(settings, site.clock.now().0 / 1_000);
+}
+
+/// The answers of a site that are to be compared, and the addresses of its last requests.
+pub struct TrialQueue {
+    sender: mpsc::Sender<VisitorAnswer>,
+    receiver: Mutex<Option<mpsc::Receiver<VisitorAnswer>>>,
+    kept_bytes: AtomicUsize,
+    /// Hashes of the addresses of the last requests.
+    addresses: Mutex<VecDeque<u64>>,
+    hasher: RandomState,
+}
+
+impl Default for TrialQueue {
+    fn default() -> TrialQueue {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        TrialQueue {
+            sender,
+            receiver: Mutex::new(Some(receiver)),
+            kept_bytes: AtomicUsize::new(0),
+            addresses: Mutex::default(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
+impl TrialQueue {
+    /// The answers to compare, for the one task that compares them.
+    pub fn receive(&self) -> Option<mpsc::Receiver<VisitorAnswer>> {
+        self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Notes the address of a request.
+    pub fn note_address(&self, address: Option<IpAddr>) {
+        let hash = self.hasher.hash_one(address.map(subscriber));
+        let mut last = self.addresses();
+        if last.len() >= ADDRESSES {
+            last.pop_front();
+        }
+        last.push_back(hash);
+    }
+
+    /// Whether one address has made more than half of the last requests, or too few are known: a proxy in front that
+    /// is not trusted would get all of the hits, or none.
+    pub fn is_one_mostly(&self) -> bool {
+        let last = self.addresses();
+        if last.len() < ADDRESSES_MIN {
+            return true;
+        }
+        // The only address that can have more than half (Boyer and Moore).
+        let (mut candidate, mut votes) = (0, 0_usize);
+        for address in &*last {
+            match votes {
+                0 => (candidate, votes) = (*address, 1),
+                _ if candidate == *address => votes += 1,
+                _ => votes -= 1,
+            }
+        }
+        last.iter().filter(|address| **address == candidate).count() * 2 > last.len()
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The part of an address that a subscriber has: of IPv6 a /64 network.
+fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            [a, b, c, d, 0, 0, 0, 0].into()
+        }
+        address => address,
+    }
+}
+
+/// Whether the client gets the origin's answers only. Otherwise its requests are answered as without a trial.
+pub fn is_in_trial(site: &Site, client: &Client) -> bool {
+    let Some(trial) = &site.config.trial else { return false };
+    let is_of_share = |address| site.trial.share_of(address) < trial.serve;
+    let is_served = trial.serve > 0
+        && client.address().is_some_and(is_of_share)
+        && !site.trial_queue.is_one_mostly();
+    !is_served
+}
+
+/// What is known of the content so far.
+enum ContentSoFar {
+    /// So many bytes are those of the page.
+    OfPage(usize),
+    /// So many bytes are those of the page; these follow.
+    Other(usize, Vec<u8>),
+    Unknown,
+}
+
+/// Sees the answer of the origin on its way to a visitor.
+pub struct AnswerWatch {
+    site: Arc<Site>,
+    request: TrialRequest,
+    is_get: bool,
+    /// Whether it would have been a hit.
+    is_hit: bool,
+    page: Option<SharedPage>,
+    /// Set with the first piece of the answer, when its header section is on its way to the visitor.
+    content_of_page: Option<Bytes>,
+    spent: Spent,
+    begun_ms: u64,
+    head: Option<(StatusCode, HeaderMap)>,
+    so_far: ContentSoFar,
+    kept: KeptBytes,
+}
+
+impl AnswerWatch {
+    /// Begins before the request is sent. `page` is the fresh page that would have been sent.
+    pub fn new(
+        site: &Arc<Site>,
+        (request, is_get): (TrialRequest, bool),
+        (is_hit, page): (bool, Option<SharedPage>),
+    ) -> Box<AnswerWatch> {
+        Box::new(AnswerWatch {
+            is_get,
+            content_of_page: None,
+            spent: request.client.extras.spent.clone().unwrap_or_default(),
+            begun_ms: site.clock.now().0,
+            kept: KeptBytes { queue: site.trial_queue.clone(), bytes: 0 },
+            so_far: ContentSoFar::OfPage(0),
+            head: None,
+            site: site.clone(),
+            request,
+            is_hit,
+            page,
+        })
+    }
+
+    /// Takes the header section of the answer.
+    pub fn head(&mut self, response: &OriginResponse) {
+        self.head = Some((response.status, response.headers.clone()));
+        if !self.is_get {
+            self.so_far = ContentSoFar::Unknown;
+        }
+    }
+
+    /// Takes a piece of the content.
+    pub fn piece(&mut self, piece: &[u8]) {
+        if let ContentSoFar::OfPage(equal) = self.so_far {
+            let content =
+                self.content_of_page.get_or_insert_with(|| content_of(self.page.as_ref()));
+            let rest = &content[equal..];
+            let same = rest.iter().zip(piece).take_while(|(a, b)| a == b).count();
+            let equal = equal + same;
+            self.so_far = ContentSoFar::OfPage(equal);
+            if same < piece.len() {
+                self.so_far = ContentSoFar::Other(equal, Vec::new());
+                self.keep(&piece[same..]);
+            }
+        } else {
+            self.keep(piece);
+        }
+    }
+
+    fn keep(&mut self, piece: &[u8]) {
+        let ContentSoFar::Other(equal, rest) = &mut self.so_far else { return };
+        let is_short = *equal + rest.len() + piece.len() <= MAX_COMPARED_BYTES;
+        if is_short && self.kept.grow(piece.len()) {
+            rest.extend_from_slice(piece);
+        } else {
+            self.so_far = ContentSoFar::Unknown;
+            self.kept.release();
+        }
+    }
+
+    /// The answer is complete: it is counted, and may be compared.
+    pub fn end(self: Box<Self>) {
+        let AnswerWatch { site, request, is_get, is_hit, page, kept, spent, begun_ms, .. } = *self;
+        let (head, so_far, known) = (self.head, self.so_far, self.content_of_page);
+        let took = Duration::from_micros(spent.micros().unwrap_or_default());
+        site.trial.request(is_hit.then_some(took));
+        let is_compared = |(status, _): &(StatusCode, HeaderMap)| is_get && is_compared(*status);
+        let Some((status, headers)) = head.filter(is_compared) else {
+            return;
+        };
+        let content_of_page = known.unwrap_or_else(|| content_of(page.as_ref()));
+        let content = match so_far {
+            ContentSoFar::OfPage(equal) if page.is_some() && equal == content_of_page.len() => {
+                VisitorContent::OfPage
+            }
+            ContentSoFar::OfPage(equal) => decoded(&headers, content_of_page[..equal].to_vec()),
+            ContentSoFar::Other(equal, mut rest) => {
+                rest.splice(..0, content_of_page[..equal].iter().copied());
+                decoded(&headers, rest)
+            }
+            ContentSoFar::Unknown => VisitorContent::Unknown,
+        };
+        let queue = site.trial_queue.clone();
+        // Full: other answers are compared instead.
+        let _ = queue.sender.try_send(VisitorAnswer {
+            request,
+            page,
+            status,
+            headers,
+            content,
+            begun_ms,
+            kept,
+        });
+    }
+}
+
+impl VisitorAnswer {
+    /// The content of the answer is needed no more.
+    pub fn forget(&mut self) {
+        self.content = VisitorContent::Unknown;
+        self.kept.release();
+    }
+}
+
+fn content_of(page: Option<&SharedPage>) -> Bytes {
+    page.map(|page| page.content()).unwrap_or_default()
+}
+
+/// Whether an answer with this status can be compared with a page: it is whole, and the origin has not failed.
+fn is_compared(status: StatusCode) -> bool {
+    !status.is_server_error()
+        && !matches!(
+            status,
+            StatusCode::PARTIAL_CONTENT
+                | StatusCode::NOT_MODIFIED
+                | StatusCode::RANGE_NOT_SATISFIABLE
+                | StatusCode::PRECONDITION_FAILED
+        )
+}
+
+/// Decodes content that the origin has compressed.
+fn decoded(headers: &HeaderMap, content: Vec<u8>) -> VisitorContent {
+    let coding = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
+        None | Some(b"identity") => return VisitorContent::Other(content),
+        Some(b"gzip") => Coding::Gzip,
+        Some(b"br") => Coding::Brotli,
+        Some(b"zstd") => Coding::Zstd,
+        Some(_) => return VisitorContent::Unknown,
+    };
+    let whole = content_decoding::whole(coding, &content, MAX_COMPARED_BYTES);
+    whole.map_or(VisitorContent::Unknown, |mut whole| {
+        whole.shrink_to_fit();
+        VisitorContent::Other(whole)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_makes_more_than_half_of_the_requests_is_found() {
+        let queue = TrialQueue::default();
+        let address = |n: u8| Some(IpAddr::from([192, 0, 2, n]));
+        assert!(queue.is_one_mostly(), "nothing is known");
+        (0..64).for_each(|n| queue.note_address(address(n)));
+        assert!(!queue.is_one_mostly());
+        (0..64).for_each(|_| queue.note_address(address(1)));
+        assert!(queue.is_one_mostly(), "65 of 128");
+        (0..8).for_each(|n| queue.note_address(address(n)));
+        (0..64).for_each(|_| queue.note_address(address(1)));
+        assert!(queue.is_one_mostly(), "the older ones are forgotten");
+        assert_eq!(queue.addresses().len(), ADDRESSES);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let of = |text: &str| subscriber(text.parse().expect("an address"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
+    }
+}

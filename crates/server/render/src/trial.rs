@@ -1,0 +1,82 @@
+//! Renders for a trial: the page that would have been stored for its first visitor, and the answer of a visitor in the
+//! form in which it would have been stored.
+//!
+//! Such a render is a reference render in all but one: it is stored. So it takes a place only while two are free,
+//! and plugins do not count it. It has the fields of the visitor that a render would send; without them if they may be
+//! credentials, or if the page would be rendered for everybody.
+
+use super::reference::neutral;
+use super::{OriginTimes, Render, RenderPermit, RenderRequest, admission};
+use delivery::lookup::decide_on;
+use delivery::site::Site;
+use forward::{Answerer, answerer};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+use http_cache::codings::CODED_FIELDS;
+use http_cache::variants::NominatedFields;
+use http_cache::{Reuse, Verdict};
+use origin::{OriginBody, OriginResponse};
+use site_state::propagation::Propagation;
+use std::sync::Arc;
+use telemetry::client::RequestPurpose;
+
+/// Renders the page of a request and stores it, as if the request had missed. `is_replayable`: a second request may
+/// send the visitor's own fields.
+pub async fn store_for_trial(site: &Arc<Site>, mut ask: RenderRequest, is_replayable: bool) {
+    let is_own = ask.headers.contains_key(AUTHORIZATION)
+        || ask.is_own_beside(site, &NominatedFields::default());
+    if is_own || !is_replayable {
+        let Some(all) = neutral(site, &ask) else { return };
+        ask = all;
+    }
+    let Some(right) = admission::to_refresh(site, &ask) else { return };
+    let answerer = answerer(site, ask.routed(), &ask.facts()).await;
+    let Answerer::Origin(script) = answerer else { return };
+    let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
+    if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
+        return;
+    }
+    ask.look_again(&candidates, verdict);
+    let (mut render, _) = Render::for_nobody(site, ask, right);
+    render.ask.client.extras.purpose = RequestPurpose::Reference;
+    render.run(script).await;
+}
+
+/// The header lines that a render for this request sends to the origin.
+pub fn sent_by_render(site: &Arc<Site>, ask: &RenderRequest) -> HeaderMap {
+    probe(site, ask).page_headers()
+}
+
+/// The header lines of a visitor's answer as they would be stored; as they were sent if it would not be.
+pub fn visitors_form(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    (status, headers): (StatusCode, &HeaderMap),
+) -> HeaderMap {
+    // The visitor's own cookies and fields may be why it would not be stored; they do not change its form.
+    let all = neutral(site, ask);
+    let probe = probe(site, all.as_ref().unwrap_or(ask));
+    let now = site.clock.now();
+    let sent = OriginTimes {
+        headers: probe.page_headers(),
+        request_time: now,
+        response_time: now,
+        is_fixed: probe.is_fixed,
+    };
+    let (body, waited) = (OriginBody::Nothing, Propagation::NotNeeded);
+    let response = OriginResponse { status, headers: headers.clone(), body, waited };
+    let kept = probe.kept(&response, &sent);
+    let mut headers = kept.map_or(response.headers, |stored| stored.headers);
+    if site.config.codings.are_made() {
+        CODED_FIELDS.iter().for_each(|name| drop(headers.remove(name)));
+    }
+    headers
+}
+
+/// A render of this request that is not sent.
+fn probe(site: &Arc<Site>, ask: &RenderRequest) -> Box<Render> {
+    let right = RenderPermit::Solo(site.store.lease());
+    let (mut probe, _) = Render::for_nobody(site, ask.clone(), right);
+    probe.fix(None);
+    probe
+}
