@@ -246,6 +246,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "forward",
             "render",
             "exchange",
+            "trial-record",
             "reasons",
         ],
     ),

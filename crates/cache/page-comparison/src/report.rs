@@ -143,11 +143,15 @@ impl TrialReport {
         let mut row = |name: &str, value: String| {
             let _ = writeln!(text, "{name:<22}{value}");
         };
-        row("requests", self.requests.to_string());
+        row("requests", shown_count(self.requests));
         row("would-be hit ratio", format!("{:.1} %", self.hit_percent));
-        row("PHP time saved", format!("{} s", self.saved_seconds));
-        row("compared", format!("{} ({} versions of pages)", self.compared, self.versions));
-        let reasons = self.unjudged.iter().map(|(why, count)| format!("{} {count}", why.name()));
+        row("PHP time saved", shown_seconds(self.saved_seconds));
+        let (compared, versions) = (shown_count(self.compared), shown_count(self.versions));
+        row("compared", format!("{compared} ({versions} versions of pages)"));
+        let reasons = self
+            .unjudged
+            .iter()
+            .map(|(why, count)| format!("{} {}", why.name(), shown_count(*count)));
         let reasons = reasons.collect::<Vec<_>>().join(", ");
         row(
             "without a verdict",
@@ -157,7 +161,7 @@ impl TrialReport {
                 format!("{} ({reasons})", self.without_verdict)
             },
         );
-        row("PHP time used", format!("{} s", self.render_seconds));
+        row("PHP time used", shown_seconds(self.render_seconds));
         let mut class = None;
         for line in &self.problems {
             if class != Some(line.class) {
@@ -193,6 +197,30 @@ impl TrialReport {
     }
 }
 
+/// A number with commas: `12,410`.
+fn shown_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut shown = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
+}
+
+/// A time in two units at most: `2 h 32 min`.
+fn shown_seconds(seconds: u64) -> String {
+    let (minutes, hours) = (seconds / 60, seconds / 3_600);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{minutes} min {} s", seconds % 60),
+        3_600..86_400 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{} d {} h", hours / 24, hours % 24),
+    }
+}
+
 fn sentence(
     outcome: TrialOutcome,
     wrong: u64,
@@ -205,7 +233,7 @@ fn sentence(
         TrialOutcome::Safe => format!(
             "Safe to turn on: {} versions of pages of {patterns} kinds of paths were compared, and at least {} are \
              right (95 % confidence).",
-            bound.compared,
+            shown_count(bound.compared),
             bound.right_percent(),
         ),
         TrialOutcome::NotSafe => format!("Not safe: {wrong} {problems}."),
@@ -272,6 +300,14 @@ mod tests {
         let accepted =
             AcceptedDifference { class: DifferenceClass::Leak, pattern: "/shop/*".into() };
         assert_eq!(TrialReport::of(&record, &[accepted]).outcome, TrialOutcome::Safe);
+    }
+
+    #[test]
+    fn numbers_are_easy_to_read() {
+        let counts = [0, 999, 1_000, 12_410, 1_234_567].map(shown_count);
+        assert_eq!(counts, ["0", "999", "1,000", "12,410", "1,234,567"]);
+        let times = [59, 61, 9_120, 90_000].map(shown_seconds);
+        assert_eq!(times, ["59 s", "1 min 1 s", "2 h 32 min", "1 d 1 h"]);
     }
 
     #[test]

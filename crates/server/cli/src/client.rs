@@ -5,14 +5,17 @@
 mod certificates;
 mod follow;
 mod hints;
+mod trial;
 
 pub use follow::{EventStream, follow};
 pub use hints::invalidation_hints;
+pub use trial::TRIAL_ERROR;
 
 use crate::text;
 use bytes::Bytes;
 use command_line::options::{
     CertificatesArgs, ControlArgs, ExplainArgs, MissesArgs, PurgeArgs, StatsArgs, StatusArgs,
+    TrialArgs,
 };
 use control::api::{CALL_BYTES, Explain, Invalidate, InvalidationResult};
 use control::metrics_table;
@@ -236,6 +239,30 @@ fn audits(value: &serde_json::Value) -> String {
         )
     };
     sites.iter().map(line).collect()
+}
+
+/// Runs `pagewell trial`: returns the reports as text or JSON, and the exit status.
+///
+/// # Errors
+/// A sentence for the operator; the exit status is [`TRIAL_ERROR`].
+pub async fn trial(args: &TrialArgs) -> Result<(String, u8), String> {
+    if args.restart {
+        let call = serde_json::json!({ "restart": true, "site": args.site });
+        let call = call.to_string().into_bytes();
+        let answer = call_control(&args.control, Method::POST, "/v1/trial", call).await?;
+        let value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+        return trial::restarted(&value).map(|text| (text, 0));
+    }
+    let query = args.site.as_deref().map(|site| format!("?site={}", percent_encoded(site)));
+    let path = format!("/v1/trial{}", query.unwrap_or_default());
+    let answer = call_control(&args.control, Method::GET, &path, Vec::new()).await?;
+    let value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
+    trial::shown(&value, args.json)
+}
+
+/// Encodes a value of a query (RFC 3986 section 2.1).
+fn percent_encoded(value: &str) -> String {
+    value.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// Runs `pagewell certificates`: returns the managed certificates as text or JSON.

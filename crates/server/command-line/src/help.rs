@@ -10,7 +10,10 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "Configure and check",
         &["init", "import", "check", "config", "doctor", "changes", "nginx-config"],
     ),
-    ("Purge and find problems", &["status", "certificates", "purge", "explain", "misses", "stats"]),
+    (
+        "Purge and find problems",
+        &["trial", "status", "certificates", "purge", "explain", "misses", "stats"],
+    ),
 ];
 
 /// Below the help of `serve`.

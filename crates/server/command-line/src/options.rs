@@ -6,8 +6,8 @@ mod check;
 mod import;
 mod init;
 
-use check::CHECK_CONNECTS;
-pub use check::{CertificatesArgs, CheckArgs, StatusArgs};
+use check::{CHECK_CONNECTS, TRIAL_STATUS};
+pub use check::{CertificatesArgs, CheckArgs, StatusArgs, TrialArgs};
 pub use import::{ImportArgs, ImportCommand, ImportFiles};
 pub use init::{InitArgs, SiteKind};
 
@@ -76,6 +76,9 @@ pub enum Command {
     /// Show what needs attention in a running Pagewell
     #[command(after_help = "Exit status: 0 all is well, 1 there are findings, or nothing answers.")]
     Status(StatusArgs),
+    /// Show what a trial has found, and whether it is safe to turn Pagewell on
+    #[command(after_help = TRIAL_STATUS)]
+    Trial(TrialArgs),
     /// Show the certificates that Pagewell obtains: issuer, end, next try, last error
     Certificates(CertificatesArgs),
     /// Purge pages from the cache of a running Pagewell

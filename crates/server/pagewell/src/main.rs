@@ -9,7 +9,7 @@ use cli::client;
 use command_line::nginx_config;
 use command_line::options::{
     ChangesArgs, ChangesCommand, Command, CommandLine, ControlArgs, DoctorArgs, ImportArgs,
-    InitArgs, PurgeArgs, ServeArgs,
+    InitArgs, PurgeArgs, ServeArgs, TrialArgs,
 };
 use config::Config;
 use control::reload::Reload;
@@ -79,6 +79,7 @@ fn main() -> ExitCode {
             }
             Err(error) => Err(error),
         },
+        Command::Trial(args) => return trial(&args),
         Command::Certificates(args) => {
             once(async { client::certificates(&args).await.and_then(|text| say(&text)) })
         }
@@ -128,6 +129,19 @@ fn doctor(args: &DoctorArgs) -> ExitCode {
         return ExitCode::FAILURE;
     }
     if cli::doctor::hurts(&findings) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+/// Exit status: 0 safe to turn on, 1 not safe, 2 not enough yet, 3 no answer or no trial.
+fn trial(args: &TrialArgs) -> ExitCode {
+    let shown = once_with(client::trial(args));
+    let status = shown.and_then(|(text, status)| say(&text).map(|()| status));
+    match status {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "pagewell: {error}");
+            ExitCode::from(client::TRIAL_ERROR)
+        }
+    }
 }
 
 /// Exit status: 0 done, 1 it could not run, 2 a restriction was not translated.

@@ -23,6 +23,8 @@ use telemetry::release_memory;
 
 /// How often idle connections to the origin and the memory of clients' connections are checked.
 const SWEEP: Duration = Duration::from_secs(5);
+/// How often the record of a trial is saved: a crash loses a minute of counts.
+const SAVE_TRIAL: Duration = Duration::from_secs(60);
 /// Memory is returned to the system after at least this many connections have become idle,
 const CROWD: u64 = 1000;
 /// once fewer than this many more become idle between two checks. Until then the memory is reused.
@@ -45,6 +47,7 @@ pub fn start(
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::trial::run(site.clone(), stopped.clone()));
+        tokio::spawn(save_trials(site.clone(), stopped.clone()));
         wake::begin(site, stopped);
     }
     if let Some(https) = https {
@@ -58,6 +61,24 @@ pub fn start(
     tokio::spawn(clock_skew::run(default_site.clone(), stopped.clone()));
     tokio::spawn(history::run(figures, default_site.clone(), stopped.clone()));
     tokio::spawn(idle_expiry::run(default_site.clone(), stopped.clone()));
+}
+
+/// Saves the record of a trial, while there is one. `server` saves it for the last time.
+async fn save_trials(site: Arc<Site>, mut stop: PhaseWatch) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(Phase::is_leaving) => return,
+            () = tokio::time::sleep(SAVE_TRIAL) => {}
+        }
+        save_trial(&site).await;
+    }
+}
+
+/// Saves the record of a trial, if it has changed.
+pub async fn save_trial(site: &Site) {
+    let trial = site.trial.clone();
+    // A panic is in the log already.
+    let _ = tokio::task::spawn_blocking(move || trial.save()).await;
 }
 
 /// Tidies up the store after large changes, one batch at a time.

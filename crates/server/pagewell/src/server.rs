@@ -307,6 +307,9 @@ impl Server {
             let _ = leave.await;
         }
         default_site.all_sites().for_each(|site| site.mark_unpublished());
+        for site in default_site.all_sites() {
+            periodic::save_trial(site).await;
+        }
         let ends = self.close(&default_site);
         for ((site, last), end) in default_site.all_sites().zip(last).zip(&ends) {
             match (end, last) {

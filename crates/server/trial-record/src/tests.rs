@@ -153,7 +153,7 @@ fn a_full_disk_leaves_the_last_complete_file() {
     trial.save();
     let file = directory.0.join("example.org.trial");
     let before = fs::read(&file).unwrap();
-    // What cannot be created cannot be written either: a directory is in its place.
+    // The new file cannot be created: a directory is in its place.
     fs::create_dir(directory.0.join("example.org.trial.new")).unwrap();
     trial.request(None);
     trial.save();

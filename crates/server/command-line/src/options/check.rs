@@ -1,4 +1,4 @@
-//! The options of `pagewell check` and `pagewell status`.
+//! The options of `pagewell check`, `pagewell status` and `pagewell trial`.
 //!
 //! The configuration that `check` reads is an argument, by default that of the package. A directory as the
 //! argument is the site's, as for `serve`.
@@ -73,6 +73,31 @@ pub struct CertificatesArgs {
     /// Print one JSON object: the answer of `GET /v1/certificates`
     #[arg(long)]
     pub json: bool,
+    /// The Pagewell to call.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// The exit status of `trial`, and examples, printed below its help.
+pub(super) const TRIAL_STATUS: &str = "\
+Exit status: 0 safe to turn on, 1 not safe, 2 not enough compared, 3 no answer or no trial.
+
+Examples:
+  pagewell trial
+  pagewell trial --restart";
+
+/// The options of `pagewell trial`.
+#[derive(Args, Debug)]
+pub struct TrialArgs {
+    /// Print one JSON object: the answer of `GET /v1/trial`
+    #[arg(long, conflicts_with = "restart")]
+    pub json: bool,
+    /// Begin a new record, for example after a deployment
+    #[arg(long)]
+    pub restart: bool,
+    /// Only the site with this host
+    #[arg(long, value_name = "HOST")]
+    pub site: Option<String>,
     /// The Pagewell to call.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -6,7 +6,7 @@
 //! rules, and those of managed certificates (`certificates`).
 //! The number of series depends on the configuration and the code alone, not on requests.
 
-use super::certificates;
+use super::{certificates, trial};
 use crate::attention::Attention;
 use crate::metrics_table::limits_hit;
 use crate::metrics_table::{self, Kind};
@@ -70,16 +70,14 @@ pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> 
     }
     begin(&mut out, "pagewell_limits_hit", LIMITS_HIT, Kind::Counter, format);
     for (site, label) in sites.iter().zip(&labels) {
-        let and = label.trim_end_matches('}').trim_start_matches('{');
-        let and = if and.is_empty() { String::new() } else { format!("{and},") };
+        let and = inner(label);
         for (limit, count) in limits_hit(site) {
             let _ = writeln!(out, "pagewell_limits_hit_total{{{and}limit=\"{limit}\"}} {count}");
         }
     }
     begin(&mut out, "pagewell_edge_answers", EDGE_ANSWERS, Kind::Counter, format);
     for (site, label) in sites.iter().zip(&labels) {
-        let and = label.trim_end_matches('}').trim_start_matches('{');
-        let and = if and.is_empty() { String::new() } else { format!("{and},") };
+        let and = inner(label);
         for (kind, read) in EDGE_KINDS {
             let count = read(&site.counters);
             let _ = writeln!(out, "pagewell_edge_answers_total{{{and}kind=\"{kind}\"}} {count}");
@@ -90,6 +88,9 @@ pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> 
         let _ = writeln!(out, "pagewell_findings{{name=\"{name}\"}} {count}");
     }
     certificates::metrics(&mut out, default_site, format);
+    let with_label = |(site, label): (&Arc<Site>, &String)| (site.clone(), inner(label));
+    let all: Vec<_> = sites.iter().copied().zip(&labels).map(with_label).collect();
+    trial::metrics(&mut out, &all, format);
     let times = sites.iter().zip(&labels).map(|(site, label)| (label, &site.counters.origin_times));
     histogram(
         &mut out,
@@ -135,6 +136,12 @@ fn label(site: &Site, sites: usize) -> String {
         _ if sites > 1 => "{site=\"\"}".to_owned(),
         _ => String::new(),
     }
+}
+
+/// The content of a label, to which others are added: `site="…",`, or nothing.
+fn inner(label: &str) -> String {
+    let inside = label.trim_end_matches('}').trim_start_matches('{');
+    if inside.is_empty() { String::new() } else { format!("{inside},") }
 }
 
 pub(super) fn escaped(value: &str) -> String {

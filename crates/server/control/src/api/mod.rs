@@ -22,6 +22,7 @@ pub(crate) mod ready;
 mod requests;
 mod sources;
 mod stats;
+mod trial;
 
 pub use content::CALL_BYTES;
 use content::{ARRIVAL, CallContents};
@@ -62,7 +63,7 @@ use tokio::sync::Semaphore;
 /// The routes: method and path. [The manual](../../../../docs/operating/control.md) and the
 /// description of the interface (`control-openapi.json`) list the same. The files of the dashboard
 /// ([`FILES`]) are additional routes.
-pub const ROUTES: [(&str, &str); 17] = [
+pub const ROUTES: [(&str, &str); 19] = [
     ("GET", "/v1/health"),
     ("GET", "/v1/ready"),
     ("GET", "/v1/status"),
@@ -76,10 +77,12 @@ pub const ROUTES: [(&str, &str); 17] = [
     ("GET", "/v1/most-requested"),
     ("GET", "/v1/sources"),
     ("GET", "/v1/certificates"),
+    ("GET", "/v1/trial"),
     ("GET", "/metrics"),
     ("POST", "/v1/explain"),
     ("POST", "/v1/invalidate"),
     ("POST", "/v1/reload"),
+    ("POST", "/v1/trial"),
 ];
 
 /// The reasons for which a call is rejected.
@@ -444,6 +447,12 @@ async fn call(
         }
         ("/v1/sources", &Method::GET) => Ok(Answer::Json(sources::sources(site))),
         ("/v1/certificates", &Method::GET) => Ok(Answer::Json(certificates::answer(site))),
+        ("/v1/trial", &Method::GET) => {
+            trial::reports(site, request.uri().query()).map(Answer::Json)
+        }
+        ("/v1/trial", &Method::POST) => {
+            trial::restart(site, read_json(control, request).await?).map(Answer::Json)
+        }
         ("/v1/most-requested", &Method::GET) => {
             let (site, most) = (site.clone(), control.most_requested.clone());
             on_blocking_thread(move || Ok(most.pages(&site))).await

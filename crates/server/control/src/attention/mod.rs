@@ -14,6 +14,7 @@ mod figures;
 mod files;
 mod managed;
 mod next_steps;
+mod trial;
 
 pub use next_steps::{SetupStep, next_steps};
 
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 17] = [
     "database-not-followed",
     "cluster-not-published",
     "audit-found-wrong",
@@ -44,6 +45,7 @@ pub const NAMES: [&str; 16] = [
     "memory-full",
     "memory-short",
     "pages-not-stored",
+    "trial-running",
 ];
 
 /// A problem at this moment.
@@ -118,8 +120,13 @@ impl Attention {
 
 /// The answer of `GET /v1/status`.
 pub fn status_json(site: &Arc<Site>, problems: &[LastingProblem], next: &[SetupStep]) -> Value {
-    let audit = audited::json(site);
-    json!({ "well": problems.is_empty(), "findings": problems, "next": next, "audit": audit })
+    json!({
+        "well": problems.is_empty(),
+        "findings": problems,
+        "next": next,
+        "audit": audited::json(site),
+        "trial": trial::json(site),
+    })
 }
 
 fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {
@@ -128,6 +135,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
         all.extend(unfollowed(site));
         all.extend(unpublished(site));
         all.extend(audited::problem(site));
+        all.extend(trial::problem(site));
         all.extend(overloaded(site));
         all.extend(server_out(site));
     }

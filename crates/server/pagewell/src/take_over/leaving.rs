@@ -6,6 +6,7 @@
 use super::permission::{Contact, admit};
 use super::socket::{self, Socket};
 use super::{FREE, PREPARED, Successor};
+use crate::periodic;
 use crate::snapshot;
 use config::Address;
 use config::log::Seldom;
@@ -181,8 +182,11 @@ impl Doorway {
 
     /// Writes the snapshots for the new process, while requests are served.
     async fn write_snapshots(&self) {
-        for site in self.site.now().all_sites().filter(|site| site.answers_from_cache()) {
-            snapshot::write_now(site, self.phase.subscribe()).await;
+        for site in self.site.now().all_sites() {
+            if site.answers_from_cache() {
+                snapshot::write_now(site, self.phase.subscribe()).await;
+            }
+            periodic::save_trial(site).await;
         }
     }
 

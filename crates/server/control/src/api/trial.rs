@@ -1,0 +1,117 @@
+//! `/v1/trial`: the report of each site that is under trial (`GET`), and a new record after a deployment (`POST`). Also
+//! their metrics.
+//!
+//! The report has patterns of paths and examples without values, so it may be shown to every operator. Invariant: the
+//! number of series depends on the sites under trial alone. Not here: the record (`trial_record`).
+
+use super::ControlError;
+use super::metrics::{Format, begin};
+use super::query::parameter;
+use crate::metrics_table::Kind;
+use delivery::site::Site;
+use page_comparison::DifferenceClass;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use trial_record::{SHARES, TrialStatus};
+
+/// The body of `POST /v1/trial`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TrialCall {
+    /// Whether new records begin.
+    restart: bool,
+    /// The host of the only site that is meant.
+    #[serde(default)]
+    site: Option<String>,
+}
+
+/// The reports of all sites that are under trial, or of that of the query `site=HOST`.
+///
+/// # Errors
+/// The query is invalid, or no site has this host.
+pub(super) fn reports(
+    default_site: &Arc<Site>,
+    query: Option<&str>,
+) -> Result<Value, ControlError> {
+    let sites = chosen(default_site, parameter(query, "site", "HOST")?)?;
+    let trials = sites.into_iter().filter_map(|site| Some(of_one(&site, &site.trial.status()?)));
+    Ok(json!({ "trials": trials.collect::<Vec<_>>() }))
+}
+
+/// Begins new records. Returns the sites that are under trial.
+///
+/// # Errors
+/// The call asks for nothing, or no site has this host.
+pub(super) fn restart(default_site: &Arc<Site>, call: TrialCall) -> Result<Value, ControlError> {
+    if !call.restart {
+        return Err(ControlError::Unreadable("the only action is \"restart\": true".into()));
+    }
+    let now_s = default_site.clock.now().0 / 1_000;
+    let sites = chosen(default_site, call.site)?.into_iter();
+    let restarted = sites.filter(|site| site.trial.restart(now_s));
+    let names: Vec<Value> = restarted.map(|site| json!(site.config.hosts.canonical)).collect();
+    Ok(json!({ "restarted": names }))
+}
+
+fn chosen(default_site: &Arc<Site>, host: Option<String>) -> Result<Vec<Arc<Site>>, ControlError> {
+    match host {
+        None => Ok(default_site.all_sites().cloned().collect()),
+        Some(host) => match default_site.named(&host) {
+            Some(site) => Ok(vec![site.clone()]),
+            None => Err(ControlError::SiteUnknown(host)),
+        },
+    }
+}
+
+fn of_one(site: &Site, status: &TrialStatus) -> Value {
+    let report = &status.report;
+    // It has no part that cannot be written.
+    let mut value = serde_json::to_value(report).unwrap_or_default();
+    value["site"] = json!(site.config.hosts.canonical);
+    value["running_seconds"] = (site.clock.now().0 / 1_000).saturating_sub(report.since).into();
+    value["serve_percent"] = (f64::from(status.serve) * 100.0 / f64::from(SHARES)).into();
+    let notices = status.notices.iter().map(|notice| notice.sentence());
+    value["notices"] = notices.collect();
+    value
+}
+
+/// Writes the metrics of the sites that are under trial.
+pub(super) fn metrics(out: &mut String, sites: &[(Arc<Site>, String)], format: Format) {
+    let running: Vec<_> = sites
+        .iter()
+        .filter_map(|(site, label)| Some((site, label, site.trial.status()?.report)))
+        .collect();
+    if running.is_empty() {
+        return;
+    }
+    begin(out, "pagewell_trial", TRIAL, Kind::Gauge, format);
+    for (site, label, report) in &running {
+        let figures = [
+            ("requests", report.requests),
+            ("hits", (report.hit_percent * report.requests as f64 / 100.0).round() as u64),
+            ("compared", report.compared),
+            ("without-verdict", report.without_verdict),
+            ("versions", report.versions),
+            ("suspects", report.suspects.len() as u64),
+            ("record-bytes", site.trial.bytes() as u64),
+        ];
+        for (name, value) in figures {
+            let _ = writeln!(out, "pagewell_trial{{{label}of=\"{name}\"}} {value}");
+        }
+    }
+    begin(out, "pagewell_trial_found", FOUND, Kind::Gauge, format);
+    for (_, label, report) in &running {
+        for class in DifferenceClass::ALL {
+            let found = report.problems.iter().filter(|problem| problem.class == class);
+            let count: u64 = found.map(|problem| problem.count).sum();
+            let name = class.name();
+            let _ = writeln!(out, "pagewell_trial_found{{{label}class=\"{name}\"}} {count}");
+        }
+    }
+}
+
+const TRIAL: &str = "The figures of a running trial, since its record began.";
+
+const FOUND: &str = "Differences that a running trial has found, by class.";

@@ -1,0 +1,38 @@
+//! The finding of a site that is under trial: it is not in use yet. Also the verdicts of `GET /v1/status`.
+//!
+//! The report itself is at `/v1/trial` (`api/trial.rs`). A trial is no fault; it is a finding so that nobody forgets it.
+
+use super::Problem;
+use delivery::site::Site;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The finding of a site that is under trial.
+pub(super) fn problem(site: &Site) -> Option<Problem> {
+    let status = site.trial.status()?;
+    let served = match status.serve {
+        0 => "visitors get the answers of the origin".to_owned(),
+        share => format!("{} % of the visitors get cache hits", f64::from(share) / 100.0),
+    };
+    let subject = site.config.hosts.canonical.clone().unwrap_or_default();
+    let name = if subject.is_empty() { "The site" } else { &subject };
+    Some(Problem {
+        name: "trial-running",
+        what: format!("{name} is under trial: {served}. {}", status.report.sentence),
+        remedy: "pagewell trial shows the report. When it says that it is safe, remove mode = \"trial\" and run \
+                 pagewell reload."
+            .into(),
+        subject,
+    })
+}
+
+/// The verdicts of the trials; nothing while there are none.
+pub(super) fn json(default_site: &Arc<Site>) -> Value {
+    let of_one = |site: &Arc<Site>| {
+        let report = site.trial.status()?.report;
+        let site = &site.config.hosts.canonical;
+        Some(json!({ "site": site, "outcome": report.outcome, "sentence": report.sentence }))
+    };
+    let all: Vec<Value> = default_site.all_sites().filter_map(of_one).collect();
+    if all.is_empty() { Value::Null } else { all.into() }
+}
