@@ -3,13 +3,15 @@
 
 import { at, duration, el } from "./page.js";
 import { get } from "./api.js";
+import { showProof } from "./proof.js";
 
 let shown = "";
 
 /** Shows the problems, or that there are none. What has not changed is not shown again, so that a screen reader
- * reads each problem once. */
-export async function showAttention() {
+ * reads each problem once. The trial and the audit of the chosen site are in the same answer. */
+export async function showAttention(site) {
   const answer = await get("/v1/status").catch((error) => ({ error: error.message }));
+  showProof(answer, site);
   const parts = answer.error ? [el("p", {}, `It is not known: ${answer.error}`)] : problems(answer);
   const text = JSON.stringify([answer.findings?.map((one) => [one.name, one.subject, lasting(one)]) ?? answer, answer.next]);
   if (text === shown) return;

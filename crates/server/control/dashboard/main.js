@@ -64,7 +64,7 @@ function take(event) {
     reasonsAt = event.at_ms;
     showReasons();
     showOperations();
-    showAttention();
+    showAttention(chosen());
   }
   if (event.at_ms - sourcesAt > SOURCES_EVERY_MS || event.at_ms < sourcesAt) {
     sourcesAt = event.at_ms;
@@ -112,6 +112,7 @@ at("site").addEventListener("change", () => {
   showChanges(chosen());
   showSources(chosen());
   showOperations();
+  showAttention(chosen());
 });
 at("span").addEventListener("change", (event) => {
   history = new History(event.target.value);

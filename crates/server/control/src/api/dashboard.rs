@@ -45,6 +45,7 @@ files! {
     "/dashboard/drop.js", "text/javascript; charset=utf-8", "drop.js";
     "/dashboard/operations.js", "text/javascript; charset=utf-8", "operations.js";
     "/dashboard/tables.js", "text/javascript; charset=utf-8", "tables.js";
+    "/dashboard/proof.js", "text/javascript; charset=utf-8", "proof.js";
     "/dashboard/page.js", "text/javascript; charset=utf-8", "page.js";
 }
 
