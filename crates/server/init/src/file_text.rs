@@ -39,6 +39,14 @@ path_regex = '\.(engine|inc|install|make|module|profile|po|theme|twig|yml)$'
 deny = 403
 "#;
 
+/// The trial, which the printed commands turn on, and the audit.
+const PROOF: &str = r#"
+# Begin with a trial: visitors get the site's own answers, and `pagewell trial` says what would have been wrong.
+#mode = "trial"
+# One cache hit in a thousand is compared with a new page; `pagewell status` has the result.
+audit = "1 in 1000"
+"#;
+
 /// The scripts of an application, where they are few and all known.
 fn entry_points(kind: SiteKind) -> &'static [&'static str] {
     match kind {
@@ -83,6 +91,7 @@ pub fn file_text(plan: &SetupPlan) -> String {
             "# The page budget: contents, header fields and index together.\nmemory = \"{memory}M\"\n"
         );
     }
+    text.push_str(PROOF);
     site(&mut text, plan);
     if let Some(directory) = uploads(plan.site.kind).filter(|_| !has_http_origin(plan)) {
         let _ = write!(

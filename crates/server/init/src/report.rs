@@ -126,6 +126,11 @@ fn shown_database(database: &SiteDatabase) -> String {
 
 fn recommendations(plan: &SetupPlan) -> Vec<String> {
     let mut all = vec![front(plan)];
+    all.push(
+        "A trial first: visitors get the site's own answers, and Pagewell shows what it would have done. Then an \
+         audit for ever: it compares one hit in a thousand with a new page."
+            .into(),
+    );
     all.push(invalidation(plan.site.kind).to_owned());
     all.push(match &plan.following {
         DatabaseFollowing::Ready(_) => "Automatic dependencies beside it: the change stream also shows imports, WP-CLI and \

@@ -49,6 +49,10 @@ pub fn next_steps(
         let mv = format!("sudo mv {} {CONFIG}", shell_path(output));
         all.push(step("Compare the new file with the old one, then put it in its place.", &[&mv]));
     }
+    all.push(step(
+        "Begin with a trial: visitors get the site's own answers, until `pagewell trial` says that the cache is safe.",
+        &[&format!("sudo sed -i 's/^#mode/mode/' {CONFIG}")],
+    ));
     let curl = curl(plan);
     all.push(step(
         "Check it, start the service, and request a page: 200 is right.",
@@ -66,7 +70,14 @@ pub fn next_steps(
     if !matches!(plan.following, DatabaseFollowing::Not(_)) {
         all.push(capture_step(plan));
     }
-    all.push(step("Verify it from outside.", &["sudo pagewell init --verify"]));
+    all.push(step(
+        "When the trial says \"Safe to turn on\", end it, and verify the cache from outside.",
+        &[
+            "pagewell trial",
+            &format!("sudo sed -i 's/^mode/#mode/' {CONFIG} && sudo systemctl reload pagewell"),
+            "sudo pagewell init --verify",
+        ],
+    ));
     all
 }
 

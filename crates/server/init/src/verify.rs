@@ -232,6 +232,10 @@ impl Probe<'_> {
             ));
         };
         let remedy = match self.kind {
+            _ if status.contains("detail=trial") => {
+                "the site is under trial: `pagewell trial` says when it is safe to end it"
+                    .to_owned()
+            }
             SiteKind::WordPress if status.contains("no-lifetime") => {
                 "activate the plugin Pagewell".to_owned()
             }

@@ -19,6 +19,7 @@ fn wordpress_behind_nginx() {
             "listen = \"127.0.0.1:8080\"",
             "trusted_proxies = [\"127.0.0.1\"]",
             "memory = \"512M\"",
+            "audit = \"1 in 1000\"",
             "[site]",
             "root = \"/var/www/blog\"",
             "host = \"blog.example\"",
@@ -38,6 +39,7 @@ fn wordpress_behind_nginx() {
         "80 nginx, 443 nginx",
         "/etc/ssl/site.pem",
         "The plugin: ",
+        "A trial first: ",
         "binlog_format = ROW",
         "proxy_pass http://127.0.0.1:8080;",
         "sudo /opt/pagewell/php/build-plugin wordpress /var/www/blog/wp-content/plugins",
@@ -46,14 +48,18 @@ fn wordpress_behind_nginx() {
     ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
-    // The command that is printed turns the lines on.
-    let sed =
-        said.lines().find_map(|line| line.split_once("sudo sed -i '")).expect("the command").1;
-    let sed = sed.split('\'').next().expect("its script");
-    fs::write(tree.real("/with"), &text).expect("a file");
-    let run = Command::new("sed").args(["-i", sed]).arg(tree.real("/with")).status();
-    assert!(run.expect("sed runs").success());
-    let with_database = fs::read_to_string(tree.real("/with")).expect("a file");
+    // The commands that are printed turn the lines on: first that of the trial, then those of the database.
+    let seds = said.lines().filter_map(|line| line.split_once("sudo sed -i '"));
+    let seds: Vec<&str> = seds.filter_map(|(_, script)| script.split('\'').next()).collect();
+    let after = |script: &str| {
+        fs::write(tree.real("/with"), &text).expect("a file");
+        let run = Command::new("sed").args(["-i", script]).arg(tree.real("/with")).status();
+        assert!(run.expect("sed runs").success());
+        fs::read_to_string(tree.real("/with")).expect("a file")
+    };
+    let with_trial = after(seds[0]);
+    assert!(with_trial.contains("\nmode = \"trial\"\n"), "{with_trial}");
+    let with_database = after(seds[1]);
     let tree = tree.file("/etc/pagewell/database-password", "secret");
     let config = tree.check(&with_database);
     assert!(config.automatic.is_some(), "{with_database}");
