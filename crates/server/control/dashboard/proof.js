@@ -10,14 +10,17 @@ const SPANS = [["hour", "hour"], ["day", "24 hours"], ["month", "31 days"]];
 export async function showProof({ trial, audit }, site) {
   showAudits((audit ?? []).filter((one) => site === "" || one.site === site));
   const trials = (trial ?? []).filter((one) => site === "" || one.site === site);
-  at("trial-section").hidden = trials.length === 0;
-  if (trials.length === 0) return;
+  if (trials.length === 0) {
+    at("trial-section").hidden = true;
+    return;
+  }
   try {
     const query = site === "" ? "" : `?site=${encodeURIComponent(site)}`;
     put("trial", (await get(`/v1/trial${query}`)).trials.flatMap(report));
   } catch (error) {
     put("trial", [note(`Not available: ${error.message}`)]);
   }
+  at("trial-section").hidden = false;
 }
 
 function report(one) {
