@@ -1,4 +1,6 @@
 //! Circumstances that limit a trial, each as a sentence of the report.
+//!
+//! They are noted while they last, and not counted. Their order here is that of the report.
 
 /// A circumstance that keeps a trial from judging, or that the operator has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
