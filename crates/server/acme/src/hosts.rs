@@ -497,6 +497,7 @@ impl AcmeHosts {
             ends_ms: state.bundle.as_ref().map(|bundle| bundle.lifetime.until_ms),
             next_try_ms: Some(next_try_ms),
             failure: state.record.failure(),
+            file: None,
         }
     }
 }

@@ -4,14 +4,12 @@
 //! Invariant: a bundle is accepted only if its key is that of the first certificate, and the host is one of its names.
 //! Not here: trust in the issuer, which clients check.
 
-use certificates::Certificate;
+use certificates::{Certificate, LeafFacts};
 use rustls::crypto::ring;
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// The longest bundle in bytes.
 pub const BUNDLE_BYTES_MAX: usize = 256 << 10;
@@ -72,25 +70,15 @@ impl Bundle {
 
 /// The lifetime and the issuer of a certificate, which must name the host.
 fn facts(host: &str, leaf: &CertificateDer<'_>) -> Result<(Lifetime, String), String> {
-    let (_, read) = X509Certificate::from_der(leaf).map_err(|_| "not a certificate".to_owned())?;
-    let names = read.subject_alternative_name().ok().flatten();
-    let names = names.map(|names| &names.value.general_names[..]).unwrap_or_default();
-    let is_host = |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host));
-    if !names.iter().any(is_host) {
+    let facts = LeafFacts::read(leaf).ok_or("not a certificate")?;
+    if !facts.names.iter().any(|name| name.eq_ignore_ascii_case(host)) {
         return Err(format!("it is not for {host}"));
     }
-    let validity = read.validity();
-    let ms = |seconds: i64| u64::try_from(seconds).unwrap_or(0).saturating_mul(1000);
-    let from_ms = ms(validity.not_before.timestamp());
-    let until_ms = ms(validity.not_after.timestamp());
-    if until_ms <= from_ms {
+    let lifetime = Lifetime { from_ms: facts.begins_ms, until_ms: facts.ends_ms };
+    if lifetime.until_ms <= lifetime.from_ms {
         return Err("it ends before it begins".into());
     }
-    let name = read.issuer();
-    let common = name.iter_common_name().chain(name.iter_organization()).next();
-    let issuer = common.and_then(|name| name.as_str().ok()).unwrap_or("unknown");
-    let shown = issuer.chars().filter(|character| !character.is_control()).take(100);
-    Ok((Lifetime { from_ms, until_ms }, shown.collect()))
+    Ok((lifetime, facts.issuer))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl NameRecord {
     pub fn failure(&self) -> Option<TryFailure> {
         let cause = FailureCause::of_name(&self.failure_cause).unwrap_or(FailureCause::Authority);
         (self.failures > 0).then(|| TryFailure {
-            at_ms: self.failed_at_ms,
+            at_ms: Some(self.failed_at_ms),
             text: self.failure_text.clone(),
             cause,
         })

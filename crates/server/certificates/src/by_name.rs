@@ -19,7 +19,7 @@ impl ByName {
     /// The certificates of these sources. If two have the same name, the first is used.
     pub fn of(sources: &[LoadedSource]) -> ByName {
         let mut by_name = ByName::default();
-        for LoadedSource { source, certificates } in sources {
+        for LoadedSource { source, certificates, .. } in sources {
             let default = certificates.first().filter(|_| source.has_default());
             by_name.default = by_name.default.or_else(|| default.map(|first| first.key.clone()));
             for certificate in certificates {

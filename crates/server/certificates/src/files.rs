@@ -2,7 +2,7 @@
 //!
 //! If one certificate or key is invalid, none is replaced, so that a half-written renewal changes nothing.
 
-use crate::source::{Certificate, CertificateSource};
+use crate::source::{Certificate, CertificateSource, FileNames};
 use config::TlsPair;
 use rustls::Error;
 use rustls::crypto::{CryptoProvider, ring};
@@ -65,6 +65,14 @@ impl CertificateSource for CertificateFiles {
 
     fn has_default(&self) -> bool {
         true
+    }
+
+    fn files(&self) -> Vec<FileNames> {
+        let of = |pair: &TlsPair| FileNames {
+            certificate: pair.certificate.display().to_string(),
+            key: pair.key.display().to_string(),
+        };
+        self.pairs.iter().map(of).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `source` | what a source of certificates is: it may change them at any time, each host by itself |
 //! | `files` | the source for `[[tls]]` |
+//! | `leaf` | what a certificate says: names, issuer, lifetime |
 //! | `by_name` | the current certificates by server name (SNI, RFC 6066 section 3) |
 //! | `challenges` | the answers to challenges of a certificate authority (TLS-ALPN-01, RFC 8737) |
 //! | `authorities` | the authorities that are trusted when Pagewell connects to a server |
@@ -19,6 +20,7 @@ mod authorities;
 mod by_name;
 mod challenges;
 mod files;
+mod leaf;
 mod managed;
 mod source;
 mod tickets;
@@ -26,6 +28,7 @@ mod tickets;
 pub use authorities::{authorities, client_config};
 pub use challenges::{CHALLENGE_PROTOCOL, PendingChallenge};
 pub use files::CertificateFiles;
+pub use leaf::LeafFacts;
 pub use managed::{
     CertificateStatus, ChallengeAnswer, ChallengeLookup, FailureCause, ManagedHosts, ManagedReport,
     TryFailure,
@@ -96,7 +99,7 @@ impl Certificates {
         // A ticket is good for the server name only for which it was issued.
         let tickets = Arc::new(Tickets::new()?);
         config.ticketer = tickets.clone();
-        let loaded = |source| LoadedSource { source, certificates: Vec::new() };
+        let loaded = LoadedSource::new;
         let certificates = Certificates {
             sources: Mutex::new(sources.into_iter().map(loaded).collect()),
             current,
@@ -126,11 +129,14 @@ impl Certificates {
     pub fn refresh(&self) -> Result<bool, String> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut is_changed, mut failed) = (false, Vec::new());
-        for LoadedSource { source, certificates } in sources.iter_mut() {
+        for LoadedSource { source, certificates, failure } in sources.iter_mut() {
             match source.load_changed() {
                 Ok(None) => {}
-                Ok(Some(loaded)) => (*certificates, is_changed) = (loaded, true),
-                Err(why) => failed.push(why),
+                Ok(Some(loaded)) => (*certificates, *failure, is_changed) = (loaded, None, true),
+                Err(why) => {
+                    *failure = Some(why.clone());
+                    failed.push(why);
+                }
             }
         }
         if is_changed {
@@ -152,7 +158,7 @@ impl Certificates {
     /// Adds a source, whose certificates are loaded by the next [`refresh`](Self::refresh).
     pub fn add_source(&self, source: Box<dyn CertificateSource>) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        sources.push(LoadedSource { source, certificates: Vec::new() });
+        sources.push(LoadedSource::new(source));
     }
 
     /// Sets the manager of certificates; the first call counts.
@@ -163,6 +169,17 @@ impl Certificates {
     /// The manager of certificates, if there is one.
     pub fn manager(&self) -> Option<&Arc<dyn ManagedHosts>> {
         self.manager.get()
+    }
+
+    /// The state of all certificates: first those of the configuration's files, then the managed ones.
+    pub fn report(&self) -> ManagedReport {
+        let managed = self.manager.get().map(|manager| manager.report());
+        let mut report = managed.unwrap_or_default();
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = sources.iter().flat_map(LoadedSource::given).collect::<Vec<_>>();
+        drop(sources);
+        report.certificates.splice(0..0, given);
+        report
     }
 
     /// Whether the certificate of this host is managed.

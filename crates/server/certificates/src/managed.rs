@@ -1,4 +1,4 @@
-//! The seam for certificates that are obtained while Pagewell runs: a trait, and the state of each managed host as
+//! The seam for certificates that are obtained while Pagewell runs: a trait, and the state of each certificate as
 //! operators see it.
 //!
 //! Invariants: a challenge is answered only for the host for which it is pending; a report has no secrets. Not here:
@@ -35,10 +35,10 @@ pub enum ChallengeAnswer {
     Tls(Box<CertifiedKey>),
 }
 
-/// The state of the managed hosts, for operators.
+/// The state of certificates, for operators.
 #[derive(Clone, Debug, Default)]
 pub struct ManagedReport {
-    /// The managed hosts, sorted by name.
+    /// The certificates in files, as configured; then the managed hosts, sorted by name.
     pub certificates: Vec<CertificateStatus>,
     /// Configured hosts that get no certificate, each with the reason.
     pub skipped: Vec<(String, &'static str)>,
@@ -48,10 +48,10 @@ pub struct ManagedReport {
     pub storage_error: Option<String>,
 }
 
-/// The state of one managed host.
+/// The state of one managed host, or of a certificate in a file.
 #[derive(Clone, Debug, Default)]
 pub struct CertificateStatus {
-    /// The host, in lower case.
+    /// The host, in lower case; of a certificate in a file, its first name.
     pub name: String,
     /// The name of the issuer; `None` without a certificate.
     pub issuer: Option<String>,
@@ -63,13 +63,15 @@ pub struct CertificateStatus {
     pub next_try_ms: Option<u64>,
     /// The last failure since the last success.
     pub failure: Option<TryFailure>,
+    /// Its file, if the configuration names it; `None` if it is managed.
+    pub file: Option<String>,
 }
 
 /// A failure to obtain a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryFailure {
-    /// When it occurred, in milliseconds since 1970.
-    pub at_ms: u64,
+    /// When it occurred, in milliseconds since 1970; `None` for a file.
+    pub at_ms: Option<u64>,
     /// The message, mostly of the certificate authority.
     pub text: String,
     /// Its cause, as far as it is known.
@@ -101,10 +103,12 @@ pub enum FailureCause {
     Authority,
     /// The storage cannot be written or read.
     Storage,
+    /// A file of the configuration cannot be used.
+    File,
 }
 
 /// All causes, each with its name and its remedy.
-const CAUSES: [(FailureCause, &str, &str); 11] = [
+const CAUSES: [(FailureCause, &str, &str); 12] = [
     (
         FailureCause::Port80,
         "port-80",
@@ -160,6 +164,11 @@ const CAUSES: [(FailureCause, &str, &str); 11] = [
         "storage",
         "the storage of certificates cannot be used: see the message",
     ),
+    (
+        FailureCause::File,
+        "file",
+        "the file cannot be used, and the certificate that was read before stays in use: mend what the message names",
+    ),
 ];
 
 impl FailureCause {
@@ -194,6 +203,6 @@ mod tests {
             assert_eq!(*cause as usize, at);
             assert_eq!(FailureCause::of_name(name), Some(*cause));
         }
-        assert_eq!(CAUSES.len(), FailureCause::Storage as usize + 1);
+        assert_eq!(CAUSES.len(), FailureCause::File as usize + 1);
     }
 }

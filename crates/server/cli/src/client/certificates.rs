@@ -1,4 +1,4 @@
-//! The text of `pagewell certificates`: one paragraph for each managed host.
+//! The text of `pagewell certificates`: one paragraph for each certificate in a file, and for each managed host.
 //!
 //! Invariant: no text depends on this machine's clock; the running Pagewell counts the seconds.
 
@@ -17,7 +17,7 @@ pub(super) fn text(answer: &Value) -> String {
         text.push_str(&format!("storage: {error}\n"));
     }
     if text.is_empty() {
-        return "No managed certificates: the configuration has no [acme].".into();
+        return "No certificates: the configuration has neither [acme] nor [[tls]].".into();
     }
     text.trim_end().to_owned()
 }
@@ -34,6 +34,9 @@ fn paragraph(one: &Value) -> String {
         _ => "no certificate yet".to_owned(),
     };
     let mut text = format!("{name}: {has}\n");
+    if let Some(file) = one["file"].as_str() {
+        text.push_str(&format!("  from {file}, which is read again when it changes\n"));
+    }
     if let Some(seconds) = one["next_try_in_s"].as_u64() {
         text.push_str(&format!("  next call of the authority in {}\n", lasted(seconds)));
     }
@@ -55,7 +58,7 @@ mod tests {
             "certificates": [
                 {"name": "a.org", "issuer": "R3", "ends_in_s": 5_184_000, "next_try_in_s": 40_000},
                 {"name": "b.org", "next_try_in_s": 60, "failure": {"message": "refused", "remedy": "open it"}},
-                {"name": "c.org", "issuer": "R3", "ends_in_s": -7_200},
+                {"name": "c.org", "issuer": "R3", "ends_in_s": -7_200, "file": "/c.pem"},
             ],
             "skipped": [{"name": "localhost", "why": "not a public name"}],
         });
@@ -63,8 +66,8 @@ mod tests {
         assert!(text.starts_with("a.org: issued by R3, ends in 60 days\n  next call"), "{text}");
         assert!(text.contains("b.org: no certificate yet\n"), "{text}");
         assert!(text.contains("  last error  refused\n  do  open it\n"), "{text}");
-        assert!(text.contains("c.org: issued by R3, has ended 2 h ago\n"), "{text}");
+        assert!(text.contains("c.org: issued by R3, has ended 2 h ago\n  from /c.pem"), "{text}");
         assert!(text.ends_with("localhost: no certificate: not a public name"), "{text}");
-        assert!(super::text(&json!({})).contains("no [acme]"));
+        assert!(super::text(&json!({})).contains("neither [acme] nor"));
     }
 }

@@ -3,7 +3,8 @@
 //! Certificates that end soon or cannot be read, and directories to which this process cannot write.
 
 use super::Problem;
-use super::certificate::ends_at_ms;
+use crate::managed::report;
+use certificates::CertificateStatus;
 use config::{AccessLogTo, TlsPair};
 use delivery::site::Site;
 use rustix::fs::Access;
@@ -14,14 +15,15 @@ use std::sync::Arc;
 /// before their end, those of six days after half of it.
 const SOON_MS: u64 = 2 * DAY_MS;
 const DAY_MS: u64 = 24 * 3_600_000;
-/// The longest file of a certificate that is read, in bytes.
-const PEM_BYTES_MAX: u64 = 1 << 20;
 
 pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     let config = &default_site.config;
     let now_ms = default_site.clock.now().0;
     let pairs: &[TlsPair] = if config.listen_tls.is_empty() { &[] } else { &config.tls };
-    let mut all: Vec<Problem> = pairs.iter().filter_map(|pair| certificate(pair, now_ms)).collect();
+    let mut all: Vec<Problem> = pairs.iter().filter_map(unreadable).collect();
+    let in_files = report(default_site).certificates;
+    let in_files = in_files.iter().filter(|status| status.file.is_some());
+    all.extend(in_files.filter_map(|status| certificate(status, now_ms)));
     let mut directories: Vec<(&str, PathBuf)> = Vec::new();
     for site in default_site.all_sites() {
         let snapshot = site.config.snapshot.as_ref();
@@ -36,36 +38,41 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     all
 }
 
-fn certificate(pair: &TlsPair, now_ms: u64) -> Option<Problem> {
-    let path = pair.certificate.display();
-    let unreadable = |path: &Path, why: String| Problem {
-        name: "certificate-unreadable",
-        subject: path.display().to_string(),
-        what: format!(
-            "{} cannot be read ({why}), so a renewed certificate will not be used.",
-            path.display()
-        ),
-        remedy:
-            "Let the user of the service read the file; pagewell check names what is in the way."
+/// A file that this process cannot read.
+fn unreadable(pair: &TlsPair) -> Option<Problem> {
+    [&pair.key, &pair.certificate].into_iter().find_map(|path| {
+        let why = trusted_files::open(path).err()?;
+        let path = path.display();
+        Some(Problem {
+            name: "certificate-unreadable",
+            subject: path.to_string(),
+            what: format!(
+                "{path} cannot be read ({why}), so a renewed certificate will not be used."
+            ),
+            remedy: "Let the user of the service read the file; pagewell check names what is in the way."
                 .into(),
-    };
-    if let Err(error) = trusted_files::open(&pair.key) {
-        return Some(unreadable(&pair.key, error.to_string()));
-    }
-    let ends_ms = match trusted_files::read(&pair.certificate, PEM_BYTES_MAX) {
-        Ok(pem) => ends_at_ms(&pem)?,
-        Err(error) => return Some(unreadable(&pair.certificate, error.to_string())),
-    };
-    let left_ms = ends_ms.saturating_sub(now_ms);
+        })
+    })
+}
+
+/// A certificate in use that ends soon, or whose renewal cannot be used.
+fn certificate(status: &CertificateStatus, now_ms: u64) -> Option<Problem> {
+    let path = status.file.as_ref()?;
+    let reason = status.failure.as_ref().map(|failure| format!(" {}.", failure.text));
+    let left_ms = status.ends_ms?.saturating_sub(now_ms);
     let when = match left_ms {
-        0 => format!("has ended {} hours ago", now_ms.saturating_sub(ends_ms) / 3_600_000),
+        0 => {
+            let ended_ms = now_ms.saturating_sub(status.ends_ms.unwrap_or(now_ms));
+            format!("has ended {} hours ago", ended_ms / 3_600_000)
+        }
         left if left < SOON_MS => format!("ends in {} hours", left / 3_600_000),
+        _ if reason.is_some() => "was renewed, and the new one cannot be used".into(),
         _ => return None,
     };
     Some(Problem {
         name: "certificate-ends",
-        subject: path.to_string(),
-        what: format!("The certificate {path} {when}."),
+        subject: path.clone(),
+        what: format!("The certificate {path} {when}.{}", reason.unwrap_or_default()),
         remedy: "Renew it (certbot renew), and see that the renewal reaches this file. Pagewell reads it again by \
                  itself."
             .into(),
@@ -112,6 +119,30 @@ fn directory(key: &str, path: &Path) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use certificates::{FailureCause, TryFailure};
+
+    #[test]
+    fn a_certificate_in_use_is_a_problem_by_its_end_and_its_file() {
+        let of = |left_hours: u64, failure: Option<&str>| {
+            let failure = failure.map(|text| TryFailure {
+                at_ms: None,
+                text: text.into(),
+                cause: FailureCause::File,
+            });
+            let status = CertificateStatus {
+                ends_ms: Some((1_000 + left_hours) * 3_600_000),
+                file: Some("/a.pem".into()),
+                failure,
+                ..CertificateStatus::default()
+            };
+            certificate(&status, 1_000 * 3_600_000).map(|problem| problem.what)
+        };
+        assert_eq!(of(49, None), None);
+        assert_eq!(of(47, None).unwrap(), "The certificate /a.pem ends in 47 hours.");
+        assert_eq!(of(0, None).unwrap(), "The certificate /a.pem has ended 0 hours ago.");
+        let why = "tls.key: /a.key is not the key of /a.pem";
+        assert!(of(900, Some(why)).unwrap().ends_with(&format!("cannot be used. {why}.")));
+    }
 
     #[test]
     fn a_directory_has_to_be_there() {

@@ -13,8 +13,8 @@ const HOUR_MS: u64 = 3_600_000;
 
 pub(super) fn problems(default_site: &Site) -> Vec<Problem> {
     let (report, now_ms) = (report(default_site), default_site.clock.now().0);
-    let mut all: Vec<Problem> =
-        report.certificates.iter().filter_map(|status| problem(status, now_ms)).collect();
+    let managed = report.certificates.iter().filter(|status| status.file.is_none());
+    let mut all: Vec<Problem> = managed.filter_map(|status| problem(status, now_ms)).collect();
     all.extend(report.storage_error.map(|error| Problem {
         name: "certificate-storage",
         subject: "acme.storage".into(),
@@ -77,7 +77,7 @@ mod tests {
             begins_ms: ends_ms.map(|ends_ms| ends_ms - 100 * HOUR_MS),
             ends_ms,
             failure: is_failed.then(|| TryFailure {
-                at_ms: 0,
+                at_ms: Some(0),
                 text: "refused".into(),
                 cause: FailureCause::Port80,
             }),

@@ -9,7 +9,6 @@
 //! Lock: one, held to compare two lists; no other lock is taken under it.
 
 mod audited;
-mod certificate;
 mod figures;
 mod files;
 mod managed;
