@@ -269,8 +269,10 @@ const SERVER: &[(&str, &[&str])] = &[
         &[
             "doctor",
             "import-rules",
+            "certificates",
             "config",
             "command-line",
+            "telemetry",
             "database-links",
             "origin",
             "control",

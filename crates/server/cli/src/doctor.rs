@@ -7,6 +7,7 @@
 //! Counters are read twice, one second apart, to detect what is increasing now.
 
 mod ask;
+mod https;
 mod processes;
 mod running;
 
@@ -73,6 +74,7 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     (facts.before, facts.answers) = (before, answers);
     let own_php = config.as_ref().and_then(|config| site(&mut facts, config, args, &processes));
     facts.opcache = opcache(own_php);
+    facts.https = config.as_ref().and_then(https::facts);
     let mut findings = examine(&facts);
     if let (Some(config), Some(_)) = (&config, running) {
         findings.splice(0..0, of_the_running(config, args));

@@ -1,7 +1,8 @@
 //! The checks. Each check is a function of the facts that returns its findings, and nothing if a fact is
 //! unknown. Checks are independent of each other. The reason for each threshold is beside its value. The
-//! submodules are: connections, the machine, PHP, and the site's responses.
+//! submodules are: automatic HTTPS, connections, the machine, PHP, and the site's responses.
 
+mod https;
 mod machine;
 mod network;
 mod php;
@@ -38,6 +39,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
     found.extend(php::opcache(facts));
     found.extend(network::folklore(facts));
     found.extend(site::answers(facts));
+    found.extend(https::all(facts));
     found
 }
 

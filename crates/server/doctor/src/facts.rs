@@ -3,6 +3,8 @@
 //! Sizes are in bytes; kernel counters run since the boot. The source of a fact is defined where it is
 //! collected.
 
+use crate::https_facts::HttpsFacts;
+
 /// All facts that the checks use.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
@@ -50,6 +52,8 @@ pub struct Facts {
     pub sysctl_lines: Vec<(String, String)>,
     /// The responses of the site.
     pub answers: Vec<Answer>,
+    /// What decides on certificates of an authority, if `[acme]` obtains them.
+    pub https: Option<HttpsFacts>,
 }
 
 /// Symbolic links that lead outside the document root, so that their paths are answered with 404.

@@ -2,12 +2,15 @@
 //! by severity, each with its evidence, the exact command that fixes it, and the risk of that command.
 //!
 //! Nothing is collected here: the caller collects the [`Facts`], and [`read`] parses the texts of `/proc`. An
-//! unknown fact is `None`, and checks that depend on it are skipped. Nothing is ever changed. Not here: I/O,
-//! time, state, and the output format.
+//! unknown fact is `None`, and checks that depend on it are skipped. Nothing is ever changed. [`dns`] reads and writes
+//! messages of the DNS, [`caa`] judges CAA records. Not here: I/O, time, state, and the output format.
 
+pub mod caa;
 mod checks;
+pub mod dns;
 mod facts;
 mod finding;
+mod https_facts;
 pub mod read;
 
 pub use facts::{
@@ -15,6 +18,7 @@ pub use facts::{
     Tcp,
 };
 pub use finding::{Finding, Weight};
+pub use https_facts::{AddressFacts, AuthorityFacts, CaaFacts, HostFacts, HttpsFacts, PortAnswer};
 
 /// All findings from these facts, the most severe first.
 #[must_use]
