@@ -46,6 +46,9 @@ const ADDRESS_RATE: (u16, u64) = (10, 10);
 const TICKET_RATE: (u16, u64) = (20, 100);
 /// A confirmed session: forty misses at once, and two a second for long.
 const SESSION_RATE: (u16, u64) = (40, 10);
+/// The requests of a session at once with which it is still known, and a tenth of them each second for long. Beyond,
+/// it is worth what its address is: a crawler with an account must not come before visitors.
+const SESSION_KNOWN: u16 = 160;
 
 /// The network of an address in reports: /24, or /48 for IPv6. Never a whole address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,8 +147,10 @@ pub struct ShownEvidence {
     pub session: Option<u64>,
     /// The number of a valid ticket.
     pub ticket: Option<u64>,
-    /// Whether the client has sent a write just before, by a signed mark.
-    pub has_written: bool,
+    /// The number of the signed mark of a client that has sent a write just before.
+    pub written: Option<u64>,
+    /// Whether the challenge has let the client pass.
+    pub has_passed: bool,
     /// Whether the operator has exempted the client.
     pub is_exempt: bool,
 }
@@ -260,47 +265,78 @@ impl<S: BuildHasher> ClientTable<S> {
 
     /// The level of a client that shows this evidence: the best for which it has any.
     pub fn level(&self, shown: &ShownEvidence, now: Duration) -> ClientLevel {
-        let key = &self.hasher;
-        let has_session =
-            shown.session.is_some_and(|session| !self.session_rates.is_over(key, session, now));
-        if shown.is_exempt || has_session {
-            return ClientLevel::Confirmed;
-        }
-        let is_known = shown.session.is_some()
-            || shown.has_written
-            || shown.address.is_some_and(|address| self.is_known(address, now));
-        if is_known {
-            let was_deferred = shown.ticket.is_some();
-            return if was_deferred { ClientLevel::KnownAgain } else { ClientLevel::Known };
-        }
-        if shown.ticket.is_some_and(|ticket| !self.ticket_rates.is_over(key, ticket, now)) {
-            return ClientLevel::Returned;
-        }
-        match shown.address {
-            Some(address) if self.is_over_rate(address, now) => ClientLevel::OverRate,
-            _ => ClientLevel::Unknown,
-        }
+        self.identity(shown, now).0
     }
 
-    /// Counts a miss of a client that shows this evidence. It is counted for the identity by which the client has
-    /// its level, so a visitor with a session or a ticket does not spend what an office shares.
-    pub fn note_miss_of(&self, shown: &ShownEvidence, level: ClientLevel, now: Duration) {
-        match (level, shown.session, shown.ticket) {
-            (ClientLevel::Confirmed, Some(session), _) => {
-                self.session_rates.note(&self.hasher, session, now);
+    /// The level of a client, and the identity for which its misses count.
+    fn identity(&self, shown: &ShownEvidence, now: Duration) -> (ClientLevel, CountedAs) {
+        let key = &self.hasher;
+        if shown.is_exempt {
+            return (ClientLevel::Confirmed, CountedAs::Nobody);
+        }
+        let known =
+            if shown.ticket.is_some() { ClientLevel::KnownAgain } else { ClientLevel::Known };
+        if let Some(session) = shown.session {
+            match self.session_rates.count(key, session, now) {
+                count if count < SESSION_RATE.0 => {
+                    return (ClientLevel::Confirmed, CountedAs::Session(session));
+                }
+                count if count < SESSION_KNOWN => return (known, CountedAs::Session(session)),
+                _ => {}
             }
-            (ClientLevel::Returned, _, Some(ticket)) => {
-                self.ticket_rates.note(&self.hasher, ticket, now);
-            }
-            (ClientLevel::Confirmed, ..) => {}
-            _ => {
+        }
+        if let Some(mark) = shown.written
+            && !self.ticket_rates.is_over(key, (mark, MARK), now)
+        {
+            return (known, CountedAs::Mark(mark));
+        }
+        if shown.address.is_some_and(|address| self.is_known(address, now)) {
+            return (known, CountedAs::Address);
+        }
+        if let Some(ticket) = shown.ticket
+            && !self.ticket_rates.is_over(key, ticket, now)
+        {
+            let level = if shown.has_passed { ClientLevel::Passed } else { ClientLevel::Returned };
+            return (level, CountedAs::Ticket(ticket));
+        }
+        let is_over = shown.address.is_some_and(|address| self.is_over_rate(address, now));
+        let level = if is_over { ClientLevel::OverRate } else { ClientLevel::Unknown };
+        (level, CountedAs::Address)
+    }
+
+    /// Counts a miss of a client that shows this evidence, and returns its level before. It is counted for the identity
+    /// by which the client has its level, so a visitor with a session or a ticket does not spend what an office shares.
+    pub fn note_miss_of(&self, shown: &ShownEvidence, now: Duration) -> ClientLevel {
+        let (level, counted_as) = self.identity(shown, now);
+        let key = &self.hasher;
+        match counted_as {
+            CountedAs::Session(session) => self.session_rates.note(key, session, now),
+            CountedAs::Mark(mark) => self.ticket_rates.note(key, (mark, MARK), now),
+            CountedAs::Ticket(ticket) => self.ticket_rates.note(key, ticket, now),
+            CountedAs::Address => {
                 if let Some(address) = shown.address {
                     self.note_miss(address, now);
                 }
             }
+            CountedAs::Nobody => {}
         }
+        level
     }
 }
+
+/// The identity for which the misses of a client count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedAs {
+    Session(u64),
+    Mark(u64),
+    Ticket(u64),
+    Address,
+    /// The operator has exempted it.
+    Nobody,
+}
+
+/// Distinguishes marks from tickets, which have the same rate.
+const MARK: u8 = 1;
 
 fn exchange(entry: &AtomicU64, from: u64, to: u64) -> Result<(), u64> {
     entry.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).map(drop)
@@ -374,7 +410,9 @@ mod tests {
         let unknown = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
         let level = |shown: &ShownEvidence| table.level(shown, at(100));
         let spend = |shown: &ShownEvidence, count: usize| {
-            (0..count).for_each(|_| table.note_miss_of(shown, level(shown), at(100)));
+            (0..count).for_each(|_| {
+                table.note_miss_of(shown, at(100));
+            });
         };
         assert_eq!(level(&ShownEvidence::default()), ClientLevel::Unknown);
         assert_eq!(level(&unknown), ClientLevel::Unknown);
@@ -394,8 +432,17 @@ mod tests {
         assert_eq!(level(&session), ClientLevel::Confirmed);
         spend(&session, 40);
         assert_eq!(level(&session), ClientLevel::KnownAgain, "a session has a rate");
-        let written = ShownEvidence { has_written: true, ..unknown };
+        spend(&session, 120);
+        assert_eq!(level(&session), ClientLevel::OverRate, "it is worth what its address is");
+        let written = ShownEvidence { written: Some(5), ..unknown };
         assert_eq!(level(&written), ClientLevel::Known);
+        spend(&written, 20);
+        assert_eq!(level(&written), ClientLevel::OverRate, "a mark has the rate of a ticket");
+        let passed = ShownEvidence { ticket: Some(6), has_passed: true, ..unknown };
+        assert_eq!(level(&passed), ClientLevel::Passed);
+        spend(&passed, 20);
+        assert_eq!(level(&passed), ClientLevel::OverRate);
+        assert_eq!(level(&ShownEvidence { has_passed: true, ..unknown }), ClientLevel::OverRate);
         let exempt = ShownEvidence { is_exempt: true, ..unknown };
         spend(&exempt, 100);
         assert_eq!(level(&exempt), ClientLevel::Confirmed);
@@ -409,8 +456,7 @@ mod tests {
         let anyone = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
         for second in 20..80 {
             for _ in 0..20 {
-                let level = table.level(&anyone, at(second));
-                table.note_miss_of(&anyone, level, at(second));
+                table.note_miss_of(&anyone, at(second));
             }
         }
         assert_eq!(table.level(&anyone, at(80)), ClientLevel::OverRate);

@@ -15,6 +15,8 @@ pub enum ClientLevel {
     KnownAgain,
     /// A visitor with hits.
     Known,
+    /// A client with a ticket that the challenge has let pass.
+    Passed,
     /// A client with the ticket of a deferral page.
     Returned,
     /// A client without evidence.
@@ -26,10 +28,11 @@ pub enum ClientLevel {
 
 impl ClientLevel {
     /// All levels, in their order.
-    pub const ALL: [ClientLevel; 6] = [
+    pub const ALL: [ClientLevel; 7] = [
         ClientLevel::Confirmed,
         ClientLevel::KnownAgain,
         ClientLevel::Known,
+        ClientLevel::Passed,
         ClientLevel::Returned,
         ClientLevel::Unknown,
         ClientLevel::OverRate,
@@ -41,6 +44,7 @@ impl ClientLevel {
             ClientLevel::Confirmed => "confirmed",
             ClientLevel::KnownAgain => "known-again",
             ClientLevel::Known => "known",
+            ClientLevel::Passed => "passed",
             ClientLevel::Returned => "returned",
             ClientLevel::Unknown => "unknown",
             ClientLevel::OverRate => "over-rate",
@@ -49,7 +53,7 @@ impl ClientLevel {
 
     /// Whether the places for unknown clients limit this level.
     pub fn is_unknown(self) -> bool {
-        self >= ClientLevel::Returned
+        self >= ClientLevel::Passed
     }
 
     /// The level of a write by such a client. A write is never deferred, so tickets and rates do not count.

@@ -7,10 +7,12 @@
 //!
 //! Start reading at [`MissQueue`]. Invariants: never more requests at the origin than places; each
 //! waiter is given a place, is deferred, or leaves; everything is bounded, the queue by [`QueueLimits`].
-//! The evidence about clients is in [`ClientTable`] and [`Ticket`], rates in [`RateTable`], reports in [`MissReport`].
+//! The evidence about clients is in [`ClientTable`] and [`Ticket`], rates in [`RateTable`], reports in [`MissReport`],
+//! answers of other services in [`OutsideAnswers`].
 //! Not here: I/O, the clock (time is an argument), HTTP, and the waiting itself, which is in
 //! `origin/src/places.rs`. Reasons and figures: docs/decisions/misses.md.
 
+mod answers;
 mod clients;
 mod group;
 mod measured;
@@ -24,12 +26,13 @@ mod shares;
 mod ticket;
 mod turns;
 
+pub use answers::{OutsideAnswer, OutsideAnswers};
 pub use clients::{ClientNetwork, ClientTable, ShownEvidence, address_number};
 pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape};
 pub use overload::OverloadChange;
 pub use pace::{RateOf, RequestRate, SiteRates};
 pub use queue::{
-    Deferral, HeldPlace, Miss, MissOrder, MissQueue, QueueEntry, QueueLimits, WaiterId,
+    Deferral, HeldPlace, Miss, MissOrder, MissOutlook, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
 pub use rate_limits::RateTable;
 pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts};

@@ -25,6 +25,8 @@ pub(crate) struct MeasuredPlaces {
     /// The time alone in microseconds, by group; 0 is none.
     alone: [f32; GROUPS],
     ratio: f32,
+    /// The time of all requests in microseconds.
+    usual: f32,
     /// The places of the two kinds, as a fraction of those of the table.
     unknown: f32,
     others: f32,
@@ -34,7 +36,7 @@ pub(crate) struct MeasuredPlaces {
 impl Default for MeasuredPlaces {
     fn default() -> MeasuredPlaces {
         let (alone, changed) = ([0.0; GROUPS], Duration::ZERO);
-        MeasuredPlaces { alone, ratio: 1.0, unknown: 1.0, others: 1.0, changed }
+        MeasuredPlaces { alone, ratio: 1.0, usual: 0.0, unknown: 1.0, others: 1.0, changed }
     }
 }
 
@@ -48,6 +50,7 @@ impl MeasuredPlaces {
         (is_overloaded, now): (bool, Duration),
     ) {
         let took = took.as_secs_f32() * 1e6;
+        self.usual += WEIGHT_ALONE * (took - self.usual);
         let alone = &mut self.alone[group.number() % GROUPS];
         if was_alone {
             *alone = if *alone == 0.0 { took } else { *alone + WEIGHT_ALONE * (took - *alone) };
@@ -68,6 +71,11 @@ impl MeasuredPlaces {
             }
             (self.unknown, self.others) = (self.unknown.max(0.01), self.others.max(0.01));
         }
+    }
+
+    /// The moving average of the time of all requests.
+    pub(crate) fn usual_time(&self) -> Duration {
+        Duration::from_micros(self.usual as u64)
     }
 
     /// The places for unknown clients, of so many; at least 1.

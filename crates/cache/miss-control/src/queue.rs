@@ -28,8 +28,11 @@ use std::time::Duration;
 /// The longest wait of a request that may be deferred: shorter than a visitor's patience, and longer
 /// than a burst of visitors needs.
 const WAIT_CALM: Duration = Duration::from_secs(2);
-/// The same under overload. After a longer wait, the client has often gone.
+/// The same under overload, if pages are quick. After a longer wait, the client has often gone.
 const WAIT_OVERLOADED: Duration = Duration::from_millis(500);
+/// Under overload a request waits for at least so many requests of the usual duration: with one place for unknown
+/// clients and pages of 0.4 s, the turn of another group comes after one of them, and 0.5 s may be too short for two.
+const WAIT_IN_REQUESTS: u32 = 3;
 /// The most waiting requests of one unknown address: those of one browser.
 const WAITING_UNKNOWN: u32 = 8;
 /// The same of a known address, behind which there may be an office.
@@ -115,6 +118,19 @@ pub enum QueueEntry {
     /// The request is deferred at once: its group is the fullest of a full queue, or too many requests
     /// of its address wait.
     Deferred,
+}
+
+/// The result for a request that would enter now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissOutlook {
+    /// It would be sent at once.
+    AtOnce,
+    /// It would wait, at most so long; without a time, as long as any request may.
+    Waits(Option<Duration>),
+    /// It would be deferred at once: too many requests of its address wait.
+    Deferred,
+    /// The queue is full.
+    QueueFull,
 }
 
 /// The result of [`MissQueue::defer`].
@@ -224,7 +240,7 @@ impl<H> MissQueue<H> {
         };
         match miss.level {
             // A ticket has a rate of its own, and its client may share the address with a crawler.
-            ClientLevel::Returned => false,
+            ClientLevel::Passed | ClientLevel::Returned => false,
             ClientLevel::Unknown | ClientLevel::OverRate => *count >= WAITING_UNKNOWN,
             _ => *count >= WAITING_KNOWN,
         }
@@ -252,7 +268,12 @@ impl<H> MissQueue<H> {
         if self.order == MissOrder::Arrival || !miss.may_be_deferred() {
             return None;
         }
-        Some(if self.overload.is_on() { WAIT_OVERLOADED } else { WAIT_CALM })
+        let usual = self.taken.usual_time() * WAIT_IN_REQUESTS;
+        Some(if self.overload.is_on() {
+            usual.clamp(WAIT_OVERLOADED, WAIT_CALM)
+        } else {
+            WAIT_CALM
+        })
     }
 
     fn remove(&mut self, id: WaiterId) -> Option<QueuedMiss<H>> {
@@ -304,6 +325,21 @@ impl<H> MissQueue<H> {
         let other = self.turns.pick(worst, age);
         self.in_sequence = 0;
         other.or(confirmed)
+    }
+
+    /// The result for a request that would enter now. Nothing changes.
+    pub fn outlook(&self, miss: &Miss) -> MissOutlook {
+        let is_full = self.waiting.len() >= self.limits.waiting;
+        let is_rationed = self.order == MissOrder::Rationed && miss.may_be_deferred();
+        if self.waiting.is_empty() && self.has_place_for(miss.level, miss.group.kind) {
+            MissOutlook::AtOnce
+        } else if is_rationed && self.has_enough(miss) {
+            MissOutlook::Deferred
+        } else if is_full {
+            MissOutlook::QueueFull
+        } else {
+            MissOutlook::Waits(self.longest_wait(miss))
+        }
     }
 
     /// Whether a place is free for such a request, if no other request waits.

@@ -38,6 +38,13 @@ impl RateSketch {
         }
     }
 
+    /// The requests of `client` that have not faded.
+    pub(crate) fn count(&self, hasher: &impl BuildHasher, client: impl Hash, now: Duration) -> u16 {
+        self.halve(now);
+        let counts = places(hasher, client).map(|at| self.counters[at].load(Ordering::Relaxed));
+        counts.into_iter().min().unwrap_or(0)
+    }
+
     /// Whether `client` has sent too many requests.
     pub(crate) fn is_over(
         &self,
@@ -45,9 +52,7 @@ impl RateSketch {
         client: impl Hash,
         now: Duration,
     ) -> bool {
-        self.halve(now);
-        let counts = places(hasher, client).map(|at| self.counters[at].load(Ordering::Relaxed));
-        counts.into_iter().min().unwrap_or(0) >= self.most
+        self.count(hasher, client, now) >= self.most
     }
 
     /// Halves the counters for each period that has passed. One caller does it.

@@ -85,6 +85,11 @@ impl TakenPlaces {
         self.confirmed_at = Some(now);
     }
 
+    /// How long a request usually has its place.
+    pub(crate) fn usual_time(&self) -> Duration {
+        self.measured.usual_time()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.busy() >= self.limits.places
     }

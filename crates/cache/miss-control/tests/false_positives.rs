@@ -176,7 +176,7 @@ impl Simulated {
             *self.counted.requests.entry(sent.who).or_default() += 1;
         }
         let level = self.clients.level(&sent.shown, self.now);
-        self.clients.note_miss_of(&sent.shown, level, self.now);
+        self.clients.note_miss_of(&sent.shown, self.now);
         let (level, kind) = match (sent.who, sent.kind) {
             (Who::SearchEngine, _) => (ClientLevel::Known, MissKind::Crawler),
             (_, MissKind::Write) => (level.of_write(), MissKind::Write),

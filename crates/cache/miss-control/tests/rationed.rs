@@ -318,3 +318,42 @@ fn invented_first_segments_wait_together() {
     assert_eq!(origin.order().len(), 1_000);
     assert_eq!(origin.queue.groups(), 0);
 }
+
+/// Four children, pages of 0.4 s, and a crawl of one group: a visitor without credit who opens a page of another group
+/// each second gets it.
+#[test]
+fn slow_pages_lengthen_the_wait_so_that_other_groups_get_their_turn() {
+    const RENDER: Duration = Duration::from_millis(400);
+    let (mut origin, mut busy, mut waiting) = (Origin::new(4, 1_000), Vec::new(), Vec::new());
+    let (mut deferred, mut visits) = (0, 0);
+    for tick in 1..=6_000_u64 {
+        origin.now = Duration::from_millis(10 * tick);
+        let now = origin.now;
+        origin.queue.note_time(now);
+        let ended = busy.extract_if(.., |(_, since)| now - *since >= RENDER);
+        for (place, _) in ended.collect::<Vec<(HeldPlace, Duration)>>() {
+            origin.queue.release(place, RENDER);
+        }
+        for (id, until, is_visit) in std::mem::take(&mut waiting) {
+            if until > now {
+                waiting.push((id, until, is_visit));
+            } else if matches!(origin.queue.defer(id), Deferral::Deferred(_)) && is_visit {
+                deferred += 1;
+            }
+        }
+        let is_visit = tick > 2_000 && tick.is_multiple_of(100);
+        for is_visit in [Some(false), is_visit.then_some(true)].into_iter().flatten() {
+            visits += u32::from(is_visit);
+            let url = if is_visit { "/news/1" } else { "/shop?a&b" };
+            match origin.enter(ClientLevel::Unknown, url) {
+                QueueEntry::Waits(id, Some(longest)) => waiting.push((id, now + longest, is_visit)),
+                QueueEntry::Place(place) => busy.push((place, now)),
+                other => assert!(!is_visit, "{other:?}"),
+            }
+        }
+        busy.extend(std::iter::from_fn(|| origin.queue.give()).map(|(_, place)| (place, now)));
+        origin.places.clear();
+    }
+    assert!(origin.queue.is_overloaded());
+    assert_eq!((deferred, visits), (0, 40));
+}

@@ -28,8 +28,8 @@ pub struct VisitorCookies {
     pub logins: Vec<Vec<u8>>,
     /// The value of the ticket.
     pub ticket: Option<Vec<u8>>,
-    /// Whether the client has sent a write just before.
-    pub has_written: bool,
+    /// The valid mark of a client that has sent a write just before.
+    pub written: Option<Vec<u8>>,
 }
 
 impl SiteRules {
@@ -48,7 +48,9 @@ impl SiteRules {
                 if pair.name.written() == TICKET_COOKIE.as_bytes() {
                     found.ticket = Some(pair.value.to_vec());
                 } else if pair.name.written() == AFTER_WRITE_COOKIE.as_bytes() {
-                    found.has_written |= self.secret.holds(pair.value, host, now_ms);
+                    if self.secret.holds(pair.value, host, now_ms) {
+                        found.written = Some(pair.value.to_vec());
+                    }
                 } else if self.lists.kind(&pair.name) == CookieKind::Session {
                     session.push((pair.name.written().to_vec(), pair.written.to_vec()));
                     if is_login(&pair) {

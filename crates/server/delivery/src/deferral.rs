@@ -1,10 +1,13 @@
 //! The response to a deferred request: a page that loads again, with a ticket that keeps the client's place, or plain
 //! text for programs.
 //!
+//! A client that is deferred a second time is sent to the challenge, if there is one and it says so (`challenge`).
+//!
 //! `serve::origin_failed` makes the response; [`finish`] adds what depends on the request. It is called for each
 //! response that a failure of the origin caused, and changes only those of deferred requests.
 
 use crate::body::{Content, ResponseBody};
+use crate::challenge;
 use crate::serve;
 use crate::site::Site;
 use crate::visitors;
@@ -16,8 +19,9 @@ use miss_control::Ticket;
 use reasons::Reason;
 use site_rules::{Agent, TICKET_COOKIE};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use telemetry::client::Client;
 use telemetry::request_fields::AsSent;
 
 /// After this many seconds a program that calls itself a crawler may ask again.
@@ -29,9 +33,10 @@ pub(crate) struct DeferredResponse;
 
 /// Completes the response to a request of this method and with these header lines, if the request was deferred.
 pub fn finish(
-    site: &Site,
+    site: &Arc<Site>,
     (method, headers): (&Method, &HeaderMap),
     target: &TargetUri,
+    client: &Client,
     mut response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
     if response.extensions_mut().remove::<DeferredResponse>().is_none() {
@@ -43,7 +48,14 @@ pub fn finish(
     if !is_navigation(method, headers) {
         return as_text(method, response);
     }
-    if let Some(line) = ticket(site, headers, target) {
+    let held = visitors::ticket_of(site, headers, &target.host);
+    if held.is_some()
+        && let Some(location) = challenge::redirect_to(site, (client, target, headers))
+    {
+        *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+        response.headers_mut().remove(header::RETRY_AFTER);
+        response.headers_mut().insert(header::LOCATION, location);
+    } else if let Some(line) = ticket(site, held, target) {
         site.counters.tickets_issued.add();
         response.headers_mut().append(header::SET_COOKIE, line);
     }
@@ -84,9 +96,8 @@ fn as_text(method: &Method, mut response: Response<ResponseBody>) -> Response<Re
 }
 
 /// The Set-Cookie line with a new ticket; none if the client has one, which it keeps with its rate.
-fn ticket(site: &Site, headers: &HeaderMap, target: &TargetUri) -> Option<HeaderValue> {
+fn ticket(site: &Site, held: Option<Ticket>, target: &TargetUri) -> Option<HeaderValue> {
     let now_s = site.clock.now().0 / 1000;
-    let held = visitors::ticket_of(site, headers, &target.host);
     if held.is_some_and(|ticket| !ticket.is_ending(now_s)) {
         return None;
     }

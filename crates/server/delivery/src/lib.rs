@@ -9,15 +9,17 @@
 //! | the site that a request is for | `site` (with the choice by host), `waiter` (the followers of its renders), `searches` |
 //! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
-//! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred) |
+//! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred), `services` (`crawler_names` and `challenge`, which are asked about it) |
 //! | proof | `audit` (hits to compare), `trial` (answers to compare) |
 //! | files | `static_files`, `file_cache`, `error_pages` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
 pub mod audit;
 pub mod body;
+pub mod challenge;
 pub mod coding_queue;
 pub mod codings;
+mod crawler_names;
 pub mod deferral;
 pub mod error_pages;
 pub mod esi;
@@ -30,6 +32,7 @@ pub mod response_spool;
 pub mod searches;
 pub mod send_backlog;
 pub mod serve;
+pub mod services;
 pub mod site;
 pub mod static_files;
 pub mod stored_answer;

@@ -15,6 +15,7 @@ use crate::audit::AuditQueue;
 use crate::coding_queue;
 use crate::file_cache::FileCache;
 use crate::searches::Searches;
+use crate::services::OutsideServices;
 use crate::trial::{self, TrialQueue};
 use crate::waiter::Waiter;
 use certificates::Certificates;
@@ -83,6 +84,8 @@ pub struct Site {
     pub passwords: Arc<PasswordQueue>,
     /// The rates of verified crawlers, and of rules.
     pub rates: Arc<SiteRates>,
+    /// The resolver and the challenge, which are asked about clients in the background.
+    pub services: Arc<OutsideServices>,
     /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
     /// The site with the current configuration. The lock guards only this value.
@@ -133,6 +136,7 @@ impl Site {
             certificates: Arc::default(),
             passwords: Arc::new(PasswordQueue::new(limits.password_checks)),
             rates: Arc::default(),
+            services: Arc::new(OutsideServices::new(&config)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_default),
@@ -145,8 +149,9 @@ impl Site {
     /// Creates the same site with a new configuration. It takes effect when it is
     /// [activated](Self::activate).
     pub fn reread(&self, config: Arc<Config>, other_sites: SiteTable) -> Arc<Site> {
+        let services = Arc::new(OutsideServices::new(&config));
         let (state, other_sites) = (self.state.reread(config), Arc::new(other_sites));
-        Arc::new(Site { state, other_sites, ..self.clone() })
+        Arc::new(Site { state, other_sites, services, ..self.clone() })
     }
 
     /// Makes this configuration current for all later requests.
@@ -176,6 +181,11 @@ impl Site {
     pub fn root(&self) -> Option<Root<'_>> {
         let (files, _) = self.files.as_deref()?;
         Some(Root { files, resolved: Some((&self.resolved, self.clock.now())) })
+    }
+
+    /// The server that answers this path: the origin, or the challenge for its own paths.
+    pub fn origin_of(&self, path_and_query: &str) -> &Origin {
+        self.services.challenge_of(path_and_query).unwrap_or(&self.origin)
     }
 
     /// The load of the origin, for rules that depend on it.

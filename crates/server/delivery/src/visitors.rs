@@ -3,8 +3,9 @@
 //! | evidence | from |
 //! |---|---|
 //! | a confirmed session | [`note`]: the application says `X-Pagewell-Refusal: signed-in`, or a write sets a login cookie |
-//! | a ticket | `deferral` |
+//! | a ticket, and that the challenge has let it pass | `deferral`, `challenge` |
 //! | a write just before | the signed mark after a write |
+//! | a verified crawler | its networks, or the name of its address (`crawler_names`) |
 //! | hits | `telemetry::evidence` |
 //!
 //! The marks of confirmed sessions are keyed hashes with a bounded number ([`SignedInMarks`]), so no client can
@@ -13,7 +14,9 @@
 //!
 //! [`SignedInMarks`]: site_state::signed_in_marks::SignedInMarks
 
+use crate::challenge;
 use crate::site::Site;
+use config::VerifiedCrawler;
 use config::target::TargetUri;
 use http::{HeaderMap, Method, header};
 use http_cache::{Method as Kind, refusal_code};
@@ -38,7 +41,8 @@ pub fn evidence(site: &Site, client: &Client, headers: &HeaderMap, host: &str) -
         let cookies = cookies_of(site, headers, host);
         shown.session = session(site, &cookies, host);
         shown.ticket = ticket(site, &cookies, host).map(|ticket| ticket.id());
-        shown.has_written = cookies.has_written;
+        shown.written = cookies.written.map(|mark_of| mark(site, host, &mark_of) as u64);
+        shown.has_passed = shown.ticket.is_some() && challenge::has_passed(site, headers);
     }
     shown
 }
@@ -55,11 +59,16 @@ pub fn admission(
     class: OriginClass,
     (target, headers): (&TargetUri, &HeaderMap),
 ) -> Admission {
+    if site.services.challenge_of(&target.path_and_query).is_some() {
+        // Another server, whose requests have no level and cost no credit.
+        let nobody = ShownEvidence::default();
+        return Admission::of(client, &nobody, OriginClass::Background, &target.path_and_query);
+    }
     let shown = evidence(site, client, headers, &target.host);
     let mut admission = Admission::of(client, &shown, class, &target.path_and_query);
     admission.describe(headers);
     let is_read = matches!(class, OriginClass::Page | OriginClass::Personal);
-    if is_read && is_verified_crawler(site, client) {
+    if is_read && is_crawler_in_rate(site, client, headers) {
         admission.group.kind = MissKind::Crawler;
         admission.level = SharedLevel::new(ClientLevel::Known);
     } else if class == OriginClass::Personal && headers.contains_key(header::AUTHORIZATION) {
@@ -68,13 +77,41 @@ pub fn admission(
     admission
 }
 
-/// Whether the client is a crawler that is recognised by its address, and is within its rate.
-fn is_verified_crawler(site: &Site, client: &Client) -> bool {
-    let Some(address) = client.address() else { return false };
-    let mut crawlers = site.config.misses.crawlers.iter().enumerate();
-    let found = crawlers.find(|(_, crawler)| crawler.networks.have(address));
-    found.is_some_and(|(number, crawler)| {
-        site.rates.take(RateOf::Crawler(number), crawler.rate, site.clock.monotonic())
+/// Whether the client is a verified crawler, and within its rate.
+fn is_crawler_in_rate(site: &Site, client: &Client, headers: &HeaderMap) -> bool {
+    let Some(number) = verified_crawler(site, client, headers, LookUp::InBackground) else {
+        return false;
+    };
+    let rate = site.config.misses.crawlers[number].rate;
+    site.rates.take(RateOf::Crawler(number), rate, site.clock.monotonic())
+}
+
+/// Whether the name of an address may be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookUp {
+    /// In the background, for the next requests.
+    InBackground,
+    /// Only what is known already counts.
+    Never,
+}
+
+/// The number of the crawler that the client is, as far as its address or the name of that shows it.
+pub fn verified_crawler(
+    site: &Site,
+    client: &Client,
+    headers: &HeaderMap,
+    look_up: LookUp,
+) -> Option<usize> {
+    let crawlers = &site.config.misses.crawlers;
+    let address = client.address().filter(|_| !crawlers.is_empty())?;
+    let by_network = crawlers.iter().position(|crawler| crawler.networks.have(address));
+    by_network.or_else(|| {
+        let agent = headers.get(header::USER_AGENT)?.to_str().ok()?.to_ascii_lowercase();
+        let claims = |crawler: &VerifiedCrawler| {
+            !crawler.hosts.is_empty() && agent.contains(&crawler.name.to_ascii_lowercase())
+        };
+        let claimed = crawlers.iter().any(claims);
+        claimed.then(|| site.services.crawler_at(address, &site.clock, look_up)).flatten()
     })
 }
 

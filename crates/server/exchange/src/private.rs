@@ -205,7 +205,7 @@ async fn forward_and_keep(
         }
     }
     let answer = forward::answer(site, &facts, sent.map(forward::not_late), why);
-    deferral::finish(site, (&head.method, &head.headers), &target, answer)
+    deferral::finish(site, (&head.method, &head.headers), &target, client, answer)
 }
 
 /// The reason for forwarding a request with a session cookie.

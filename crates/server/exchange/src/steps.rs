@@ -336,10 +336,14 @@ impl<'a> AskedRequest<'a> {
     pub fn step(&self) -> (RequestStep, Option<RequestPlan>) {
         let planned = OnceCell::new();
         let is_for_user = self.client.extras.checks.user.is_some();
+        // Nothing of the challenge is stored (`misses.challenge`).
+        let is_for_challenge = self
+            .target
+            .is_ok_and(|target| self.site.services.challenge_of(&target.path_and_query).is_some());
         let handling = || match self.target {
             Ok(target) => match planned.get_or_init(|| RequestPlan::of(self, target)) {
                 // The origin answers each user itself (`auth_forward`).
-                _ if is_for_user => Handling::Bypass(BypassBecause::Rule),
+                _ if is_for_user || is_for_challenge => Handling::Bypass(BypassBecause::Rule),
                 planned => planned.plan.handling,
             },
             Err(_) => Handling::Store,

@@ -78,7 +78,9 @@ pub async fn answerer(
     asked: RoutedRequest<'_>,
     facts: &RequestFacts<'_>,
 ) -> Answerer {
-    let Some((files, static_files)) = site.files.as_deref() else { return Answerer::Origin(None) };
+    let is_for_challenge = site.services.challenge_of(&asked.target.path_and_query).is_some();
+    let files = site.files.as_deref().filter(|_| !is_for_challenge);
+    let Some((files, static_files)) = files else { return Answerer::Origin(None) };
     let (here, target) = (|response| Answerer::Here(response), asked.target);
     match route_of(site, &asked) {
         Route::Script(script) => Answerer::Origin(Some(script)),
@@ -342,7 +344,7 @@ async fn passed(
     };
     let (target, head) = asked;
     let answer = answer_watched(site, facts, sent, why, watch);
-    deferral::finish(site, (&head.method, &head.headers), &target, answer)
+    deferral::finish(site, (&head.method, &head.headers), &target, client, answer)
 }
 
 /// Sends a form that Pagewell has written itself, on behalf of a client, and returns the response. It is

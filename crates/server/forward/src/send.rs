@@ -6,6 +6,7 @@ use crate::litespeed;
 use crate::rate_limit;
 use crate::scripts;
 use crate::sendfile;
+use delivery::challenge;
 use delivery::esi;
 use delivery::site::Site;
 use delivery::visitors;
@@ -37,13 +38,16 @@ pub async fn send_following(
     esi::announce(site, &mut request.headers);
     let method = request.method.clone();
     let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
+    if site.services.challenge_of(&request.target).is_some() {
+        challenge::describe_client(request);
+    }
     // The time that the client takes to send content does not count as the origin's.
-    site.origin.take_in(request).await?;
+    site.origin_of(&request.target).take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
         let begun = site.clock.monotonic();
         let asked =
             traces::in_request(site.config.traces.as_ref(), &mut request.headers, trace.as_ref());
-        let mut answered = site.origin.send(request, &site.counters).await;
+        let mut answered = site.origin_of(&request.target).send(request, &site.counters).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
             sendfile::note(site, response, || request.url());

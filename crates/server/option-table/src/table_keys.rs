@@ -271,6 +271,18 @@ pub(super) const KEYS: &[OptionRow] = &[
         "Addresses and networks that are never deferred and come first, as monitoring and imports.",
     ),
     row(
+        "misses.resolver",
+        "",
+        "those of `/etc/resolv.conf`",
+        "The DNS server for `misses.crawlers.hosts`: an address, with a port if that is not 53.",
+    ),
+    row(
+        "misses.challenge",
+        "",
+        "",
+        "An Anubis for [clients that are deferred a second time](../guide/crawlers.md#ask-a-challenge). It gets all requests for `/.within.website/`.",
+    ),
+    row(
         "misses.crawlers.name",
         "",
         "",
@@ -281,6 +293,12 @@ pub(super) const KEYS: &[OptionRow] = &[
         "",
         "",
         "A file with its networks: the JSON that it publishes, or one network in a line. Read again by `pagewell reload`; fetch it daily.",
+    ),
+    row(
+        "misses.crawlers.hosts",
+        "",
+        "",
+        "Domains of its host names. If the `User-Agent` contains `name`, the name of the address is looked up in the background; it has to lead back to the address.",
     ),
     row("misses.crawlers.rate", "", "60/m", "Its requests to the origin that are not deferred."),
     row(

@@ -72,9 +72,7 @@ impl Admission {
             // Last, because no client waits for it.
             ClientLevel::OverRate
         } else {
-            let level = client.level(shown);
-            client.note_miss(shown, level);
-            level
+            client.note_miss(shown)
         };
         let kind = match class {
             OriginClass::Page | OriginClass::Background | OriginClass::Reference => MissKind::Page,

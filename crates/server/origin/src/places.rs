@@ -26,8 +26,8 @@ use crate::upload::Room;
 use config::{Config, Limits, MissesMode};
 use http_cache::Failure;
 use miss_control::{
-    BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissQueue, MissReport,
-    OverloadChange, QueueEntry, QueueLimits, WaiterId,
+    BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissOutlook, MissQueue,
+    MissReport, OverloadChange, QueueEntry, QueueLimits, WaiterId,
 };
 use std::ops::{Deref, DerefMut};
 use std::pin::{Pin, pin};
@@ -207,6 +207,11 @@ impl Places {
         let queue = self.line.lock();
         let is_rationed = queue.order() == MissOrder::Rationed && queue.is_overloaded();
         queue.has_one_to_spare() && !is_rationed
+    }
+
+    /// The result for a request that would enter now.
+    pub fn outlook(&self, miss: &Miss) -> MissOutlook {
+        self.line.lock().outlook(miss)
     }
 
     /// The number of requests that wait for a permit now.

@@ -43,7 +43,8 @@ pub(super) fn on_failure(
 ) -> Response<ResponseBody> {
     stale_on(site, ask, failure, recipient).unwrap_or_else(|| {
         let response = forward::failed(site, Unsent::Failed(failure), ask.why);
-        deferral::finish(site, (&ask.method, &ask.headers), &ask.target, response)
+        let asked = (&ask.method, &*ask.headers);
+        deferral::finish(site, asked, &ask.target, &ask.client, response)
     })
 }
 

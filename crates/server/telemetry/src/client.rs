@@ -103,11 +103,10 @@ impl Client {
         }
     }
 
-    /// Counts a request to the origin for the client, which has this level by this evidence.
-    pub fn note_miss(&self, shown: &ShownEvidence, level: ClientLevel) {
-        if let Some(evidence) = &self.connection.evidence {
-            evidence.note_miss(shown, level);
-        }
+    /// Counts a request to the origin for the client, which shows this evidence. Returns its level before.
+    pub fn note_miss(&self, shown: &ShownEvidence) -> ClientLevel {
+        let evidence = self.connection.evidence.as_ref();
+        evidence.map_or(ClientLevel::Unknown, |evidence| evidence.note_miss(shown))
     }
 }
 

@@ -58,8 +58,8 @@ impl ClientEvidence {
         self.addresses.clients.level(shown, self.clock.monotonic())
     }
 
-    /// Counts a request to the origin for a client of this level that shows this.
-    pub fn note_miss(&self, shown: &ShownEvidence, level: ClientLevel) {
-        self.addresses.clients.note_miss_of(shown, level, self.clock.monotonic());
+    /// Counts a request to the origin for a client that shows this. Returns its level before.
+    pub fn note_miss(&self, shown: &ShownEvidence) -> ClientLevel {
+        self.addresses.clients.note_miss_of(shown, self.clock.monotonic())
     }
 }

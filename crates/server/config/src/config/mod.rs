@@ -73,7 +73,7 @@ pub use trial::{ALL_VISITORS, Trial};
 pub use audit::Audit;
 pub use dialects::Dialects;
 pub use memcached::Memcached;
-pub use misses::{Misses, MissesMode};
+pub use misses::{Misses, MissesMode, VerifiedCrawler};
 pub use origin_servers::{OriginServer, OriginServers};
 pub use private::PrivateCopies;
 pub use public_name::name_refusal;

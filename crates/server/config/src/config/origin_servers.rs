@@ -100,7 +100,7 @@ fn check(all: &OriginServers) -> Result<(), LoadError> {
     }
 }
 
-fn server(key: &str, url: &str) -> Result<OriginServer, LoadError> {
+pub(super) fn server(key: &str, url: &str) -> Result<OriginServer, LoadError> {
     const FORM: &str = "write for example http://127.0.0.1:8000";
     if url.starts_with("unix:") {
         let why = "an HTTP origin cannot be a Unix socket (a FastCGI server can: php.at)";

@@ -328,6 +328,8 @@ pub struct MissesKeys {
     pub mode: Option<String>,
     pub stale: Option<String>,
     pub exempt: Vec<String>,
+    pub resolver: Option<String>,
+    pub challenge: Option<String>,
     pub crawlers: Vec<CrawlerKeys>,
 }
 
@@ -337,7 +339,8 @@ pub struct MissesKeys {
 #[allow(missing_docs)]
 pub struct CrawlerKeys {
     pub name: String,
-    pub ranges: PathBuf,
+    pub ranges: Option<PathBuf>,
+    pub hosts: Vec<String>,
     pub rate: Option<String>,
 }
 

@@ -38,7 +38,7 @@ fn every_option_is_a_key_of_the_file() {
             }
             Some(("automatic", key)) if key.starts_with("ignore") => ignore(key),
             Some(("misses", key)) if key.starts_with("crawlers") => {
-                "[[misses.crawlers]]\nname = \"x\"\nranges = \"y\"\nrate = \"1/s\"\n".to_owned()
+                "[[misses.crawlers]]\nname = \"x\"\nranges = \"y\"\nhosts = [\"z\"]\nrate = \"1/s\"\n".to_owned()
             }
             Some(("wake", _)) => "[[wake]]\nurl = \"/x\"\nevery = \"1m\"\n".to_owned(),
             Some((table, key)) => format!("[{table}]\n{key} = {value}\n"),

@@ -1,0 +1,218 @@
+//! A challenge, such as Anubis, for clients that are deferred a second time (`misses.challenge`). No other client sees it.
+//!
+//! | the client | what happens |
+//! |---|---|
+//! | is deferred for the first time | it gets the page that loads again, and a ticket |
+//! | is deferred with a ticket; its cookies are not checked | the same page; the check begins in the background |
+//! | … and the challenge lets it pass (2xx) | it comes first among the clients with tickets for 60 s |
+//! | … and the challenge refuses it (3xx, 4xx) | 307 to the challenge, with its own URL to return to |
+//! | … and there is no answer within 300 ms, or a 5xx | nothing changes |
+//!
+//! Paths below `/.within.website/` are the challenge's own: they are forwarded to it and never stored. Invariants: no
+//! client waits for a check, and at most 32 are made at a time.
+
+use crate::site::Site;
+use config::log::Seldom;
+use config::target::TargetUri;
+use config::{Config, MissesMode, OriginServers};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use miss_control::{OutsideAnswer, OutsideAnswers, ShownEvidence};
+use origin::http::HttpOrigin;
+use origin::{Admission, Origin, OriginClass, OriginRequest};
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::client::Client;
+use tokio::time::timeout;
+
+/// The paths of the challenge.
+pub(crate) const PATHS: &str = "/.within.website/";
+/// The endpoint that says whether cookies pass.
+const CHECK: &str = "/.within.website/x/cmd/anubis/api/check";
+/// The page that shows the challenge, up to the URL to return to.
+const PAGE: &str = "/.within.website/?redir=";
+
+const CHECKS_MAX: usize = 32;
+const CHECK_LASTS: Duration = Duration::from_millis(300);
+/// The requests to the challenge at a time, checks included.
+const REQUESTS_MAX: usize = 64;
+
+const PASSED_LASTS: Duration = Duration::from_secs(60);
+/// A client that solves the challenge has other cookies afterwards, so this may be short.
+const OTHER_LASTS: Duration = Duration::from_secs(10);
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CheckResult {
+    Passed,
+    Refused,
+    Unanswered,
+}
+
+/// The challenge of a site, and what it has said about clients.
+pub(crate) struct Challenge {
+    server: Origin,
+    key: RandomState,
+    results: OutsideAnswers<u64, CheckResult>,
+}
+
+impl Challenge {
+    /// None if there is none.
+    pub(crate) fn of(config: &Arc<Config>) -> Option<Challenge> {
+        let servers = OriginServers {
+            servers: vec![config.misses.challenge.clone()?],
+            backups: Vec::new(),
+            tls_name: None,
+            ca_file: None,
+            check: None,
+        };
+        // Its requests are not rationed.
+        let mut config = Config::clone(config);
+        config.misses.mode = MissesMode::Off;
+        config.limits.origin_connections = REQUESTS_MAX;
+        let server = HttpOrigin::new(&servers, &Arc::new(config));
+        let server = server.inspect_err(|error| tracing::error!(event = "challenge-failed", error));
+        Some(Challenge {
+            server: Origin::Http(Box::new(server.ok()?)),
+            key: RandomState::new(),
+            results: OutsideAnswers::new(CHECKS_MAX),
+        })
+    }
+
+    pub(crate) fn server(&self) -> &Origin {
+        &self.server
+    }
+
+    /// The number of the client in the results: its cookies, which include its ticket, and its user agent.
+    fn client_of(&self, headers: &HeaderMap) -> u64 {
+        let cookies: Vec<&[u8]> =
+            headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes);
+        self.key.hash_one((cookies, agent))
+    }
+}
+
+/// Whether the challenge has let the client with these header lines pass.
+pub(crate) fn has_passed(site: &Site, headers: &HeaderMap) -> bool {
+    site.services.challenge().is_some_and(|challenge| {
+        let client = challenge.client_of(headers);
+        challenge.results.get(client, site.clock.monotonic()) == Some(CheckResult::Passed)
+    })
+}
+
+/// The address of the challenge for a client that is deferred a second time, if the challenge has refused it. Begins a
+/// check if its result is not known.
+pub(crate) fn redirect_to(
+    site: &Arc<Site>,
+    asked: (&Client, &TargetUri, &HeaderMap),
+) -> Option<HeaderValue> {
+    let challenge = site.services.challenge()?;
+    let (_, target, headers) = asked;
+    let (client, now) = (challenge.client_of(headers), site.clock.monotonic());
+    match challenge.results.get(client, now) {
+        Some(CheckResult::Refused) => return page_for(target),
+        Some(CheckResult::Passed | CheckResult::Unanswered) => return None,
+        None => {}
+    }
+    if challenge.results.begin(client, now) {
+        tokio::spawn(check(site.clone(), challenge.clone(), client, check_request(asked)));
+    }
+    None
+}
+
+/// Asks the challenge about a client, and records the result.
+async fn check(
+    site: Arc<Site>,
+    challenge: Arc<Challenge>,
+    client: u64,
+    mut request: Box<OriginRequest>,
+) {
+    let sent = timeout(CHECK_LASTS, challenge.server.send(&mut request, &site.counters)).await;
+    let result = match sent {
+        Ok(Ok(response)) if response.status.is_success() => CheckResult::Passed,
+        Ok(Ok(response)) if !response.status.is_server_error() => CheckResult::Refused,
+        Ok(Ok(response)) => unanswered(&site, &response.status),
+        Ok(Err(unsent)) => unanswered(&site, &format_args!("{unsent:?}")),
+        Err(_) => unanswered(&site, &"no answer within 300 ms"),
+    };
+    let is_genuine = result == CheckResult::Passed;
+    let lasts = if is_genuine { PASSED_LASTS } else { OTHER_LASTS };
+    let answer = OutsideAnswer { answer: result, lasts, is_genuine };
+    challenge.results.end(client, answer, site.clock.monotonic());
+}
+
+/// Logs that the challenge does not work, at most once a minute.
+fn unanswered(site: &Site, error: &dyn std::fmt::Display) -> CheckResult {
+    static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
+    if LOGGED.is_due(site.clock.monotonic()) {
+        tracing::error!(event = "challenge-failed", %error);
+    }
+    CheckResult::Unanswered
+}
+
+fn check_request(
+    (client, target, headers): (&Client, &TargetUri, &HeaderMap),
+) -> Box<OriginRequest> {
+    let admission =
+        Admission::of(client, &ShownEvidence::default(), OriginClass::Background, CHECK);
+    let mut request = Box::new(OriginRequest {
+        target: CHECK.to_owned(),
+        ..OriginRequest::of(target, client, admission)
+    });
+    // Nothing of the check is sent to the client, and it takes none of the client's time.
+    request.extras = Default::default();
+    for name in [header::COOKIE, header::USER_AGENT, header::ACCEPT, header::ACCEPT_LANGUAGE] {
+        for value in headers.get_all(&name) {
+            request.headers.append(name.clone(), value.clone());
+        }
+    }
+    describe_client(&mut request);
+    request
+}
+
+/// Adds the field by which Anubis knows the client's address.
+pub fn describe_client(request: &mut OriginRequest) {
+    const NAME: HeaderName = HeaderName::from_static("x-real-ip");
+    let address = request.peer.map(|peer| peer.ip().to_canonical().to_string());
+    if let Some(value) = address.and_then(|address| HeaderValue::from_str(&address).ok()) {
+        request.headers.insert(NAME, value);
+    }
+}
+
+/// The address of the challenge's page, which returns to the target: this site's own URL, whatever its path is.
+fn page_for(target: &TargetUri) -> Option<HeaderValue> {
+    let mut location = String::from(PAGE);
+    for byte in target.uri().bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            location.push(char::from(byte));
+        } else {
+            write!(location, "%{byte:02X}").ok()?;
+        }
+    }
+    HeaderValue::from_str(&location).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_challenge_returns_to_this_site_only() {
+        let to = |path: &str| {
+            let target = TargetUri {
+                scheme: "https",
+                host: "a.test".into(),
+                path_and_query: path.into(),
+                normal: None,
+                written: None,
+            };
+            page_for(&target).unwrap().to_str().unwrap().to_owned()
+        };
+        assert_eq!(to("/b?c=d&e"), "/.within.website/?redir=https%3A%2F%2Fa.test%2Fb%3Fc%3Dd%26e");
+        assert_eq!(
+            to("//evil.test/"),
+            "/.within.website/?redir=https%3A%2F%2Fa.test%2F%2Fevil.test%2F"
+        );
+    }
+}

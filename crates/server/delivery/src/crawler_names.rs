@@ -1,0 +1,283 @@
+//! Search engines by the names of their addresses, as they recommend: the address has a name (PTR) in a domain of the
+//! crawler, and the name leads back to the address (A or AAAA). Anybody can give an address of their own any name, so
+//! only both together count.
+//!
+//! At most 16 lookups at a time, each at most five seconds. An answer is remembered: a crawler six hours, another
+//! client one hour, a failure of the resolver one minute.
+
+use config::{Misses, VerifiedCrawler};
+use dns_query::{AnswerError, Name, Query, Record, RecordData, RecordKind};
+use miss_control::{OutsideAnswer, OutsideAnswers};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use telemetry::clock::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UdpSocket};
+use tokio::time::timeout;
+
+const LOOKUPS_MAX: usize = 16;
+const LOOKUP_LASTS: Duration = Duration::from_secs(5);
+/// How long one server may take for one question; resolv.conf(5) has 5 s, but no lookup is worth that here.
+const QUESTION_LASTS: Duration = Duration::from_millis(1_200);
+/// A question is asked at least so often, if there is one server.
+const TRIES: usize = 2;
+/// An address of a search engine has one name. Of more, only the first are looked up.
+const NAMES_MAX: usize = 4;
+/// The longest answer over UDP without EDNS is 512 bytes; some servers send more.
+const DATAGRAM_BYTES: usize = 4_096;
+
+const CRAWLER_LASTS: Duration = Duration::from_secs(6 * 3_600);
+const OTHER_LASTS: Duration = Duration::from_secs(3_600);
+const FAILURE_LASTS: Duration = Duration::from_secs(60);
+
+/// The crawlers that are recognised by names, the DNS servers, and the answers.
+pub(crate) struct CrawlerNames {
+    servers: Vec<SocketAddr>,
+    crawlers: Vec<VerifiedCrawler>,
+    answers: OutsideAnswers<IpAddr, Option<usize>>,
+}
+
+/// No server has answered a question.
+#[derive(Debug, PartialEq, Eq)]
+struct NoAnswer;
+
+impl CrawlerNames {
+    /// None if no crawler is recognised by names.
+    pub(crate) fn of(misses: &Misses) -> Option<CrawlerNames> {
+        let has_names = misses.crawlers.iter().any(|crawler| !crawler.hosts.is_empty());
+        has_names.then(|| CrawlerNames {
+            servers: misses.resolvers.clone(),
+            crawlers: misses.crawlers.clone(),
+            answers: OutsideAnswers::new(LOOKUPS_MAX),
+        })
+    }
+
+    /// The crawler at this address, or that there is none; `None` if that is not known.
+    pub(crate) fn get(&self, address: IpAddr, now: Duration) -> Option<Option<usize>> {
+        self.answers.get(address.to_canonical(), now)
+    }
+
+    /// Looks the address up in the background, unless that is done already, or too many lookups are.
+    pub(crate) fn look_up(self: &Arc<CrawlerNames>, address: IpAddr, clock: &Clock) {
+        let (address, names, clock) = (address.to_canonical(), self.clone(), clock.clone());
+        if !self.answers.begin(address, clock.monotonic()) {
+            return;
+        }
+        tokio::spawn(async move {
+            let found = timeout(LOOKUP_LASTS, names.crawler_of(address)).await;
+            let (answer, lasts) = match found {
+                Ok(Ok(Some(crawler))) => (Some(crawler), CRAWLER_LASTS),
+                Ok(Ok(None)) => (None, OTHER_LASTS),
+                Ok(Err(NoAnswer)) | Err(_) => (None, FAILURE_LASTS),
+            };
+            let answer = OutsideAnswer { answer, lasts, is_genuine: answer.is_some() };
+            names.answers.end(address, answer, clock.monotonic());
+        });
+    }
+
+    /// The crawler whose name the address has, if the name leads back to it.
+    async fn crawler_of(&self, address: IpAddr) -> Result<Option<usize>, NoAnswer> {
+        let records = self.ask(Name::of_address(address), RecordKind::Ptr).await?;
+        let names = records.into_iter().filter_map(|record| match record.data {
+            RecordData::Name(name) => Some((self.domain_of(&name)?, name)),
+            _ => None,
+        });
+        let kind = if address.is_ipv4() { RecordKind::A } else { RecordKind::Aaaa };
+        for (crawler, name) in names.take(NAMES_MAX) {
+            let records = self.ask(name, kind).await?;
+            if records.iter().any(|record| record.data == RecordData::Address(address)) {
+                return Ok(Some(crawler));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The crawler in whose domain the name is.
+    fn domain_of(&self, name: &Name) -> Option<usize> {
+        let name = name.text()?;
+        let is_in = |domain: &String| {
+            let before = name.strip_suffix(domain.as_str());
+            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        };
+        self.crawlers.iter().position(|crawler| crawler.hosts.iter().any(is_in))
+    }
+
+    async fn ask(&self, name: Name, kind: RecordKind) -> Result<Vec<Record>, NoAnswer> {
+        let servers = self.servers.iter().cycle().take(self.servers.len().max(TRIES));
+        for server in servers {
+            let query = Query { id: random(), name: name.clone(), kind };
+            let answer = timeout(QUESTION_LASTS, ask_server(*server, &query)).await;
+            if let Ok(Ok(Ok(records))) = answer {
+                return Ok(records);
+            }
+        }
+        Err(NoAnswer)
+    }
+}
+
+/// Asks over UDP, and over TCP if the answer is truncated. The socket is connected and has a port of its own, so only
+/// the server's address can answer.
+async fn ask_server(
+    server: SocketAddr,
+    query: &Query,
+) -> io::Result<Result<Vec<Record>, AnswerError>> {
+    let any: IpAddr =
+        if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).await?;
+    socket.connect(server).await?;
+    socket.send(&query.datagram()).await?;
+    let mut message = [0; DATAGRAM_BYTES];
+    loop {
+        let length = socket.recv(&mut message).await?;
+        match query.read(&message[..length]) {
+            Err(AnswerError::NotOurs) => {}
+            Err(AnswerError::Truncated) => return over_tcp(server, query).await,
+            answer => return Ok(answer),
+        }
+    }
+}
+
+async fn over_tcp(
+    server: SocketAddr,
+    query: &Query,
+) -> io::Result<Result<Vec<Record>, AnswerError>> {
+    let mut stream = TcpStream::connect(server).await?;
+    stream.write_all(&query.framed()).await?;
+    let length = stream.read_u16().await?;
+    let mut message = vec![0; length.into()];
+    stream.read_exact(&mut message).await?;
+    Ok(query.read(&message))
+}
+
+/// A number that an attacker who does not see the question cannot guess.
+fn random() -> u16 {
+    RandomState::new().hash_one(0_u8) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dns_query::Name;
+    use miss_control::RequestRate;
+
+    /// A resolver that knows one zone. It answers so many datagrams, or truncates each of them.
+    async fn resolver(
+        records: &'static [(&'static str, u16, &'static [u8])],
+        truncates: bool,
+    ) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+        tokio::spawn(async move {
+            loop {
+                let mut message = [0; 512];
+                let (length, client) = socket.recv_from(&mut message).await.unwrap();
+                // First an answer to another question, which has to be ignored.
+                let mut forged = answer_to(&message[..length], &[]);
+                forged[0] ^= 1;
+                socket.send_to(&forged, client).await.unwrap();
+                let mut answer = answer_to(&message[..length], records);
+                if truncates {
+                    answer[2] |= 2;
+                }
+                socket.send_to(&answer, client).await.unwrap();
+            }
+        });
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let length = stream.read_u16().await.unwrap();
+                let mut message = vec![0; length.into()];
+                stream.read_exact(&mut message).await.unwrap();
+                let answer = answer_to(&message, records);
+                stream.write_u16(answer.len() as u16).await.unwrap();
+                stream.write_all(&answer).await.unwrap();
+            }
+        });
+        address
+    }
+
+    fn answer_to(question: &[u8], records: &[(&str, u16, &[u8])]) -> Vec<u8> {
+        let mut answer = question.to_vec();
+        (answer[2], answer[3]) = (0x81, 0x80);
+        for (name, kind, content) in records {
+            let kinds = [RecordKind::Ptr, RecordKind::A, RecordKind::Aaaa];
+            let kind = kinds.into_iter().find(|known| *known as u16 == *kind).unwrap();
+            let name = Name::from_text(name).unwrap();
+            let asked = Query { id: 0, name, kind };
+            if asked.datagram()[2..] == question[2..] {
+                answer[7] += 1;
+                answer.extend([0xc0, 0x0c]);
+                answer.extend((kind as u16).to_be_bytes());
+                answer.extend([0, 1, 0, 0, 0, 60]);
+                answer.extend((content.len() as u16).to_be_bytes());
+                answer.extend(*content);
+            }
+        }
+        answer
+    }
+
+    fn names(servers: Vec<SocketAddr>) -> CrawlerNames {
+        let crawler = VerifiedCrawler {
+            name: "google".into(),
+            networks: config::networks::Networks::default(),
+            hosts: vec!["bot.test".into()],
+            rate: RequestRate::read("60/m").unwrap(),
+        };
+        let other = VerifiedCrawler { hosts: vec!["other.test".into()], ..crawler.clone() };
+        let misses =
+            Misses { crawlers: vec![other, crawler], resolvers: servers, ..Misses::default() };
+        CrawlerNames::of(&misses).unwrap()
+    }
+
+    const ZONE: &[(&str, u16, &[u8])] = &[
+        ("1.2.0.192.in-addr.arpa", 12, b"\x01c\x03bot\x04test\0"),
+        ("c.bot.test", 1, &[192, 0, 2, 1]),
+        // Somebody names an address of theirs as one of the crawler's.
+        ("9.2.0.192.in-addr.arpa", 12, b"\x01c\x03bot\x04test\0"),
+        // Another domain with the same end.
+        ("3.2.0.192.in-addr.arpa", 12, b"\x06notbot\x04test\0"),
+        ("notbot.test", 1, &[192, 0, 2, 3]),
+        ("4.2.0.192.in-addr.arpa", 12, b"\x03bot\x04test\0"),
+        ("bot.test", 1, &[192, 0, 2, 4]),
+    ];
+
+    #[tokio::test]
+    async fn a_crawler_is_one_by_the_name_and_the_way_back() {
+        for truncates in [false, true] {
+            let names = names(vec![resolver(ZONE, truncates).await]);
+            let found = async |last| names.crawler_of([192, 0, 2, last].into()).await;
+            assert_eq!(found(1).await, Ok(Some(1)));
+            assert_eq!(found(9).await, Ok(None), "the name leads elsewhere");
+            assert_eq!(found(3).await, Ok(None), "a domain that only ends alike");
+            assert_eq!(found(4).await, Ok(Some(1)), "the domain itself");
+            assert_eq!(found(5).await, Ok(None), "no name");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_next_server_is_asked_and_the_answer_is_there_later() {
+        let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let servers = vec![mute.local_addr().unwrap(), resolver(ZONE, false).await];
+        let (names, clock) = (Arc::new(names(servers)), Clock::start());
+        let address: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
+        names.look_up(address, &clock);
+        assert_eq!(names.get(address, clock.monotonic()), None, "nobody waits");
+        names.look_up(address, &clock);
+        assert_eq!(names.answers.len(), (0, 1), "one lookup for an address");
+        while names.answers.len().1 > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(names.get(address, clock.monotonic()), Some(Some(1)));
+    }
+
+    #[tokio::test]
+    async fn a_mute_resolver_ends_the_lookup() {
+        let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let names = names(vec![mute.local_addr().unwrap()]);
+        assert_eq!(names.crawler_of([192, 0, 2, 1].into()).await, Err(NoAnswer));
+    }
+}
