@@ -16,7 +16,7 @@ pub use running::{ListeningProcess, on_port};
 
 use crate::client::{asked_status, lasted};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
-use config::{Config, FilesConfig, OriginConfig, OwnPhp};
+use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
 use control::attention::NAMES;
 use control::kernel_counts::kernel_counts;
 use doctor::{
@@ -333,6 +333,14 @@ fn site<'a>(
 ) -> Option<&'a OwnPhp> {
     facts.connections = Some(config.limits.connections as u64);
     facts.page_budget = Some(config.memory_bytes as u64);
+    let is_external = |site: &&Config| matches!(site.site.origin, OriginConfig::FastCgi(_));
+    facts.origin_places = every_site(config)
+        .filter(is_external)
+        .map(|site| site.limits.origin_connections as u64)
+        .max();
+    facts.hides_clients = config.misses.mode == MissesMode::Protect
+        && !config.trusted_proxies.is_empty()
+        && config.proxied.is_empty();
     facts.php_files = config.site.files.as_ref().map(|files| php_files(&files.root));
     facts.links_outside = config.site.files.as_ref().and_then(links_outside);
     let path = args.config.as_ref().map(|path| path.display().to_string());

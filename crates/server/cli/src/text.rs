@@ -33,6 +33,15 @@ pub fn url(told: &Value) -> String {
         out.row("rule", &format!("{} ({})", name.join(" ").trim_end(), text(&rule["kind"])));
     }
     out.row("steps", &list(&told["steps"], ", "));
+    if told["client"].is_object() {
+        let client = &told["client"];
+        let level = format!("{} (evidence: {})", text(&client["level"]), text(&client["evidence"]));
+        let crawler = text(&client["crawler"]);
+        let crawler = if crawler.is_empty() { crawler } else { format!("; the crawler {crawler}") };
+        out.row("client", &format!("{}: {level}{crawler}", text(&client["address"])));
+        out.row("group", &format!("{} ({})", text(&client["group"]), text(&client["kind"])));
+        out.row("now", &text(&client["now"]));
+    }
     if told["page"].is_object() {
         page(&mut out, &told["page"], now(told));
     }

@@ -335,8 +335,9 @@ pub struct ExplainArgs {
     /// The method of the request [default: GET]
     #[arg(long, value_name = "METHOD", conflicts_with_all = ["tag", "changes"])]
     pub method: Option<String>,
-    /// The address of the client, for rules with `from`
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["tag", "changes"])]
+    /// The address of the client: for rules with `from`, and to show its level at the origin
+    #[arg(long = "client", visible_alias = "from", value_name = "ADDRESS",
+          conflicts_with_all = ["tag", "changes"])]
     pub from: Option<std::net::IpAddr>,
     /// The site with this host
     #[arg(long, value_name = "HOST", conflicts_with = "changes")]

@@ -12,7 +12,7 @@ use crate::{Facts, Finding, Weight};
 
 /// The findings of all checks, unsorted.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
-    let one: [fn(&Facts) -> Option<Finding>; 21] = [
+    let one: [fn(&Facts) -> Option<Finding>; 23] = [
         network::open_files,
         network::accept_queue,
         network::listen_overflows,
@@ -32,6 +32,8 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
         machine::clock,
         php::children,
         php::database,
+        php::places,
+        php::hidden_clients,
         php::opcache_files,
         site::links_outside,
     ];

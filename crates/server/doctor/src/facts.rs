@@ -32,6 +32,10 @@ pub struct Facts {
     pub links_outside: Option<LinksOutside>,
     /// The maximum number of database connections.
     pub database_connections: Option<u64>,
+    /// The requests that Pagewell sends at a time to a php-fpm that it has not started; `None` if there is none.
+    pub origin_places: Option<u64>,
+    /// Whether requests for the origin are rationed, and an HTTP proxy names the clients.
+    pub hides_clients: bool,
     /// The maximum number of client connections of Pagewell.
     pub connections: Option<u64>,
     /// The limit of open files of the running Pagewell, or of this shell if none is running.

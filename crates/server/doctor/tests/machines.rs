@@ -89,7 +89,7 @@ type Fault = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Fault; 28] = [
+    let cases: [Fault; 30] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
@@ -126,6 +126,8 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.clock_source = Some("hpet".into()), "clock-source", Weight::Slow),
         (|f| f.clock_kept = Some(false), "clock-not-kept", Weight::Note),
         (|f| f.database_connections = Some(10), "database-connections", Weight::WillFail),
+        (|f| f.origin_places = Some(64), "php-places", Weight::Slow),
+        (|f| f.hides_clients = true, "clients-hidden", Weight::Note),
         (|f| f.php_files = Some(30_000), "opcache-small", Weight::Slow),
         (|f| f.kernel.tw_recycle = Some(1), "folklore-tw-recycle", Weight::WillFail),
         (|f| f.kernel.syncookies = Some(0), "folklore-syncookies", Weight::WillFail),

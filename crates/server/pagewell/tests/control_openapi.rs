@@ -348,6 +348,8 @@ fn explanations_match_their_schema() {
     let get = |path: &str| acceptance::client(&pagewell).get(path).expect("an answer");
     let kept = explain(r#"{"url":"/kept.php"}"#);
     look(&explain(r#"{"url":"/"}"#), "/v1/explain", "nothing is known about earlier ones");
+    let client = explain(r#"{"url":"/kept.php","from":"192.0.2.1"}"#);
+    look(&client, "/v1/explain", r#""level":"unknown""#);
     get("/kept.php");
     get("/kept.php?utm_source=x&q=1");
     look(&kept, "/v1/explain", r#""verdict":"hit""#);

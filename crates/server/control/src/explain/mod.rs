@@ -8,6 +8,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `at_origin` | the level and the group of a client, and what its request would get at the origin now |
 //! | `judge` | determines how a request would be answered |
 //! | `page` | describes the stored page, and what would purge it |
 //! | `role` | describes the pages that signed-in visitors share |
@@ -15,6 +16,7 @@
 //! | `sentence` | summarises the verdict in a sentence |
 //! | `lists` | lists a tag's pages, the last changes, the top causes of misses |
 
+mod at_origin;
 mod judge;
 mod lists;
 mod page;
@@ -38,6 +40,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use telemetry::client::{Client, ClientConnection};
+use telemetry::evidence::ClientEvidence;
 
 /// A request to explain.
 pub struct ExplainRequest {
@@ -163,6 +166,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "removed_fields": judged.removed,
         "custom_fields": judged.custom,
         "page": judged.page.as_ref().map(|page| page::json(site, page, &judged, now)),
+        "client": at_origin::json(asked, &judged),
         "memcached": page::stored_by_memcached(site, &judged.target, now),
         "last_render": entry.and_then(|entry| Some(last_render(entry, entry.render.as_ref()?))),
         "last_drop": entry.and_then(last_drop),
@@ -210,6 +214,11 @@ fn named(named: &ChangeName) -> Value {
 /// A client without any credentials, with this scheme and the assumed address.
 fn client(asked: &ExplainRequest) -> Client {
     let peer = asked.from.map(|address| SocketAddr::new(address, 0));
-    let connection = ClientConnection { peer, ..ClientConnection::none(asked.target.scheme) };
+    let site = &asked.site;
+    let evidence = asked
+        .from
+        .map(|from| ClientEvidence::new(site.per_address.clone(), site.clock.clone(), Some(from)));
+    let none = ClientConnection::none(asked.target.scheme);
+    let connection = ClientConnection { peer, evidence, ..none };
     Client::of(connection.into())
 }

@@ -72,6 +72,41 @@ pub(super) fn database(facts: &Facts) -> Option<Finding> {
     })
 }
 
+/// Checks whether Pagewell sends more requests at a time than php-fpm has children. The largest pool is compared,
+/// because nothing here shows which pool is the site's.
+pub(super) fn places(facts: &Facts) -> Option<Finding> {
+    let places = facts.origin_places?;
+    let pools = facts.pools.iter().filter(|pool| !pool.own);
+    let pool = pools.max_by_key(|pool| pool.children).filter(|pool| pool.children > 0)?;
+    let children = pool.children;
+    (places > children).then(|| Finding {
+        name: "php-places",
+        weight: Weight::Slow,
+        what: "Requests wait inside php-fpm, in the order of arrival: visitors behind crawlers.".into(),
+        evidence: format!(
+            "Pagewell sends {places} requests at a time (limits.origin_connections), the largest pool has {children} \
+             children (pm.max_children in {}).",
+            pool.file
+        ),
+        command: format!(
+            "origin_connections = {children}    # in [limits], then restart Pagewell; with several sites, in each"
+        ),
+        risk: "Further requests wait in Pagewell, which puts visitors first (misses.mode = \"protect\").",
+    })
+}
+
+/// Checks whether the hits of clients cannot be credited to them.
+pub(super) fn hidden_clients(facts: &Facts) -> Option<Finding> {
+    facts.hides_clients.then(|| Finding {
+        name: "clients-hidden",
+        weight: Weight::Note,
+        what: "An HTTP proxy hides which client has used the cache: more visitors are deferred while a crawler is there.".into(),
+        evidence: "misses.mode is protect, and trusted_proxies is set without proxy_protocol.".into(),
+        command: "proxy_protocol = [\"127.0.0.1:8081\"]    # and in the proxy, for instance nginx's proxy_protocol on".into(),
+        risk: "The address must be reachable by the proxy only.",
+    })
+}
+
 /// The command for a PHP setting, if Pagewell runs its own php-fpm.
 fn in_ini(facts: &Facts, name: &str, value: &str) -> Option<String> {
     let file = facts.own_php.as_ref()?;
