@@ -10,6 +10,7 @@ mod check_service;
 mod cli;
 mod cli_hints;
 mod containers;
+mod crawlers;
 mod doctor;
 mod explain;
 mod import;

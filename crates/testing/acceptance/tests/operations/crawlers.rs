@@ -1,0 +1,194 @@
+//! Rationed misses as operators and search engines see them: a crawler is verified by the name of its address, at a
+//! resolver of the test's own; a ticket counts on each node with the same secret, and after a restart; the requests of
+//! one HTTP/2 connection that wait are bounded.
+//!
+//! The order of requests, and what is deferred, is tested in the scenarios (`tests/scenarios/misses`).
+
+use acceptance::http2::kind::HEADERS;
+use acceptance::{Frames, Site, asked, before_origin, client, counter, until};
+use harness::{Address, Client, Pagewell, Request, Response};
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A resolver for one crawler: every address has the name `c.bot.test`, which leads to 127.0.0.1. Returns the number of
+/// questions, too.
+fn resolver() -> (SocketAddr, Arc<AtomicU64>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("bound");
+    let questions = Arc::new(AtomicU64::new(0));
+    let count = questions.clone();
+    std::thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut message) {
+            count.fetch_add(1, Ordering::Relaxed);
+            let mut answer = message[..length].to_vec();
+            let kind = answer[length - 3];
+            let content: &[u8] = match kind {
+                12 => b"\x01c\x03bot\x04test\0",
+                _ => &[127, 0, 0, 1],
+            };
+            (answer[2], answer[3], answer[7]) = (0x81, 0x80, 1);
+            answer.extend([0xc0, 12, 0, kind, 0, 1, 0, 0, 0, 60, 0]);
+            answer.push(u8::try_from(content.len()).expect("short"));
+            answer.extend(content);
+            let _ = socket.send_to(&answer, from);
+        }
+    });
+    (address, questions)
+}
+
+/// The client of an explanation.
+fn explained(pagewell: &Pagewell, call: &str) -> serde_json::Value {
+    let mut admin = Client::new(pagewell.admin().clone());
+    let request = Request::new("POST", "/v1/explain").header("Content-Type", "application/json");
+    let answer = admin.send(&request.content(call.as_bytes())).expect("an answer");
+    let answer: serde_json::Value = serde_json::from_slice(&answer.content).expect("JSON");
+    answer["client"].clone()
+}
+
+#[test]
+fn a_search_engine_is_verified_by_the_name_of_its_address_and_hits_ask_nobody() {
+    let (resolver, questions) = resolver();
+    let site = Site::new(&[
+        ("cold.php", "<?php echo 'cold';"),
+        ("page.php", "<?php keep(); echo 'page';"),
+    ]);
+    let pagewell = site.serve(&format!(
+        "[misses]\nresolver = \"{resolver}\"\n[[misses.crawlers]]\nname = \"testbot\"\nhosts = [\"bot.test\"]\n"
+    ));
+    let mut client = client(&pagewell);
+    let mut get = |target: &str, agent: &str| -> Response {
+        let request = Request::get(target).header("User-Agent", agent);
+        client.send(&request).expect("an answer")
+    };
+    // A client that does not say that it is the crawler is not looked up.
+    assert_eq!(get("/cold.php?1", "Mozilla/5.0").text(), "cold");
+    assert_eq!(questions.load(Ordering::Relaxed), 0);
+
+    const CALL: &str = r#"{"url":"/cold.php","from":"127.0.0.1","headers":{"user-agent":"Mozilla/5.0 (compatible; TestBot/2.1)"}}"#;
+    assert!(explained(&pagewell, CALL)["crawler"].is_null());
+    assert_eq!(questions.load(Ordering::Relaxed), 0, "an explanation asks nobody");
+    assert_eq!(get("/cold.php?2", "Mozilla/5.0 (compatible; TestBot/2.1)").text(), "cold");
+    until("the crawler is verified", || explained(&pagewell, CALL)["crawler"] == "testbot");
+    assert_eq!(explained(&pagewell, CALL)["kind"], "crawler");
+    assert_eq!(questions.load(Ordering::Relaxed), 2, "PTR, and A");
+
+    for target in ["/cold.php?3", "/cold.php?4", "/page.php", "/page.php", "/page.php"] {
+        assert_eq!(get(target, "testbot").status, 200);
+    }
+    assert_eq!(questions.load(Ordering::Relaxed), 2, "the answer is remembered");
+    let mut admin = Client::new(pagewell.admin().clone());
+    let misses = admin.get("/v1/misses").expect("an answer").text();
+    assert!(misses.contains(r#""kind":"crawler""#), "{misses}");
+    // The address leads back to 127.0.0.1 only.
+    let call = CALL.replace("127.0.0.1", "192.0.2.9");
+    assert!(explained(&pagewell, &call)["crawler"].is_null());
+}
+
+/// Has a request deferred, and returns its Set-Cookie line.
+fn ticket(pagewell: &Pagewell, origin: &TcpListener) -> String {
+    let held = acceptance::get_meanwhile(pagewell, "/held");
+    let (mut stream, head) = asked(origin);
+    assert!(head.starts_with("get /held"), "{head}");
+    let request = Request::get("/cold").header("Accept", "text/html");
+    let deferred = client(pagewell).host("localhost").send(&request).expect("an answer");
+    assert_eq!(deferred.status, 503);
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("sent");
+    assert_eq!(held.join().expect("it ended").status, 200);
+    let line = deferred.header("set-cookie").expect("a ticket");
+    line.split(';').next().expect("a pair").to_owned()
+}
+
+#[test]
+fn a_ticket_counts_on_each_node_with_the_secret_and_on_no_other() {
+    let secret = Site::new(&[]);
+    let file = secret.at("secret");
+    fs::write(&file, "0123456789abcdef0123456789abcdef").expect("written");
+    let protect = "[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\n";
+    let with_secret =
+        format!("[cookies]\nsecret_file = {:?}\n{protect}", file.display().to_string());
+    let (one, origin, _site) = before_origin(&with_secret);
+    let ticket = ticket(&one, &origin);
+    let call = format!(
+        r#"{{"url":"http://localhost/cold","from":"127.0.0.1","headers":{{"cookie":"{ticket}"}}}}"#
+    );
+    assert_eq!(explained(&one, &call)["level"], "returned");
+    drop(one);
+    // Another node; and this one after a restart, which is the same to it.
+    let (other, _origin, _site) = before_origin(&with_secret);
+    assert_eq!(explained(&other, &call)["level"], "returned");
+    let (stranger, _origin, _site) = before_origin(protect);
+    assert_eq!(explained(&stranger, &call)["level"], "unknown");
+}
+
+/// A challenge that lets clients with the cookie `solved=1` pass.
+fn challenge() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            let head = acceptance::asked_again(&mut stream);
+            let status = if head.contains("solved=1") { "200 OK" } else { "401 Unauthorized" };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn a_client_that_the_challenge_lets_pass_comes_first_among_those_with_a_ticket() {
+    let (pagewell, origin, _site) = before_origin(&format!(
+        "[cookies]\nunknown = \"ignore\"\n[misses]\nmode = \"protect\"\nchallenge = \"http://{}\"\n[limits]\norigin_connections = 1\n",
+        challenge()
+    ));
+    let ticket = ticket(&pagewell, &origin);
+    let held = acceptance::get_meanwhile(&pagewell, "/held-again");
+    let (mut stream, _) = asked(&origin);
+    for (solved, level) in [("1", "passed"), ("2", "returned")] {
+        let cookie = format!("{ticket}; solved={solved}");
+        let request = Request::get("/cold").header("Accept", "text/html").header("Cookie", &cookie);
+        assert_eq!(
+            client(&pagewell).host("localhost").send(&request).expect("an answer").status,
+            503
+        );
+        let call = format!(
+            r#"{{"url":"http://localhost/cold","from":"127.0.0.1","headers":{{"cookie":"{cookie}"}}}}"#
+        );
+        until("the check is made", || explained(&pagewell, &call)["level"] == level);
+    }
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("sent");
+    assert_eq!(held.join().expect("it ended").status, 200);
+}
+
+#[test]
+fn the_waiting_requests_of_an_http2_connection_are_bounded() {
+    let (pagewell, origin, _site) = before_origin(
+        "[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\norigin_queue_timeout = \"60s\"\n",
+    );
+    let held = acceptance::get_meanwhile(&pagewell, "/held");
+    let (mut stream, _) = asked(&origin);
+    let mut frames = Frames::begin(&pagewell, &[]);
+    for number in 0..40 {
+        assert!(frames.get(1 + 2 * number, &format!("/cold/{number}")));
+    }
+    // Each is deferred: eight after they have waited, the others at once, because eight of the address wait.
+    for _ in 0..40 {
+        frames.next_of(HEADERS).expect("a response");
+    }
+    assert_eq!(counter(&pagewell, "misses_deferred"), 40);
+    assert!(counter(&pagewell, "misses_waited") <= 8 + 8, "at most eight at a time");
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        .expect("sent");
+    assert_eq!(held.join().expect("it ended").status, 200);
+    assert!(matches!(pagewell.address(), Address::Tcp(_)));
+}
