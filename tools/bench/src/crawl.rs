@@ -2,8 +2,8 @@
 //! Varnish with `vsthrottle`, in one run.
 //!
 //! Each server gets the quiet site first, then the crawlers A, B, C and E. Everything is on loopback: the addresses
-//! of clients come by the PROXY protocol. The goals are those of the decision on rationed misses; the line below each
-//! table says which of them hold. Load, servers and PHP share the machine, so the figures need one that is quiet.
+//! of clients come by the PROXY protocol. The goals are those of the decision on rationed misses; a table says which of
+//! them are met. Load, servers and PHP share the machine, so the figures need one that is quiet.
 
 mod clients;
 mod connection;
@@ -21,7 +21,7 @@ use site::CrawledSite;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// How much is measured.
@@ -44,6 +44,10 @@ pub struct CrawlAmount {
     dev: bool,
 }
 
+/// A server that does not answer for so long ends a request of [`fill`].
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What a run takes besides its seconds: the start of the server, and stored articles.
+const START_SECONDS: u64 = 10;
 /// Honest visitors.
 const VISITORS: u32 = 20;
 /// Threads of the crawler, each with one request at a time: for 200 each second that are answered after 2 s.
@@ -57,6 +61,10 @@ const STACK_BYTES: usize = 128 << 10;
 pub fn run(amount: &CrawlAmount) -> Result<(), String> {
     let binary = root::pagewell(if amount.dev { Profile::Dev } else { Profile::Release })?;
     let site = CrawledSite::start(amount.render_ms)?;
+    let servers = if amount.alone { 1 } else { Protection::ALL.len() };
+    let runs = servers * Crawler::ALL.len();
+    let minutes = (runs as u64 * (amount.seconds + START_SECONDS)).div_ceil(60);
+    eprintln!("bench: {runs} runs of {} s, about {minutes} minutes", amount.seconds);
     let mut all = Vec::new();
     for kind in Protection::ALL {
         if amount.alone && kind != Protection::Pagewell {
@@ -143,16 +151,25 @@ fn one_run(
     figures
 }
 
-/// Stores the articles that visitors read.
+/// Stores the articles that visitors read. Each is asked for by another client, so that no server limits them.
 fn fill(guard: &Guard) {
-    let client = std::net::Ipv4Addr::new(10, 255, 255, 1);
-    for article in 0..site::ARTICLES {
-        let open =
-            connection::ProxiedConnection::open(guard.address(), client, Duration::from_secs(10));
-        let target = format!("/article/{article}/");
-        // A server that limits this client is asked again for it by the visitors.
-        let _ = open.and_then(|mut connection| connection.send(&target, "", None));
-    }
+    let (next, server) = (AtomicU32::new(0), guard.address());
+    let store = || {
+        loop {
+            let article = next.fetch_add(1, Relaxed);
+            if article >= site::ARTICLES {
+                return;
+            }
+            let first = u32::from(std::net::Ipv4Addr::new(10, 255, 0, 0));
+            let client = std::net::Ipv4Addr::from_bits(first + article);
+            let open = connection::ProxiedConnection::open(server, client, PATIENCE);
+            let target = format!("/article/{article}/");
+            let _ = open.and_then(|mut connection| connection.send(&target, "", None));
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..site::CHILDREN).for_each(|_| drop(scope.spawn(store)));
+    });
 }
 
 fn table(kind: Protection, measured: &ServerRuns) -> String {
@@ -175,44 +192,63 @@ fn table(kind: Protection, measured: &ServerRuns) -> String {
         );
     }
     if kind == Protection::Pagewell {
-        for (crawler, missed) in goals(measured) {
-            let missed =
-                if missed.is_empty() { "all goals hold".into() } else { missed.join("; ") };
-            let _ = writeln!(text, "\nCrawler {}: {missed}.", crawler.name());
+        let goals = goals(measured);
+        let missed = goals.iter().filter(|goal| !goal.is_met()).count();
+        text.push_str("\n| Crawler | Goal | Measured | At most | |\n|---|---|---|---|---|\n");
+        for goal in &goals {
+            let met = if goal.is_met() { "met" } else { "**missed**" };
+            let Goal { crawler, name, value, most } = goal;
+            let _ =
+                writeln!(text, "| {} | {name} | {value:.1} | {most:.1} | {met} |", crawler.name());
         }
+        let _ = writeln!(text, "\n{missed} of {} goals missed.", goals.len());
     }
     text
 }
 
-/// The goals that do not hold, for each crawler.
-fn goals(measured: &ServerRuns) -> Vec<(Crawler, Vec<String>)> {
+/// A figure that a run has to keep below.
+struct Goal {
+    crawler: Crawler,
+    name: &'static str,
+    value: f64,
+    most: f64,
+}
+
+impl Goal {
+    fn is_met(&self) -> bool {
+        self.value <= self.most
+    }
+}
+
+/// The goals of all crawlers.
+fn goals(measured: &ServerRuns) -> Vec<Goal> {
     let Some((_, quiet)) = measured.iter().find(|(crawler, _)| *crawler == Crawler::None) else {
         return Vec::new();
     };
     let before = quiet.times_ms();
     let crawled = measured.iter().filter(|(crawler, _)| *crawler != Crawler::None);
-    let missed = |crawler: Crawler, figures: &RunFigures| {
+    let of_run = |crawler: Crawler, figures: &RunFigures| {
         let is_adapted = matches!(crawler, Crawler::C | Crawler::E);
         let [session, all, files] =
             [0, 1, 2].map(|at| figures.times_ms()[at] / before[at].max(1.0));
         let (session_most, all_most) = if is_adapted { (2.0, 3.5) } else { (1.4, 1.8) };
         let lost = figures.lost_percent(|kind| !is_adapted || kind != PageKind::Crawled);
         let deferred_most = if is_adapted { 25.0 } else { 6.0 };
-        let mut rows = vec![
-            ("page views lost", lost, 0.0),
-            ("misses deferred, per cent", figures.deferred_percent(), deferred_most),
+        let mut goals = vec![
+            ("page views lost, %", lost, 0.0),
+            ("misses deferred, %", figures.deferred_percent(), deferred_most),
             ("signed in, p95, times the quiet site", session, session_most),
             ("all views, p95, times the quiet site", all, all_most),
             ("files, p99, times the quiet site", files, 1.2),
         ];
         if !is_adapted {
-            rows.push(("PHP cores", figures.php_cores, 1.4));
-            rows.push(("20 pages/s less the crawler's", 20.0 - figures.crawler_per_second(), 0.0));
+            goals.push(("PHP cores", figures.php_cores, 1.4));
+            goals.push(("20 pages/s less the crawler's", 20.0 - figures.crawler_per_second(), 0.0));
         }
-        let rows = rows.into_iter().filter(|(_, value, most)| value > most);
-        rows.map(|(name, value, most)| format!("{name}: {value:.1}, goal {most:.1}")).collect()
+        let goals = goals.into_iter();
+        goals.map(move |(name, value, most)| Goal { crawler, name, value, most })
     };
-    crawled.map(|(crawler, figures)| (*crawler, missed(*crawler, figures))).collect()
+    crawled.flat_map(|(crawler, figures)| of_run(*crawler, figures)).collect()
 }
 
 fn error_text(error: StartError) -> String {

@@ -1,8 +1,9 @@
 //! The servers before the crawled site, each with the protection that its operators use.
 //!
-//! All accept the PROXY protocol on loopback, so that each client has an address of its own, and have as many places
-//! at PHP as it has children, where they can. nginx limits requests by address before its cache, because `limit_req`
-//! cannot do it after; Varnish limits misses by address.
+//! All accept the PROXY protocol on loopback, so that each client has an address of its own. Pagewell has as many places
+//! at PHP as it has children; before nginx and Varnish, further requests wait in php-fpm's own queue. nginx limits
+//! requests for pages, not for files, by address before its cache, because `limit_req` cannot do it after; Varnish
+//! limits misses by address.
 
 use super::error_text;
 use super::site::{CHILDREN, CrawledSite};
@@ -107,12 +108,10 @@ fn with_nginx(site: &CrawledSite) -> Result<Guard, String> {
          map $http_cookie $signed_in {{ default 0; ~PHPSESSID 1; }}\nsendfile on; tcp_nodelay on;\n",
         dir.path().display()
     );
-    let php = "fastcgi_cache pages; fastcgi_cache_key $request_method$host$request_uri;\n \
+    let php = "limit_req zone=visitors burst=20 nodelay; limit_req_status 429;\n \
+               fastcgi_cache pages; fastcgi_cache_key $request_method$host$request_uri;\n \
                fastcgi_cache_lock on; fastcgi_cache_bypass $signed_in; fastcgi_no_cache $signed_in;\n";
-    let server = format!(
-        "{REAL_ADDRESS}limit_req zone=visitors burst=20 nodelay;\nlimit_req_status 429;\n{}",
-        location(site, php)
-    );
+    let server = format!("{REAL_ADDRESS}{}", location(site, php));
     let conf = NginxConf { http, server, workers: 2 };
     let running = nginx::start_proxied(dir, &conf).map_err(error_text)?;
     Ok(Guard { address: running.address(), _running: vec![Box::new(running)] })
@@ -124,7 +123,7 @@ fn with_varnish(site: &CrawledSite) -> Result<Guard, String> {
     let origin: OnPort = nginx::start(dir, &conf).map_err(error_text)?;
     let vcl = format!(
         "vcl 4.1;\nimport vsthrottle;\n\
-         backend php {{ .host = \"127.0.0.1\"; .port = \"{}\"; .max_connections = {CHILDREN}; \
+         backend php {{ .host = \"127.0.0.1\"; .port = \"{}\"; \
          .first_byte_timeout = 60s; }}\n\
          sub vcl_recv {{ if (req.http.Cookie !~ \"PHPSESSID\") {{ unset req.http.Cookie; }} }}\n\
          sub vcl_miss {{ if (vsthrottle.is_denied(client.identity, 10, 10s)) \
