@@ -119,7 +119,7 @@ impl Reload {
         let (args, written) = (self.args.clone(), toml::Value::Table(state.written.clone()));
         let resolved = read_apart(move || {
             let file = written.try_into().map_err(|error| error.to_string())?;
-            args.resolved(file, "")
+            args.resolved(file, "").inspect(warn_of_loops)
         });
         match resolved.await {
             Ok(config) => {
@@ -143,7 +143,8 @@ impl Reload {
         // The file is read twice: as resolved configuration, and as written keys for the
         // comparison.
         let args = self.args.clone();
-        let (config, _) = read_apart(move || args.read()).await?;
+        let (config, _) =
+            read_apart(move || args.read().inspect(|(config, _)| warn_of_loops(config))).await?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
@@ -164,6 +165,16 @@ async fn read_apart<T: Send + 'static>(
     // A panic is in the log already.
     let read = read.unwrap_or_else(|error| Err(error.to_string()));
     read.map_err(NotReloaded::Wrong)
+}
+
+/// Warns about redirect files that lead in a circle. `pagewell check` refuses them, but a changed file is read without it.
+fn warn_of_loops(config: &Config) {
+    for site in std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site)) {
+        let hosts: Vec<&str> = site.hosts.all().map(String::as_str).collect();
+        if let Some(error) = site.rules.loops_of_lines(&hosts).first() {
+            tracing::warn!(event = "redirects-endless", error);
+        }
+    }
 }
 
 fn written(file: &Path) -> Result<toml::Table, String> {

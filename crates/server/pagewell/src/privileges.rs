@@ -190,8 +190,8 @@ fn give_one(path: &Path, account: &Account) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be given to {}: {error}", path.display(), account.name))
 }
 
-/// Checks that the user can read the document roots, and warns about certificates and password
-/// files that the user cannot read.
+/// Checks that the user can read the document roots, and warns about certificates, password files, redirect files and
+/// error pages that the user cannot read again.
 fn look(account: &Account, config: &Config) -> Result<(), String> {
     let all = || std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     for files in all().filter_map(|site| site.site.files.as_ref()) {
@@ -201,12 +201,13 @@ fn look(account: &Account, config: &Config) -> Result<(), String> {
         })?;
     }
     let pairs = config.tls.iter().flat_map(|pair| [&*pair.certificate, &*pair.key]);
-    let passwords =
-        all().flat_map(|site| site.rules.auth_rules()).map(|auth| Path::new(&*auth.file));
-    for path in pairs.chain(passwords) {
+    let pairs = pairs.map(|path| (path, "a renewed file is not used until the next restart"));
+    let others = all().flat_map(|site| site.read_again());
+    let others = others.map(|path| (path, "every reload of the configuration fails"));
+    for (path, then) in pairs.chain(others) {
         if let Err(error) = fs::File::open(path) {
             let path = path.display();
-            tracing::warn!(event = "not-read-again", %path, user = account.name, %error);
+            tracing::warn!(event = "not-read-again", %path, user = account.name, %error, then);
         }
     }
     Ok(())

@@ -11,8 +11,9 @@ use crate::rule::Conditions;
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::Method;
+use std::fmt;
 
-/// The number of redirects after which a chain counts as a loop: browsers follow 20.
+/// The number of redirects of the longest chain that is accepted: browsers follow 20.
 const HOPS_MAX: usize = 20;
 /// The maximum number of messages about lines.
 const MESSAGES_MAX: usize = 10;
@@ -36,7 +37,7 @@ impl SiteRules {
             })?;
             let name = self.rule_name(rule.number).map(|name| format!(" ({name})"));
             let (number, name) = (rule.number, name.unwrap_or_default());
-            Some(format!("rule {number}{name}: redirect: never ends: {}", shown(&chain)))
+            Some(format!("rule {number}{name}: redirect: {chain}"))
         };
         self.edge.redirects.iter().filter_map(looping).collect()
     }
@@ -49,7 +50,7 @@ impl SiteRules {
             let location = redirect_of_line(line, None).location?;
             let chain = self.loop_from(Hop::at(&location, host, hosts)?, None, hosts)?;
             let old = String::from_utf8_lossy(line.path);
-            Some(format!("the redirect of {old} never ends: {}", shown(&chain)))
+            Some(format!("the redirect of {old} {chain}"))
         });
         looping.take(MESSAGES_MAX).collect()
     }
@@ -99,23 +100,24 @@ impl SiteRules {
         kinds.into_iter().flat_map(|(kind, rules)| never_reached(kind, &rules)).collect()
     }
 
-    /// The chain of redirects that never ends, beginning with this URL, if it is one.
+    /// The chain of redirects that begins with this URL, if browsers do not follow it to an end.
     fn loop_from(
         &self,
         first: Hop,
         begin: Option<&RedirectRule>,
         hosts: &[&str],
-    ) -> Option<Vec<Hop>> {
+    ) -> Option<EndlessChain> {
         let mut chain = vec![first];
         loop {
             let hop = chain.last()?;
             let view = RequestView::of_url(&Method::GET, "http", &hop.host, &hop.path_and_query);
             let next = self.certain_redirect(&view, begin)?;
             let next = Hop::at(&next, &hop.host, hosts)?;
-            let is_loop = chain.contains(&next) || chain.len() > HOPS_MAX;
+            let is_loop = chain.contains(&next);
             chain.push(next);
-            if is_loop {
-                return Some(chain);
+            // With the redirect to the first URL.
+            if is_loop || chain.len() > HOPS_MAX {
+                return Some(EndlessChain { hops: chain, is_loop });
             }
         }
     }
@@ -182,10 +184,28 @@ impl Hop {
     }
 }
 
-fn shown(chain: &[Hop]) -> String {
-    let all = chain.iter().take(4).map(|hop| hop.path_and_query.as_str());
-    let more = if chain.len() > 4 { " → …" } else { "" };
-    all.collect::<Vec<_>>().join(" → ") + more
+/// A chain of redirects that browsers do not follow to an end.
+struct EndlessChain {
+    hops: Vec<Hop>,
+    /// Whether the last URL occurs twice. Otherwise the chain is longer than browsers follow.
+    is_loop: bool,
+}
+
+impl fmt::Display for EndlessChain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_loop {
+            f.write_str("never ends: ")?;
+        } else {
+            let most = HOPS_MAX;
+            write!(
+                f,
+                "takes more than {most} redirects, and browsers follow {most}; write the last address: "
+            )?;
+        }
+        let all = self.hops.iter().take(4).map(|hop| hop.path_and_query.as_str());
+        let more = if self.hops.len() > 4 { " → …" } else { "" };
+        write!(f, "{}{more}", all.collect::<Vec<_>>().join(" → "))
+    }
 }
 
 /// A warning about the rules after the first that fits every request.

@@ -57,6 +57,8 @@ struct PathUse {
 }
 
 const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/tls.md";
+const READ_AGAIN: &str =
+    "let its group read it (chgrp, chmod 640): a reload that cannot read it fails";
 const DOCUMENT_ROOT: &str =
     "let this user enter the directories and read the files (a group, or chmod o+rx)";
 const ACME: &str = "give it to this user, who alone may use it (chown -R USER; chmod 700)";
@@ -123,7 +125,7 @@ impl ServiceUser {
 
 /// Tests the files of the certificates alone. Returns a sentence for each problem.
 pub fn unreadable_certificates(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<String> {
-    let is_certificate = |one: &PathUse| one.is_for == Use::Read;
+    let is_certificate = |one: &PathUse| one.remedy == CERTIFICATES;
     let wanted: Vec<_> = wanted(config, user, unit).into_iter().filter(is_certificate).collect();
     let report = tested(&wanted, user, unit);
     report.errors.into_iter().chain(report.warnings).collect()
@@ -190,6 +192,10 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     for site in std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site)) {
         if let Some(files) = &site.site.files {
             add(&files.root, Use::List, DOCUMENT_ROOT, false);
+        }
+        // Root reads them at the start; a reload reads them as the user.
+        for path in site.read_again() {
+            add(path, Use::Read, READ_AGAIN, user.begins_as_root);
         }
         if user.begins_as_root {
             continue;

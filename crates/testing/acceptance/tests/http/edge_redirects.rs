@@ -104,6 +104,11 @@ fn a_changed_file_is_read_again_and_a_wrong_one_is_not_used() {
     write("/a\t/4\n");
     until("the next one counts", || asked(&pagewell, "/a") == to(301, "/4"));
     assert_eq!((refused, counter(&pagewell, "pages")), (1, 1));
+    write("/a\t/b\n/b\t/a\n");
+    until("the circle is reported", || {
+        let log = pagewell.log();
+        log.contains("redirects-endless") && log.contains("/a never ends: /b")
+    });
 }
 
 #[test]
@@ -123,6 +128,10 @@ fn check_reports_what_is_wrong_with_redirects() {
             .expect("runs");
         (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
     };
+    let chain =
+        |last: usize| -> String { (1..=last).map(|n| format!("/{n}\t/{}\n", n + 1)).collect() };
+    assert!(checked(&chain(20), "").0, "20 redirects");
+    let long = chain(21);
     for (lines, config, part) in [
         ("/a\t/b\n/b\t/a\n", "", "the redirect of /a never ends: /b → /a → /b"),
         ("/b/x\t/a/x\n", "[[rule]]\npath = \"/a/**\"\nredirect = \"/b/$1\"\n", "never ends"),
@@ -131,6 +140,7 @@ fn check_reports_what_is_wrong_with_redirects() {
             "[[rule]]\npath = \"/a/**\"\nredirect = \"/a/b\"\n",
             "rule 1: redirect: never ends: /a/b → /a/b",
         ),
+        (&long, "", "the redirect of /1 takes more than 20 redirects, and browsers follow 20"),
         ("/a\tb\n", "", "line 1: \"b\": begin with /"),
     ] {
         let (is_fine, said) = checked(lines, config);

@@ -108,6 +108,42 @@ fn root_tests_directories_as_the_user_of_the_service() {
 }
 
 #[test]
+fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let (redirects, root) = (site.at("redirects.tsv"), site.root().display().to_string());
+    let passwords = site.at("staff.htpasswd");
+    fs::write(&redirects, "/a\t/b\n").expect("written");
+    fs::write(&passwords, "anna:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n").expect("written");
+    let toml = format!(
+        "[site]\nroot = {root:?}\nredirect_files = [{redirects:?}]\n[[rule]]\nauth_file = {passwords:?}\n"
+    );
+    fs::write(&file, &toml).expect("written");
+    mode(&redirects, 0o600);
+    mode(&passwords, 0o600);
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(!good && text.contains("2 errors"), "{text}");
+    for path in [&redirects, &passwords] {
+        let path = path.display();
+        let line =
+            format!("{path}: user {USER} cannot read it ({path} is 0600 root) – let its group");
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    // Root begins and reads them: Pagewell starts, but a reload would fail.
+    fs::write(&file, format!("user = {USER:?}\n{toml}")).expect("written");
+    let (text, good) = check(&[&file]);
+    let warning = "a reload that cannot read it fails";
+    assert!(good && text.matches(warning).count() == 2 && text.contains("2 warnings"), "{text}");
+    mode(&redirects, 0o644);
+    mode(&passwords, 0o644);
+    let (text, good) = check(&[&file]);
+    assert!(good && !text.contains(warning), "{text}");
+}
+
+#[test]
 fn an_ordinary_user_gets_a_list_of_tests_that_did_not_run() {
     if am_root() {
         println!("not run: root can become the user (see `of_service` for the report)");
