@@ -5,7 +5,7 @@
 //! the application are not touched, nor the page that repeats a deferred request.
 
 use crate::body::{Content, ResponseBody};
-use crate::serve::OwnError;
+use crate::serve::own_error;
 use crate::site::Site;
 use crate::static_files::media_type;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use http::{HeaderValue, Response};
 /// Replaces the content of Pagewell's own error, if the site has a page for its status.
 pub fn put_error_page(site: &Site, response: &mut Response<ResponseBody>) {
     let page = || site.config.error_pages.of(response.status()).cloned();
-    let Some(page) = response.extensions().get::<OwnError>().and_then(|_| page()) else { return };
+    let Some(page) = own_error(response).and_then(|_| page()) else { return };
     let headers = response.headers_mut();
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_LENGTH, page.content.len().into());

@@ -11,6 +11,7 @@
 //! compression.
 
 use crate::coding_queue::PLAIN_BYTES;
+use crate::real_file;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_cache::codings::Coding;
@@ -18,7 +19,7 @@ use http_cache::{Forms, StoredResponse, Timestamp};
 use site_state::SiteState;
 use std::collections::HashMap;
 use std::fs::Metadata;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -293,7 +294,12 @@ impl FileCache {
         };
         let content = match &kept.content {
             Some(content) => content.clone(),
-            None => Bytes::from(std::fs::read(path)?),
+            None => {
+                let mut content = Vec::new();
+                let bytes_max = kept.version.length + 1;
+                real_file::open(path)?.take(bytes_max).read_to_end(&mut content)?;
+                Bytes::from(content)
+            }
         };
         if Version::of(&std::fs::metadata(path)?) != kept.version
             || content.len() as u64 != kept.version.length

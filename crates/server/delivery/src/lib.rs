@@ -11,7 +11,7 @@
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
 //! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred), `services` (`crawler_names` and `challenge`, which are asked about it) |
 //! | proof | `audit` (hits to compare), `trial` (answers to compare) |
-//! | files | `static_files`, `file_cache`, `error_pages` |
+//! | files | `static_files`, `file_cache`, `real_file` (opened without links), `error_pages` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
 pub mod audit;
@@ -28,6 +28,7 @@ pub mod in_flight;
 pub mod log_entry;
 pub mod lookup;
 pub mod plan;
+mod real_file;
 pub mod response_spool;
 pub mod searches;
 pub mod send_backlog;

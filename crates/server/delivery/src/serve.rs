@@ -423,7 +423,12 @@ pub fn to_canonical(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
 
 /// Marks a response whose content is Pagewell's own, so that an error page may replace it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnError;
+pub(crate) struct OwnError(Reason);
+
+/// The reason for the response, if it is an error of Pagewell, not of the application.
+pub fn own_error(response: &Response<ResponseBody>) -> Option<Reason> {
+    response.extensions().get::<OwnError>().map(|error| error.0)
+}
 
 /// An error response of Pagewell: a status code, and the reason.
 pub fn error(
@@ -445,7 +450,7 @@ pub fn error(
     let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
     *response.status_mut() = code;
     if reason != Reason::Deferred && (code.is_client_error() || code.is_server_error()) {
-        response.extensions_mut().insert(OwnError);
+        response.extensions_mut().insert(OwnError(reason));
     }
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -8,6 +8,7 @@ use crate::body::{Content, FileContent, ResponseBody};
 use crate::coding_queue::Work;
 use crate::codings;
 use crate::file_cache::{CachedFile, FileCache, SMALL_BYTES, Version};
+use crate::real_file;
 use crate::serve;
 use crate::site::Site;
 use bytes::{Bytes, BytesMut};
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::io::AsyncReadExt;
 
-/// Answers a request with the file at `path`, which routing has found.
+/// Answers a request with the file at the real path `path`, which routing has found.
 ///
 /// # Errors
 /// The file has been removed or cannot be read.
@@ -39,7 +40,9 @@ pub async fn answer(
             serve::file(facts, &small.stored, answer, content.clone())
         }));
     }
-    let mut file = tokio::fs::File::open(path).await?;
+    let real = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || real_file::open(&real)).await;
+    let mut file = tokio::fs::File::from_std(opened.map_err(io::Error::other)??);
     let found = file.metadata().await?;
     if !found.is_file() {
         return Err(io::ErrorKind::NotFound.into());
