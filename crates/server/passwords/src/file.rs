@@ -7,10 +7,11 @@ use crate::hash::StoredHash;
 use ring::digest;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 /// The longest file, in bytes.
@@ -20,9 +21,10 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The users of a file.
 pub(crate) struct PasswordUsers {
-    by_name: HashMap<String, StoredHash>,
-    /// The hash of the first user, for users that do not exist: a check of theirs takes as long.
-    decoy: StoredHash,
+    by_name: HashMap<String, usize>,
+    /// The hashes by number. A user that does not exist has the number of one that does, by its name, so that a check
+    /// takes as long, also if the hashes are of several kinds.
+    hashes: Vec<StoredHash>,
     /// A digest of the file, by which remembered checks belong to this content.
     pub(crate) print: [u8; 32],
 }
@@ -33,7 +35,7 @@ impl PasswordUsers {
     /// # Errors
     /// A sentence for the operator, with the line, and the command that mends it.
     fn read(text: &str, path: &Path) -> Result<PasswordUsers, String> {
-        let (mut by_name, mut decoy) = (HashMap::new(), None);
+        let (mut by_name, mut hashes) = (HashMap::new(), Vec::new());
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -55,24 +57,32 @@ impl PasswordUsers {
                     ));
                 }
             };
-            decoy.get_or_insert_with(|| hash.clone());
-            if by_name.insert(name.to_owned(), hash).is_some() {
+            hashes.push(hash);
+            if by_name.insert(name.to_owned(), hashes.len() - 1).is_some() {
                 return wrong(format!("the user {name:?} is there twice; remove one of the lines"));
             }
         }
-        let Some(decoy) = decoy else {
+        if hashes.is_empty() {
             let path = path.display();
             return Err(format!("{path}: has no user; add one with: htpasswd -B {path} USER"));
-        };
+        }
         let mut print = [0; 32];
         print.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
-        Ok(PasswordUsers { by_name, decoy, print })
+        Ok(PasswordUsers { by_name, hashes, print })
     }
 
     /// Whether this is the password of the user. Takes as long for a user that does not exist.
     pub(crate) fn is_right(&self, user: &str, password: &[u8]) -> bool {
-        let found = self.by_name.get(user);
-        found.unwrap_or(&self.decoy).is_of(password) && found.is_some()
+        let known = self.by_name.get(user);
+        self.hash_of(user, known).is_of(password) && known.is_some()
+    }
+
+    /// The hash of the user with this number, or that with which the password of an unknown user is compared.
+    fn hash_of(&self, user: &str, known: Option<&usize>) -> &StoredHash {
+        // The same for all files and contents, so that a reload shows nothing.
+        static NUMBERS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let decoy = || (NUMBERS.hash_one(user) % self.hashes.len() as u64) as usize;
+        &self.hashes[known.copied().unwrap_or_else(decoy)]
     }
 }
 
@@ -209,6 +219,24 @@ mod tests {
         ] {
             assert_eq!(users.is_right(user, password.as_bytes()), right, "{user} {password}");
         }
+    }
+
+    #[test]
+    fn an_unknown_user_costs_the_hash_of_one_that_exists() {
+        let slow = "$2y$04$fnQwoA9.coPo9XjTlKCSnug.qmDJXi/QQ9JCiMv3tsjCWhfSHE7Eq";
+        let users = users(&format!("anna:{APR1}\nbert:{slow}\n")).unwrap();
+        let names: Vec<String> = (0..64).map(|n| format!("nobody-{n}")).collect();
+        let of = |name: &str| std::ptr::from_ref(users.hash_of(name, None));
+        let of_kind = |number: usize| {
+            names
+                .iter()
+                .filter(|name| of(name) == std::ptr::from_ref(&users.hashes[number]))
+                .count()
+        };
+        assert_eq!(of_kind(0) + of_kind(1), names.len());
+        assert!(of_kind(0) > 0 && of_kind(1) > 0, "each kind stands for some");
+        assert!(names.iter().all(|name| of(name) == of(name)), "always the same");
+        assert!(!users.is_right("nobody-1", b"secret"));
     }
 
     #[test]
