@@ -108,8 +108,8 @@ impl PageRequest {
     }
 }
 
-/// Assembles the page from a template, for the client that sent the request. On failure, returns 502
-/// with the template's `StorageCommand-Cookie` fields.
+/// Assembles the page from a template, for the client that sent the request. On failure, returns 502 (429 beyond the
+/// limit of a fragment) with the template's `Set-Cookie` fields.
 pub async fn assembled(
     site: &Arc<Site>,
     asked: PageRequest,
@@ -157,7 +157,11 @@ pub async fn assembled(
             encode_response(site, &read_facts(&method, &headers), response)
         }
         Err(reason) => {
-            let mut error = serve::error(StatusCode::BAD_GATEWAY, reason, None);
+            let status = match reason {
+                Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+                _ => StatusCode::BAD_GATEWAY,
+            };
+            let mut error = serve::error(status, reason, None);
             // The client needs the cookies whatever is shown: its session, and a cookie that records a
             // write.
             for cookie in head.headers.get_all(header::SET_COOKIE) {
@@ -198,8 +202,8 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 fn for_fragment(mut client: Client) -> Client {
     let ClientExtras { spent, trace, checks, .. } = client.extras;
     client.extras = ClientExtras {
-        // A fragment is not checked again for the password of its page.
-        checks: PassedChecks { limit: None, ..checks },
+        // A fragment is not checked again for the password of its page. It counts under its own limit.
+        checks: PassedChecks { limit: None, is_counted: false, ..checks },
         trailers: Trailers::Dropped,
         spent,
         trace,
@@ -365,6 +369,8 @@ impl Page {
         let is_litespeeds = dialect == EsiDialect::LiteSpeed;
         if include.may_be_left_out || is_litespeeds || self.is_of_write {
             Ok(VecDeque::new())
+        } else if reason == Reason::RateLimited {
+            Err(reason)
         } else {
             Err(Reason::FragmentFailed)
         }
@@ -427,6 +433,9 @@ impl Page {
                 Ok(response)
             }
             StatusCode::PARTIAL_CONTENT => Err(Reason::PartialContent),
+            _ if serve::own_error(&response) == Some(Reason::RateLimited) => {
+                Err(Reason::RateLimited)
+            }
             _ if response.headers().contains_key(header::CONTENT_ENCODING) => {
                 Err(Reason::FragmentInACoding)
             }

@@ -18,7 +18,7 @@ use reasons::Reason;
 use site_rules::{AuthRule, LimitCount, LimitRule, RequestClient};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use telemetry::client::{Client, ClientLimit, PassedChecks};
+use telemetry::client::{Client, PassedChecks, RequestLimits};
 use telemetry::limit_hits::Limit;
 
 /// The response to a request that does not pass a check.
@@ -48,13 +48,15 @@ pub(crate) async fn admit(
     asked: &AskedRequest<'_>,
 ) -> Result<AdmittedRequest, RefusalResponse> {
     let mut admitted = AdmittedRequest::default();
+    if asked.site.config.rules.has_limits() {
+        admitted.checks(asked).limits = Some(Arc::new(limits(default_site, asked)));
+    }
     loop {
         let client = admitted.client.as_ref().unwrap_or(asked.client);
         let next = AskedRequest { client, ..*asked }.next_check();
         match next {
             Some(RequestStep::Limited(limit)) => {
-                count(default_site, asked, limit)?;
-                admitted.checks(asked).is_counted = true;
+                count(asked.site, admitted.checks(asked), limit)?;
             }
             Some(RequestStep::Password(rule)) => {
                 let auth = rule_of(asked.site, rule)?;
@@ -68,32 +70,53 @@ pub(crate) async fn admit(
         }
     }
     if let Some(limit) = edge::limit(asked).filter(|limit| limit.count == LimitCount::Origin) {
-        admitted.checks(asked).limit = Some(Arc::new(limit_of(default_site, asked, limit)));
+        admitted.checks(asked).limit = Some(limit);
+    }
+    if admitted.is_consumed {
+        asked.matches.find_all(asked);
     }
     Ok(admitted)
 }
 
-fn count(
-    default_site: &Arc<Site>,
-    asked: &AskedRequest<'_>,
-    limit: LimitRule,
-) -> Result<(), RefusalResponse> {
-    let now = asked.site.clock.now();
-    limit_of(default_site, asked, limit).count(now).map_err(|seconds| {
-        asked.site.counters.rate_limited.add();
+/// Counts a page's request for a fragment under the limit of the fragment's own path, if the page is not counted there
+/// yet. Returns the client with its limit, if there is one.
+///
+/// # Errors
+/// The response, if the client has reached the limit.
+pub(crate) fn admit_fragment(asked: &AskedRequest<'_>) -> Result<Option<Client>, RefusalResponse> {
+    if !asked.site.config.rules.has_limits() {
+        return Ok(None);
+    }
+    let mut client = asked.client.clone();
+    match asked.next_check() {
+        Some(RequestStep::Limited(limit)) => count(asked.site, &mut client.extras.checks, limit)?,
+        // It is refused.
+        Some(_) => return Ok(None),
+        None => {}
+    }
+    let limit = edge::limit(asked).filter(|limit| limit.count == LimitCount::Origin);
+    client.extras.checks.limit = limit;
+    Ok(Some(client))
+}
+
+fn count(site: &Site, checks: &mut PassedChecks, limit: LimitRule) -> Result<(), RefusalResponse> {
+    checks.is_counted = true;
+    let Some(limits) = &checks.limits else { return Ok(()) };
+    limits.count(limit, site.clock.now()).map_err(|seconds| {
+        site.counters.rate_limited.add();
         let mut response = serve::error(StatusCode::TOO_MANY_REQUESTS, Reason::RateLimited, None);
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
         Box::new(response)
     })
 }
 
-/// The limit of a rule for the client of a request.
-fn limit_of(default_site: &Arc<Site>, asked: &AskedRequest<'_>, limit: LimitRule) -> ClientLimit {
-    let mut number = DefaultHasher::new();
-    (&asked.site.config.hosts.canonical, limit.rule).hash(&mut number);
+/// The limits under which a request may be counted.
+fn limits(default_site: &Arc<Site>, asked: &AskedRequest<'_>) -> RequestLimits {
+    let mut site = DefaultHasher::new();
+    asked.site.config.hosts.canonical.hash(&mut site);
     let entries = default_site.limits.rate_limit_entries;
-    let key = (number.finish(), asked.client.address());
-    ClientLimit::new((&default_site.per_address, entries), key, limit.rate)
+    let key = (site.finish(), asked.client.address());
+    RequestLimits::new((&default_site.per_address, entries), key)
 }
 
 fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, RefusalResponse> {

@@ -4,7 +4,8 @@
 //! Plain hits over HTTP/1.1 do not come here: `front` answers them before hyper, by the same verdict.
 
 use crate::checks;
-use crate::edge;
+use crate::edge::{self, EdgeMatches};
+use crate::internal_files::FileRequest;
 use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use crate::trial;
@@ -41,9 +42,21 @@ pub async fn fragment(
     target: TargetUri,
     client: &Client,
 ) -> Response<ResponseBody> {
-    let asked = AskedRequest::of(site, &request, Ok(&target), client);
-    let step = AskedRequest { is_fragment: true, ..asked }.step();
-    dispatch(site, request, target, client, step).await
+    let matches = EdgeMatches::default();
+    let asked = AskedRequest::of(site, &request, Ok(&target), (client, &matches));
+    let asked = AskedRequest { is_fragment: true, ..asked };
+    let counted = match checks::admit_fragment(&asked) {
+        Ok(counted) => counted,
+        Err(refused) => return *refused,
+    };
+    let client = counted.as_ref().unwrap_or(client);
+    let step = AskedRequest { client, ..asked }.step();
+    let file = FileRequest::of(site, &request);
+    let response = dispatch(site, request, target, client, step).await;
+    match file {
+        Some(file) => Box::pin(file.answer(site, response)).await,
+        None => response,
+    }
 }
 
 /// Executes the step of a request for this target of the site.

@@ -17,6 +17,7 @@ use http::{HeaderMap, Method, Response};
 use origin::routes::{Route, route_in};
 use reasons::Reason;
 use site_rules::{AccessRequest, Denial, LimitRule, Redirect, RequestView, SlashChange};
+use std::sync::OnceLock;
 use telemetry::request_fields::{AsSent, view_of};
 
 /// Whether a field permits storing to some shared caches, whatever `Cache-Control` says.
@@ -35,39 +36,71 @@ pub(crate) fn remove_fields_of_shared_caches(headers: &mut HeaderMap) {
     }
 }
 
+/// The rules that apply to one request, each kind found at most once: also after `Authorization` is consumed, they are
+/// those for the request as it was sent.
+#[derive(Debug, Default)]
+pub struct EdgeMatches {
+    denial: OnceLock<Option<Denial>>,
+    limit: OnceLock<Option<LimitRule>>,
+    password: OnceLock<Option<usize>>,
+    redirect: OnceLock<Option<Redirect>>,
+}
+
+impl EdgeMatches {
+    /// Finds the rules of all kinds, for a request that is going to be changed.
+    pub(crate) fn find_all(&self, asked: &AskedRequest<'_>) {
+        let _ = (denial(asked), limit(asked), password(asked), redirect(asked));
+    }
+
+    /// The redirect that was found, if there is one.
+    pub(crate) fn redirect(&self) -> Option<&Redirect> {
+        self.redirect.get()?.as_ref()
+    }
+}
+
 /// The refusal of a request, if a rule refuses it.
 pub(crate) fn denial(asked: &AskedRequest<'_>) -> Option<Denial> {
     let rules = &asked.site.config.rules;
     if !rules.has_access_rules() {
         return None;
     }
-    with_views(asked, |request| {
+    let find = |request: &AccessRequest<'_>| {
         if asked.is_fragment { rules.fragment_denial(request) } else { rules.denial(request) }
-    })
+    };
+    *asked.matches.denial.get_or_init(|| with_views(asked, find))
 }
 
 /// The limit under which a request counts.
 pub(crate) fn limit(asked: &AskedRequest<'_>) -> Option<LimitRule> {
     let rules = &asked.site.config.rules;
-    rules.has_checks().then(|| with_views(asked, |request| rules.limit_rule(request))).flatten()
+    if !rules.has_limits() {
+        return None;
+    }
+    *asked.matches.limit.get_or_init(|| with_views(asked, |request| rules.limit_rule(request)))
 }
 
 /// The number of the rule whose password a request needs.
 pub(crate) fn password(asked: &AskedRequest<'_>) -> Option<usize> {
     let rules = &asked.site.config.rules;
+    if !rules.has_checks() {
+        return None;
+    }
     let find = |request: &AccessRequest<'_>| rules.auth_rule(request).map(|auth| auth.rule);
-    rules.has_checks().then(|| with_views(asked, find)).flatten()
+    *asked.matches.password.get_or_init(|| with_views(asked, find))
 }
 
 /// The redirect of a request, if a rule or a line of a file has one. A page's request for a fragment gets none.
-///
-/// `slash` makes no difference for what is there: a directory of the document root, whose address ends in a slash, and
-/// a file, whose address does not.
-pub fn redirect(asked: &AskedRequest<'_>) -> Option<Redirect> {
-    let (site, rules) = (asked.site, &asked.site.config.rules);
-    if !rules.may_answer() || asked.is_fragment {
+pub fn redirect<'a>(asked: &AskedRequest<'a>) -> Option<&'a Redirect> {
+    if !asked.site.config.rules.may_answer() || asked.is_fragment {
         return None;
     }
+    asked.matches.redirect.get_or_init(|| found_redirect(asked)).as_ref()
+}
+
+/// Finds the redirect. `slash` makes no difference for what is there: a directory of the document root, whose address
+/// ends in a slash, and a file, whose address does not.
+fn found_redirect(asked: &AskedRequest<'_>) -> Option<Redirect> {
+    let (site, rules) = (asked.site, &asked.site.config.rules);
     let found = with_views(asked, |request| rules.redirect(request))?;
     let path = asked.target.ok()?.path();
     let is_there = |change: SlashChange| {

@@ -7,7 +7,7 @@ use crate::assembly::{PageRequest, assembled};
 use crate::challenge;
 use crate::checks;
 use crate::dispatch::dispatch;
-use crate::edge::{self, ResponseChanges};
+use crate::edge::{self, EdgeMatches, ResponseChanges};
 use crate::internal_files::FileRequest;
 use crate::purge;
 use crate::steps::{AskedRequest, RequestStep};
@@ -66,11 +66,13 @@ async fn by_site(
         Err(_) => default_site,
     };
     if !site.config.rules.has_checks() {
-        return admitted(default_site, site, request, read, client).await;
+        let found = (client, &EdgeMatches::default());
+        return admitted(default_site, site, request, read, found).await;
     }
+    let matches = EdgeMatches::default();
     let asked = AskedRequest {
         is_purge: purge::is_purge_request(default_site, &request),
-        ..AskedRequest::of(site, &request, read.as_ref(), client)
+        ..AskedRequest::of(site, &request, read.as_ref(), (client, &matches))
     };
     match Box::pin(checks::admit(default_site, &asked)).await {
         Ok(found) => {
@@ -78,7 +80,7 @@ async fn by_site(
                 request.headers_mut().remove(header::AUTHORIZATION);
             }
             let client = found.client.as_ref().unwrap_or(client);
-            Box::pin(admitted(default_site, site, request, read, client)).await
+            Box::pin(admitted(default_site, site, request, read, (client, &matches))).await
         }
         Err(mut refused) => {
             site.counters.requests.add();
@@ -94,18 +96,18 @@ async fn admitted(
     site: &Arc<Site>,
     request: Request<RequestContent>,
     read: Result<TargetUri, TargetError>,
-    client: &Client,
+    (client, matches): (&Client, &EdgeMatches),
 ) -> Response<ResponseBody> {
     let asked = AskedRequest {
         is_purge: purge::is_purge_request(default_site, &request),
-        ..AskedRequest::of(site, &request, read.as_ref(), client)
+        ..AskedRequest::of(site, &request, read.as_ref(), (client, matches))
     };
     let (step, planned) = asked.step();
     if step == RequestStep::Purge {
         return Box::pin(purge::answer(default_site, &request, client)).await;
     }
     let changes = ResponseChanges::of(&asked);
-    let redirect = matches!(step, RequestStep::Redirected(_)).then(|| edge::redirect(&asked));
+    let redirect = matches.redirect().filter(|_| matches!(step, RequestStep::Redirected(_)));
     site.counters.requests.add();
     if site.config.trial.as_ref().is_some_and(|trial| trial.serve > 0) {
         site.trial_queue.note_address(client.address());
@@ -125,8 +127,8 @@ async fn admitted(
         }
         _ => {}
     }
-    if let Some(redirect) = redirect.flatten() {
-        return changes.applied(site, edge::redirected(site, &redirect));
+    if let Some(redirect) = redirect {
+        return changes.applied(site, edge::redirected(site, redirect));
     }
     let told = litespeed::is_told(&site.config.dialects, request.headers());
     let is_timed = is_told_timing(site, &request, &target, client);

@@ -9,6 +9,7 @@
 
 use crate::challenge;
 use crate::edge;
+pub use crate::edge::EdgeMatches;
 use config::target::{TargetError, TargetUri};
 use delivery::plan::plan;
 use delivery::site::Site;
@@ -284,6 +285,8 @@ pub struct AskedRequest<'a> {
     pub has_content: bool,
     /// Whether it is a fragment's, for a page whose host and scheme are checked already.
     pub is_fragment: bool,
+    /// The rules that apply to it, as far as they were found.
+    pub matches: &'a EdgeMatches,
 }
 
 /// The result of the site's rules for a request.
@@ -312,7 +315,7 @@ impl<'a> AskedRequest<'a> {
         site: &'a Site,
         request: &'a Request<RequestContent>,
         target: Result<&'a TargetUri, &TargetError>,
-        client: &'a Client,
+        (client, matches): (&'a Client, &'a EdgeMatches),
     ) -> AskedRequest<'a> {
         AskedRequest {
             site,
@@ -324,11 +327,12 @@ impl<'a> AskedRequest<'a> {
             offers_upgrade: upgrade::is_upgrade(site, request),
             has_content: !request.body().is_end_stream(),
             is_fragment: false,
+            matches,
         }
     }
 
     /// The redirect of the request by a rule or a file, if there is one.
-    pub fn redirect(&self) -> Option<Redirect> {
+    pub fn redirect(&self) -> Option<&'a Redirect> {
         edge::redirect(self)
     }
 
@@ -388,7 +392,7 @@ impl<'a> AskedRequest<'a> {
             is_alias,
             denial: &|| edge::denial(self),
             limit: &|| {
-                let is_pending = !self.is_fragment && !passed.is_counted;
+                let is_pending = !passed.is_counted;
                 let limit = is_pending.then(|| edge::limit(self)).flatten();
                 limit.filter(|limit| limit.count == LimitCount::All)
             },

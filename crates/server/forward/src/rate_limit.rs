@@ -1,7 +1,8 @@
 //! `limit` with `count = "origin"`: the last step before a request is sent to the origin.
 //!
 //! Which limit applies is decided when the request arrives (`exchange::checks`), because its header lines are changed
-//! afterwards. Counted are requests that a client has sent, each once: not their fragments, refreshes, retries.
+//! afterwards. Requests of clients and of their pages' fragments are counted, each limit once for a page; refreshes and
+//! retries are not.
 
 use delivery::site::Site;
 use http_cache::Failure;
@@ -12,8 +13,13 @@ use telemetry::client::{ClientExtras, RequestPurpose};
 /// # Errors
 /// The client has reached the limit.
 pub fn count(site: &Site, extras: &ClientExtras) -> Result<(), Failure> {
-    let limit = extras.checks.limit.as_ref().filter(|_| extras.purpose == RequestPurpose::Client);
-    limit.map_or(Ok(()), |limit| limit.count(site.clock.now())).map_err(|seconds| {
+    let (Some(limit), Some(limits)) = (extras.checks.limit, &extras.checks.limits) else {
+        return Ok(());
+    };
+    if !matches!(extras.purpose, RequestPurpose::Client | RequestPurpose::Fragment) {
+        return Ok(());
+    }
+    limits.count(limit, site.clock.now()).map_err(|seconds| {
         site.counters.rate_limited.add();
         Failure::Limited(seconds)
     })

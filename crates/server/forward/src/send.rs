@@ -88,8 +88,9 @@ pub async fn send_following(
         }
         // The content was sent with the first request.
         (request.method, request.target, request.script) = (Method::GET, path, Some(script));
-        let fragment = request.extras.fragment.take();
-        request.extras = ClientExtras { fragment, ..ClientExtras::default() };
+        let ClientExtras { fragment, checks, .. } = std::mem::take(&mut request.extras);
+        // The user is the same; the request is counted already.
+        request.extras = ClientExtras { fragment, checks, ..ClientExtras::default() };
         // The first script has used up the capture; the statements of the next one would be unknown.
         request.capture = None;
     }

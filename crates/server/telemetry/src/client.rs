@@ -11,12 +11,13 @@ use crate::trailers::Trailers;
 use config::networks::Networks;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::Timestamp;
-use miss_control::{ClientLevel, RequestRate, ShownEvidence};
-use site_rules::{Peer, RequestClient};
+use miss_control::{ClientLevel, ShownEvidence};
+use site_rules::{LimitRule, Peer, RequestClient};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The connection by which the requests of a client arrive.
@@ -120,40 +121,46 @@ impl RequestClient for Client {
     }
 }
 
-/// A limit on the rate of requests, for one request.
+/// The limits of rules under which a request was counted. The fragments of a page share those of its request: a page
+/// with its fragments counts once under each limit.
 #[derive(Debug)]
-pub struct ClientLimit {
+pub struct RequestLimits {
     table: Arc<PerAddress>,
     entries: usize,
-    /// The number of the limit, and the client's address.
+    /// The hash of the site, and the client's address.
     key: (u64, Option<IpAddr>),
-    rate: RequestRate,
-    is_counted: AtomicBool,
+    /// The rules under which the request was counted. Locked while a fragment is counted, so that no other of the page
+    /// passes before the result is known.
+    counted: Mutex<Vec<usize>>,
 }
 
-impl ClientLimit {
-    /// The limit with this number for a request of this address. `entries`: the size of the table.
+impl RequestLimits {
+    /// The limits for a request of this address to a site with this hash. `entries`: the size of the table.
     pub fn new(
         (table, entries): (&Arc<PerAddress>, usize),
         key: (u64, Option<IpAddr>),
-        rate: RequestRate,
-    ) -> ClientLimit {
-        ClientLimit { table: table.clone(), entries, key, rate, is_counted: AtomicBool::new(false) }
+    ) -> RequestLimits {
+        RequestLimits { table: table.clone(), entries, key, counted: Mutex::default() }
     }
 
-    /// Counts the request, once.
+    /// Counts the request under a limit, once.
     ///
     /// # Errors
     /// The client has reached the limit: the whole seconds until its next request is allowed.
-    pub fn count(&self, now: Timestamp) -> Result<(), u32> {
-        let now = Duration::from_millis(now.0);
-        if self.is_counted.swap(true, Ordering::Relaxed) {
+    pub fn count(&self, limit: LimitRule, now: Timestamp) -> Result<(), u32> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.contains(&limit.rule) {
             return Ok(());
         }
-        self.table.rates(self.entries).count(self.key, self.rate, now).map_err(|wait| {
-            self.is_counted.store(false, Ordering::Relaxed);
+        let ((site, address), now) = (self.key, Duration::from_millis(now.0));
+        let mut number = DefaultHasher::new();
+        (site, limit.rule).hash(&mut number);
+        let key = (number.finish(), address);
+        self.table.rates(self.entries).count(key, limit.rate, now).map_err(|wait| {
             (wait.as_millis().div_ceil(1_000)).try_into().unwrap_or(u32::MAX).max(1)
-        })
+        })?;
+        counted.push(limit.rule);
+        Ok(())
     }
 }
 
@@ -192,14 +199,16 @@ pub struct ClientExtras {
 /// The checks of the site's rules that a request has passed (`limit`, `auth_file`).
 #[derive(Clone, Debug, Default)]
 pub struct PassedChecks {
-    /// Whether it was counted under a limit for all requests.
+    /// Whether it was counted under its limit for all requests.
     pub is_counted: bool,
     /// The number of the rule whose password it has.
     pub password: Option<usize>,
     /// The user whose password it has, if the origin gets both.
     pub user: Option<Arc<str>>,
     /// The limit under which it counts when it is sent to the origin.
-    pub limit: Option<Arc<ClientLimit>>,
+    pub limit: Option<LimitRule>,
+    /// The limits under which it was counted; `None` on a site without limits.
+    pub limits: Option<Arc<RequestLimits>>,
 }
 
 /// The purpose of a request: who waits for its response.

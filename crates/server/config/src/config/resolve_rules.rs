@@ -100,8 +100,12 @@ fn check_headers(rules: &[site_rules::raw::Rule]) -> Result<(), LoadError> {
             let why = if !is_from_clients(&name) {
                 "only trusted proxies set this field, and rules do not see it; for addresses, use from \
                  (with trusted_proxies)"
-            } else if has_passwords && name == "authorization" {
-                "auth_file checks this field and removes it, so its presence cannot be a condition"
+            } else if has_passwords
+                && name == "authorization"
+                && (rule.auth_file.is_some() || rule.clone().without_access().is_some())
+            {
+                "auth_file checks this field and removes it before caching, so it can be a condition of deny, \
+                 limit and redirect only"
             } else {
                 continue;
             };
@@ -275,7 +279,12 @@ mod tests {
         }
         assert_eq!(said("header = \"x-requested-with\"\nbypass = true"), None);
         assert_eq!(said("header = \"authorization\"\nbypass = true"), None);
-        let both = "auth_file = false\n[[rule]]\nheader = \"!Authorization\"\ndeny = 404";
-        assert!(said(both).unwrap().contains("removes it"));
+        let both = |actions: &str| {
+            said(&format!("auth_file = false\n[[rule]]\nheader = \"!Authorization\"\n{actions}"))
+        };
+        assert_eq!(both("deny = 404"), None);
+        for actions in ["bypass = true", "deny = 404\nstore = \"1s\"", "auth_file = false", ""] {
+            assert!(both(actions).unwrap().contains("removes it"), "{actions}");
+        }
     }
 }

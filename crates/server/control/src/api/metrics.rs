@@ -150,13 +150,16 @@ pub(super) fn escaped(value: &str) -> String {
 
 const FINDINGS: &str = "Problems that need attention now, by their names in GET /v1/status.";
 
-const EDGE_ANSWERS: &str = "Requests answered by a rule for access or redirects, by its kind.";
+const EDGE_ANSWERS: &str =
+    "Requests answered by a rule for access, rates, passwords or redirects, by its kind.";
 
 type CounterRead = fn(&Counters) -> u64;
 
 /// The kinds of rules that answer requests, and how often they did.
-const EDGE_KINDS: [(&str, CounterRead); 2] = [
+const EDGE_KINDS: [(&str, CounterRead); 4] = [
     ("denied", |counters| counters.denied.get()),
+    ("limited", |counters| counters.rate_limited.get()),
+    ("password", |counters| counters.passwords_refused.get()),
     ("redirected", |counters| counters.redirected.get()),
 ];
 

@@ -9,7 +9,7 @@ use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::owner;
-use exchange::steps::{AskedRequest, RequestPlan, RequestStep, step_names};
+use exchange::steps::{AskedRequest, EdgeMatches, RequestPlan, RequestStep, step_names};
 use forward::rewrites::RoutedRequest;
 use forward::route_of;
 use history::memory::Entry;
@@ -27,7 +27,7 @@ use std::fs::File;
 use std::sync::Arc;
 use stored_pages::page::{SharedPage, StoredPage};
 use telemetry::client::{Client, PassedChecks};
-use telemetry::request_fields::read_facts;
+use telemetry::request_fields::{AsSent, read_facts};
 
 /// How a request would be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ type VerdictWithPage = (ExplainVerdict, Option<Reason>, Option<SharedPage>);
 /// Determines how a request would be answered.
 pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let ExplainRequest { site, method, headers, target, .. } = asked;
-    let client = client(asked);
+    let (client, matches) = (client(asked), EdgeMatches::default());
     let request = AskedRequest {
         site,
         method,
@@ -143,6 +143,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         offers_upgrade: false,
         has_content: false,
         is_fragment: false,
+        matches: &matches,
     };
     let (checks, admitted) = admitted(&request);
     let (step, planned) = AskedRequest { client: &admitted, ..request }.step();
@@ -154,15 +155,14 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let (candidates, decided) = decide_by(site, &facts, headers, (&plan, &key), peek);
     let role = Role::of(asked, &shared, (&plan, &key), &facts);
     let key = role.state().map_or(key, |state| state.key.clone());
-    let plain = || key_without_vary(&key);
-    let remembered = site.history.of_key(&key).or_else(|| site.history.of_key(&plain()?));
-    let looked_up = || looked_up(asked, &shared, &candidates, decided);
-    let (verdict, reason, page) = verdict(step, &role, looked_up);
-    let fields = telemetry::request_fields::AsSent(headers);
+    let of_key = |key: &[u8]| site.history.of_key(key);
+    let remembered = of_key(&key).or_else(|| of_key(&key_without_vary(&key)?));
+    let (verdict, reason, page) =
+        verdict(step, &role, || looked_up(asked, &shared, &candidates, decided));
+    let fields = AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
-    let rule = site.config.rules.ruling_of(&plan);
-    let rule =
-        rule.map(|rule| json!({ "number": rule.number, "name": rule.name, "path": rule.path }));
+    let ruling = site.config.rules.ruling_of(&plan);
+    let rule = ruling.map(|r| json!({ "number": r.number, "name": r.name, "path": r.path }));
     let (removed, custom) = (removed(site, &plan, headers), custom(site, &plan, headers));
     let (private_copy, reason) = match PrivateCopy::of(site, &plan, headers) {
         Ok(private_copy) => (private_copy, reason),
@@ -175,7 +175,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let (mut steps, at) = step_names(step);
     steps.truncate(at + 1);
     Judgement {
-        location: request.redirect().and_then(|redirect| redirect.location),
+        location: request.redirect().and_then(|redirect| redirect.location.clone()),
         step,
         checks,
         steps,

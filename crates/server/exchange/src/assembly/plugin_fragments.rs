@@ -3,21 +3,23 @@
 //!
 //! A combined request is a POST of the addresses to the address of the element with `combine="main"`; its
 //! response has an inline element for each. Only fragments that are not stored are requested so. A
-//! fragment that the response lacks is requested alone. Invariant: a combined request is no write: it
-//! invalidates nothing, unless its response says so.
+//! fragment that the response lacks is requested alone. Invariants: a combined request is no write: it
+//! invalidates nothing, unless its response says so. No fragment that a rule refuses or counts is in one.
 
 use super::{DEPTH_MAX, FRAGMENTS_MAX, Page, Whole};
 use crate::dispatch::fragment;
+use crate::edge::EdgeMatches;
 use crate::signed_in::shared_fields;
+use crate::steps::AskedRequest;
 use bytes::Bytes;
 use config::target::TargetUri;
 use delivery::esi::field_value;
 use delivery::template_mark::template_dialect;
 use esi::{Combine, EsiDialect, Include, Template};
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
 use render::{IncludeTags, InlineStore};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use telemetry::client::{Client, FragmentRequest, FragmentSharing};
@@ -47,29 +49,57 @@ impl Page {
         let Some(main) = includes.clone().find(|include| include.combine == Combine::Main) else {
             return given;
         };
-        let mut missing = Vec::new();
+        let (mut missing, mut wanted) = (Vec::new(), HashSet::new());
         for sub in includes.filter(is_sub).take(FRAGMENTS_MAX) {
             let Some(address) = target.resolve(&sub.src, &self.site.config.hosts) else {
                 continue;
             };
-            if given.contains_key(&address.path_and_query) {
+            if given.contains_key(&address.path_and_query) || !self.is_open(&address, &Method::GET)
+            {
                 continue;
             }
             match self.stored(address.clone(), sub).await {
                 Some(content) => drop(given.insert(address.path_and_query, content)),
-                None => missing.push(&*sub.src),
+                None => {
+                    missing.push(&*sub.src);
+                    wanted.insert(address.path_and_query);
+                }
             }
         }
         let Some(main_target) = target.resolve(&main.src, &self.site.config.hosts) else {
             return given;
         };
         // A single fragment is requested alone, because its response then has its own header fields.
-        if missing.len() > 1 {
+        if missing.len() > 1 && self.is_open(&main_target, &Method::POST) {
             let tags = IncludeTags::of(&self.site, template, target);
             let combined = Box::pin(self.combined((main_target, main), &missing, &tags));
-            given.extend(timeout_at(self.until, combined).await.ok().flatten().unwrap_or_default());
+            let found = timeout_at(self.until, combined).await.ok().flatten().unwrap_or_default();
+            given.extend(found.into_iter().filter(|(address, _)| wanted.contains(address)));
         }
         given
+    }
+
+    /// Whether no rule refuses the page's request for this address, or counts it. Only such fragments are requested
+    /// together; all others alone, where they are refused or counted.
+    fn is_open(&self, address: &TargetUri, method: &Method) -> bool {
+        let rules = &self.site.config.rules;
+        if !rules.has_access_rules() && !rules.has_limits() {
+            return true;
+        }
+        let (headers, matches) = (shared_fields(&self.site, &self.headers), EdgeMatches::default());
+        let asked = AskedRequest {
+            site: &self.site,
+            method,
+            headers: &headers,
+            target: Ok(address),
+            client: &self.client,
+            is_purge: false,
+            offers_upgrade: false,
+            has_content: false,
+            is_fragment: true,
+            matches: &matches,
+        };
+        asked.next_check().is_none() && asked.checks().0.is_none()
     }
 
     /// The content of a fragment if it is stored, and is no template itself.

@@ -23,7 +23,13 @@ fn site() -> Site {
         ("index.php", script),
         ("staff/index.php", script),
         ("staff/style.css", "secret style"),
+        (
+            "staff/stale.php",
+            "<?php header('Cache-Control: max-age=0, stale-while-revalidate=600'); echo 'old';",
+        ),
         ("own/index.php", script),
+        // A local redirect (RFC 3875 section 6.2.2).
+        ("own/inside.php", "<?php header('Location: /own/index.php', true, 200);"),
         ("part.php", "<?php keep(); echo 'part';"),
         ("staff/part.php", "<?php keep(); echo 'secret part';"),
         (
@@ -185,6 +191,45 @@ fn a_forwarded_password_bypasses_the_cache() {
     }
     assert_eq!(get(&pagewell, "/own/", None).status, 401);
     assert_eq!(counter(&pagewell, "stored"), 0);
+    let inside = get(&pagewell, "/own/inside.php", Some(BERT));
+    assert_eq!(inside.text(), format!("ran /own/index.php; {BERT}; bert"));
+}
+
+#[test]
+fn a_stale_page_behind_a_password_needs_it_too() {
+    let site = site();
+    let pagewell = site.serve(&rules(&site));
+    assert_eq!(get(&pagewell, "/staff/stale.php", Some(ANNA)).text(), "old");
+    for _ in 0..2 {
+        assert_eq!(get(&pagewell, "/staff/stale.php", None).status, 401);
+        let stale = get(&pagewell, "/staff/stale.php", Some(BERT));
+        assert_eq!((stale.status, stale.text().as_str()), (200, "old"));
+        assert!(is_hit(&stale), "{}", cache_status(&stale));
+        assert!(stale.header("cache-control").is_some_and(|value| value.starts_with("private")));
+    }
+}
+
+#[test]
+fn rules_are_found_once_for_the_request_as_it_was_sent() {
+    let site = site();
+    let file = site.at("staff").display().to_string();
+    let pagewell = site.serve(&format!(
+        "[[rule]]\npath = \"/staff/**\"\nheader = \"!authorization\"\ndeny = 404\n\
+         [[rule]]\nheader = \"authorization\"\nlimit = false\n\
+         [[rule]]\nlimit = {{ rate = \"1/h\", count = \"all\" }}\n\
+         [[rule]]\npath = \"/staff/**\"\nauth_file = {file:?}\n\
+         [[rule]]\npath = \"/staff/old\"\nheader = \"authorization\"\nredirect = \"/staff/\"\n"
+    ));
+    assert_eq!(get(&pagewell, "/staff/", None).status, 404);
+    assert_eq!(get(&pagewell, "/staff/", Some(ANNA_WRONG)).status, 401);
+    // The exemption holds after the check has consumed the field, and so does the redirect.
+    for _ in 0..3 {
+        assert_eq!(get(&pagewell, "/staff/", Some(ANNA)).status, 200);
+    }
+    let old = get(&pagewell, "/staff/old", Some(ANNA));
+    assert_eq!((old.status, old.header("location")), (301, Some("/staff/")));
+    assert_eq!(get(&pagewell, "/part.php", None).status, 200);
+    assert_eq!(get(&pagewell, "/part.php", None).status, 429);
 }
 
 #[test]
@@ -333,6 +378,10 @@ fn a_file_that_the_application_names_is_sent_as_any_other() {
     }
     let with =
         |name: &str, value: &str| Request::get("/download.php?file=a%20b.pdf").header(name, value);
+    let head_field = |name: &str| {
+        let response = acceptance::client(&pagewell).head("/download.php?file=a%20b.pdf");
+        response.expect("an answer").header(name).expect("a field").to_owned()
+    };
     let part = client.send(&with("range", "bytes=2-4")).expect("an answer");
     assert_eq!((part.status, part.text().as_str()), (206, "234"));
     assert_eq!(part.header("content-range"), Some("bytes 2-4/10"));
@@ -340,6 +389,13 @@ fn a_file_that_the_application_names_is_sent_as_any_other() {
     assert_eq!(beyond.status, 416);
     let known = client.send(&with("if-none-match", &etag)).expect("an answer");
     assert_eq!((known.status, known.text().as_str()), (304, ""));
+    let modified = head_field("last-modified");
+    let unmodified = client.send(&with("if-modified-since", &modified)).expect("an answer");
+    assert_eq!((unmodified.status, unmodified.text().as_str()), (304, ""));
+    for (validator, right) in [(&*etag, 206), ("\"other\"", 200)] {
+        let request = with("range", "bytes=2-4").header("if-range", validator);
+        assert_eq!(client.send(&request).expect("an answer").status, right, "{validator}");
+    }
     let head = client.head("/download.php?file=a%20b.pdf").expect("an answer");
     assert_eq!((head.status, head.header("content-length")), (200, Some("10")));
     let form = Request::form("/download.php?file=a%20b.pdf", "agreed=1");
@@ -354,6 +410,28 @@ fn a_file_that_the_application_names_is_sent_as_any_other() {
     let shop = client.get("/raw.php?to=/uploads/shop/book.txt").expect("an answer");
     assert_eq!((shop.status, shop.text().as_str()), (200, "a book"));
     assert_eq!(counter(&pagewell, "sendfiles_removed"), 0);
+}
+
+#[test]
+fn a_file_that_is_named_for_a_fragment_is_its_content() {
+    let page = "<?php header('Surrogate-Control: content=\"ESI/1.0\"'); \
+        echo '[<esi:include src=\"/banner.php?f=banner.html\"/>', \
+        '<esi:include src=\"/banner.php?f=no-such\" onerror=\"continue\"/>]';";
+    let banner = "<?php header('X-Accel-Redirect: /protected/' . $_GET['f']); echo 'left over';";
+    let site = Site::new(&[("page.php", page), ("banner.php", banner)]);
+    let private = site.at("private");
+    std::fs::create_dir_all(&private).expect("a directory");
+    std::fs::write(private.join("banner.html"), "a banner").expect("a file");
+    let pagewell = site.serve(&format!(
+        "cache.esi = true\n[site.internal_files]\n\"/protected/\" = {:?}\n",
+        private.display().to_string()
+    ));
+    let request = Request::get("/page.php").header("range", "bytes=0-1");
+    for request in [Request::get("/page.php"), request] {
+        let response = client(&pagewell).send(&request).expect("an answer");
+        assert_eq!(response.text(), "[a banner]");
+    }
+    assert!(pagewell.log().contains("fragment-failed") && pagewell.log().contains("no-such"));
 }
 
 #[test]
