@@ -9,7 +9,6 @@ mod redirect_files;
 pub use error_pages::{ErrorPage, ErrorPages};
 pub use redirect_files::RedirectFiles;
 
-use super::Config;
 use std::fs::{Metadata, metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,14 +38,6 @@ impl WatchedFile {
     pub fn changed(&self) -> Option<(&PathBuf, FileLook)> {
         let now = metadata(&self.path).ok().as_ref().and_then(look_of);
         (now != self.look).then_some((&self.path, now))
-    }
-}
-
-impl Config {
-    /// The files that each reload reads again: redirect files, error pages, password files.
-    pub fn read_again(&self) -> impl Iterator<Item = &Path> {
-        let passwords = self.rules.auth_rules().map(|auth| Path::new(&*auth.file));
-        self.watched_files.iter().map(WatchedFile::path).chain(passwords)
     }
 }
 

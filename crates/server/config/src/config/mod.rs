@@ -224,6 +224,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// The files that each reload reads again: redirect files, error pages, password files.
+    pub fn read_again(&self) -> impl Iterator<Item = &Path> {
+        let passwords = self.rules.auth_rules().map(|auth| Path::new(&*auth.file));
+        self.watched_files.iter().map(WatchedFile::path).chain(passwords)
+    }
+
     /// The first bytes that connections to this address must send.
     #[inline]
     pub fn begin_at(&self, address: &Address) -> Begin {
