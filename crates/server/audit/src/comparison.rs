@@ -124,7 +124,7 @@ pub(crate) async fn sampled(
 ) -> Result<Option<ReferenceRender>, UnjudgedReason> {
     let mut last = None;
     while let InquiryStep::Sample { after } = inquiry.step(noise) {
-        tokio::time::sleep(Duration::from_millis(after)).await;
+        passed(site, after).await;
         settle(site).await?;
         let begun = site.clock.now().0;
         let sample = render(site, ask, state).await?;
@@ -132,6 +132,14 @@ pub(crate) async fn sampled(
         last = Some(sample);
     }
     Ok(last)
+}
+
+/// Waits for so many milliseconds by the site's clock, which tests can set.
+async fn passed(site: &Site, milliseconds: u64) {
+    let until = site.clock.now().0 + milliseconds;
+    while let Some(rest @ 1..) = until.checked_sub(site.clock.now().0) {
+        tokio::time::sleep(Duration::from_millis(rest.min(250))).await;
+    }
 }
 
 /// Purges the page here and on other nodes, and limits its path for an hour. A young page may have been made for its

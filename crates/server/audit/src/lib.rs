@@ -17,6 +17,7 @@ mod budget;
 mod cause;
 mod comparison;
 pub mod trial;
+mod trial_state;
 mod watch;
 
 use budget::RenderBudget;

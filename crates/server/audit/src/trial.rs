@@ -18,28 +18,28 @@
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
 //!
-//! Memory: 4,096 keys with their first requests, the tokens of 64 of their answers (usually some hundred kilobytes
-//! each), 4,096 keys with the number of their comparisons, and 16 comparisons at a time.
+//! Memory: 64 first requests with the tokens of their answers (usually some hundred kilobytes each), 4,096 keys with the
+//! number of their requests and comparisons, and 16 comparisons at a time.
 
-use crate::budget::RenderBudget;
 use crate::cause::{cause, class_of, is_replayable};
 use crate::comparison::{render, render_tokens, request_of, sampled, settle, stored_tokens};
+use crate::trial_state::{Seen, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, AuditState, KeyGuard};
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent, follow};
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::{Reuse, Verdict};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, PageDependence,
-    PageTokens, UnjudgedReason, differing, example_url, is_replayable_url, path_pattern,
+    PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing, example_url,
+    is_replayable_url, path_pattern,
 };
-use render::{store_for_trial, visitors_form};
+use render::{RenderRequest, store_for_trial, visitors_form};
 use site_rules::Peer;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::hash::BuildHasher;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::Spent;
@@ -48,69 +48,14 @@ use telemetry::request_fields::{AsSent, read_facts};
 use tokio::sync::Semaphore;
 use trial_record::{FoundDifference, TrialNotice};
 
-/// Keys whose first request is remembered.
-const FIRST_MAX: usize = 4_096;
-/// First requests whose answers are remembered.
-const FIRST_ANSWERS_MAX: usize = 64;
-/// Keys whose comparisons are counted; beyond, all are forgotten.
-const KEYS_MAX: usize = 4_096;
-/// Renders for the same version of a page: later differences say nothing new.
-const EXAMINED_MAX: u8 = 3;
-/// Comparisons of a key in a row that end with a purge: the page writes at each view, and is left alone for an hour.
-const RESTLESS_MAX: u8 = 3;
-const RESTLESS_MS: u64 = 3_600_000;
-/// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
-const LEAK_CHECKS: u32 = 10;
-const LEAK_CHECKS_AFTER: u32 = 100;
 /// An answer that is younger than this shows the same data as the page. Milliseconds.
 const YOUNG_MS: u64 = 10_000;
-/// The answers among which those of proxies are counted.
-const PROXY_WINDOW: u32 = 128;
-/// Pages that are watched at the same time.
-const WATCHED_MAX: usize = 256;
 
-/// The state that the comparisons of a trial share.
-struct TrialState {
-    audit: Arc<AuditState>,
-    shared: Mutex<SharedTrial>,
-    hasher: RandomState,
-    watches: Arc<Semaphore>,
-}
+/// How long a page that is not stored is not made again. Milliseconds.
+const REFUSED_MS: u64 = 600_000;
 
-#[derive(Default)]
-struct SharedTrial {
-    first: HashMap<u64, Seen>,
-    /// The same keys, oldest first.
-    order: VecDeque<u64>,
-    examined: HashMap<u64, Examined>,
-    /// The pages that were stored, by kind.
-    stored: HashMap<u64, u32>,
-    /// The keys whose page was stored before: it is made again at once.
-    made: HashSet<u64>,
-    /// The answers of this window, and those that came through a proxy which is not trusted.
-    proxied: (u32, u32),
-}
-
-/// A request with its answer as tokens.
-struct Seen {
-    request: TrialRequest,
-    /// The header lines of the answer as sent.
-    headers: HeaderMap,
-    tokens: Option<PageTokens>,
-    begun_ms: u64,
-}
-
-/// The comparisons of a key.
-#[derive(Clone, Copy, Default)]
-struct Examined {
-    /// The version of the page, how often it was compared with renders, and whether it was found wrong.
-    lease: u64,
-    count: u8,
-    is_wrong: bool,
-    restless: u8,
-    /// Until when the key is left alone.
-    until_ms: u64,
-}
+/// Places that are named for one difference.
+const SHOWN_PLACES: usize = 3;
 
 /// The relation of an answer to the page with which it is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,122 +64,6 @@ enum AnswerKind {
     WouldBeHit,
     /// The page was made for this request.
     OfMaker,
-}
-
-impl TrialState {
-    fn new(site: &Site) -> TrialState {
-        let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
-        let budget = RenderBudget::of_share(site.clock.monotonic(), percent);
-        TrialState {
-            audit: Arc::new(AuditState::with_budget(budget)),
-            shared: Mutex::default(),
-            hasher: RandomState::new(),
-            watches: Arc::new(Semaphore::new(WATCHED_MAX)),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SharedTrial> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The first request of a key, if this is the second; this one, if there was a page already. Otherwise this one is
-    /// remembered.
-    fn first_of(&self, key: u64, second: impl FnOnce() -> Seen) -> Option<Seen> {
-        let mut shared = self.lock();
-        if shared.made.contains(&key) {
-            return Some(second());
-        }
-        if let Some(first) = shared.first.remove(&key) {
-            shared.order.retain(|known| *known != key);
-            return Some(first);
-        }
-        shared.order.push_back(key);
-        if shared.order.len() > FIRST_MAX
-            && let Some(oldest) = shared.order.pop_front()
-        {
-            shared.first.remove(&oldest);
-        }
-        if let Some(at) = shared.order.len().checked_sub(FIRST_ANSWERS_MAX + 1) {
-            let old = shared.order[at];
-            if let Some(old) = shared.first.get_mut(&old) {
-                old.tokens = None;
-            }
-        }
-        shared.first.insert(key, second());
-        None
-    }
-
-    /// Notes that the page of a key was stored.
-    fn made(&self, key: u64) {
-        let mut shared = self.lock();
-        if shared.made.len() >= KEYS_MAX {
-            shared.made.clear();
-        }
-        shared.made.insert(key);
-    }
-
-    /// Whether a page of this kind is compared when it is stored.
-    fn is_checked_for_leaks(&self, kind: u64) -> bool {
-        let mut shared = self.lock();
-        if shared.stored.len() >= KEYS_MAX && !shared.stored.contains_key(&kind) {
-            shared.stored.clear();
-        }
-        let count = shared.stored.entry(kind).or_insert(0);
-        *count = count.saturating_add(1);
-        *count <= LEAK_CHECKS || count.is_multiple_of(LEAK_CHECKS_AFTER)
-    }
-
-    /// Whether a difference from this version of a page is looked into.
-    fn may_examine(&self, key: u64, lease: u64, now_ms: u64) -> bool {
-        let mut shared = self.lock();
-        if shared.examined.len() >= KEYS_MAX && !shared.examined.contains_key(&key) {
-            shared.examined.clear();
-        }
-        let known = shared.examined.entry(key).or_default();
-        if known.lease != lease {
-            (known.lease, known.count, known.is_wrong) = (lease, 0, false);
-        }
-        known.count = known.count.saturating_add(1);
-        known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= known.until_ms
-    }
-
-    /// Notes that this version of a page is wrong: further answers need no renders.
-    fn found_wrong(&self, key: u64, lease: u64) {
-        let mut shared = self.lock();
-        let known = shared.examined.entry(key).or_default();
-        (known.lease, known.is_wrong) = (lease, true);
-    }
-
-    fn is_left_alone(&self, key: u64, now_ms: u64) -> bool {
-        self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
-    }
-
-    /// Counts a comparison that ended because the page was purged. Returns whether this happens at each view.
-    fn is_restless(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
-        let mut shared = self.lock();
-        let known = shared.examined.entry(key).or_default();
-        known.restless = if was_purged { known.restless.saturating_add(1) } else { 0 };
-        let is_restless = known.restless >= RESTLESS_MAX;
-        if is_restless {
-            known.until_ms = now_ms + RESTLESS_MS;
-            known.restless = 0;
-        }
-        is_restless
-    }
-
-    /// Counts an answer, and whether it came through a proxy that is not trusted. Returns the share at the end of a window:
-    /// whether most did.
-    fn is_behind_proxy(&self, is_proxied: bool) -> Option<bool> {
-        let mut shared = self.lock();
-        let (all, proxied) = &mut shared.proxied;
-        (*all, *proxied) = (*all + 1, *proxied + u32::from(is_proxied));
-        if *all < PROXY_WINDOW {
-            return None;
-        }
-        let is_most = *proxied * 2 > *all;
-        (*all, *proxied) = (0, 0);
-        Some(is_most)
-    }
 }
 
 /// Compares the answers of a trial until the server stops. Waits while there is none.
@@ -336,6 +165,7 @@ async fn hit(
     let difference = noise.without_noise(&differing(&of_page, &of_visitor));
     if difference.is_empty() {
         site.trial.compared(&url, version(site, &page));
+        state.is_restless(key, false, 0);
         return;
     }
     drop((of_page, difference));
@@ -376,7 +206,17 @@ async fn missed(
     let Some(first) = state.first_of(key, || second.take().expect("it is taken once")) else {
         return;
     };
-    let Some(page) = stored_for(site, state, &first).await else { return };
+    let page = match stored_for(site, state, &first).await {
+        MadePage::Stored(page) => page,
+        MadePage::NoBudget => return,
+        MadePage::Refused => {
+            state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
+            if let Some(second) = second {
+                refused(site, state, (&first, &second)).await;
+            }
+            return;
+        }
+    };
     state.made(key);
     let kind = state.hasher.hash_one(kind_of(site, &first.request));
     if !state.is_checked_for_leaks(kind) {
@@ -403,11 +243,40 @@ fn kind_of(site: &Site, request: &TrialRequest) -> (String, Vec<Box<str>>, bool,
     (path_pattern(request.target.page()), cookies, is_mobile, language)
 }
 
-/// Makes the page that would have been stored for this request; none if it would not be, or the budget is used.
-async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &Seen) -> Option<SharedPage> {
+/// Two visitors got answers that are not stored. Reports if both, and a neutral render, are the same all the same.
+async fn refused(site: &Arc<Site>, state: &TrialState, (first, second): (&Seen, &Seen)) {
+    let (Some(one), Some(other)) = (&first.tokens, &second.tokens) else { return };
+    let is_forbidden = |value: &HeaderValue| {
+        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        value.contains("no-store") || value.contains("private")
+    };
+    let is_personal = first.headers.contains_key(header::SET_COOKIE)
+        || first.headers.get_all(header::CACHE_CONTROL).iter().any(is_forbidden);
+    if is_personal || first.request.headers == second.request.headers || !one.is_same(other) {
+        return;
+    }
+    let ask = request_of(&first.request, None);
+    let Ok(neutral) = render(site, &ask, &state.audit).await else { return };
+    if neutral.status == StatusCode::OK && render_tokens(&state.audit, &neutral).is_same(one) {
+        let class = DifferenceClass::RefusedButSame;
+        let found = FoundDifference { class, places: Vec::new(), cause: None, late_ms: 0 };
+        record(site, first.request.target.page(), found);
+    }
+}
+
+/// The result of making a page.
+enum MadePage {
+    Stored(SharedPage),
+    /// It would not be stored.
+    Refused,
+    NoBudget,
+}
+
+/// Makes the page that would have been stored for this request.
+async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &Seen) -> MadePage {
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
     if !budget().may_begin(site.clock.monotonic(), site.config.limits.origin_connections) {
-        return None;
+        return MadePage::NoBudget;
     }
     let mut ask = request_of(&first.request, None);
     let spent = Spent::default();
@@ -423,9 +292,11 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &Seen) -> Optio
     let (pages, verdict) = decide_on(site, &facts, &request.headers, &request.plan, &request.key);
     match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            Some(pages.as_slice()[candidate].clone())
+            MadePage::Stored(pages.as_slice()[candidate].clone())
         }
-        _ => None,
+        // No place was free.
+        _ if spent.micros().is_none() => MadePage::NoBudget,
+        _ => MadePage::Refused,
     }
 }
 
@@ -438,12 +309,17 @@ async fn examine(
     (key, _guard): (u64, &KeyGuard),
 ) -> bool {
     let url = seen.request.target.page();
-    let result = judged(site, state, (page, seen), kind).await;
+    let result = if is_stored(site, page) {
+        judged(site, state, (page, seen), kind).await
+    } else {
+        Err(UnjudgedReason::ChangedMeanwhile)
+    };
     let now_ms = site.clock.now().0;
     let was_purged = matches!(result, Err(UnjudgedReason::ChangedMeanwhile))
         || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
-    let is_restless = state.is_restless(key, was_purged, now_ms);
-    if is_restless {
+    let pattern = state.hasher.hash_one(path_pattern(url));
+    if state.is_restless(key, was_purged, now_ms) {
+        state.suspect(pattern, key);
         site.trial.notice(TrialNotice::WritesAtEachView, true);
         site.trial.unjudged(url, UnjudgedReason::WritesAtEachView, true);
         return false;
@@ -461,24 +337,37 @@ async fn examine(
         // A page that was purged meanwhile would not have been sent any more.
         let is_suspect =
             kind == AnswerKind::WouldBeHit && reason != UnjudgedReason::ChangedMeanwhile;
+        if is_suspect {
+            state.suspect(pattern, key);
+        }
         site.trial.unjudged(url, reason, is_suspect);
         return false;
     }
     site.trial.notice(TrialNotice::OriginFailing, false);
     site.trial.notice(TrialNotice::DatabaseNotFollowed, false);
     site.trial.compared(url, version(site, page));
-    site.trial.explained(url);
+    if kind == AnswerKind::WouldBeHit && state.is_last_suspect(pattern, key) {
+        site.trial.explained(url);
+    }
     let Conclusion::Differs { class, places, .. } = conclusion else { return true };
     if class.is_wrong() {
         state.found_wrong(key, page.lease().get());
     }
     let found = FoundDifference { class, places, cause, late_ms: 0 };
-    let may_be_late = matches!(class, DifferenceClass::BrokenPromise | DifferenceClass::Aged);
+    record_after_watch(site, state, page, (url, found));
+    false
+}
+
+/// Records a difference; one that a purge may explain after the page was watched.
+fn record_after_watch(
+    site: &Arc<Site>,
+    state: &TrialState,
+    page: &SharedPage,
+    (url, found): (&str, FoundDifference),
+) {
+    let may_be_late = matches!(found.class, DifferenceClass::BrokenPromise | DifferenceClass::Aged);
     let place = may_be_late.then(|| state.watches.clone().try_acquire_owned().ok()).flatten();
-    let Some(place) = place else {
-        record(site, url, found);
-        return false;
-    };
+    let Some(place) = place else { return record(site, url, found) };
     let (site, page, url) = (site.clone(), page.clone(), url.to_owned());
     // The key is free meanwhile: a later answer may be compared.
     tokio::spawn(async move {
@@ -497,7 +386,6 @@ async fn examine(
         record(&site, &url, found);
         drop(place);
     });
-    false
 }
 
 /// Adds a difference to the record. A nonce is on most pages with a form: it is no notice.
@@ -531,6 +419,7 @@ async fn judged(
         return Ok((Conclusion::Same, None));
     }
     let facts = &page.payload().stored;
+    let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let has_dependencies = !facts.tags().is_empty() || page.payload().reads().is_some();
     let dependence =
         if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
@@ -538,11 +427,11 @@ async fn judged(
     sampled(site, &ask, audit, &mut inquiry, &noise).await?;
     settle(site).await?;
     let is_new = kind == AnswerKind::OfMaker;
-    let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
-    let is_young = is_new || (age_ms < YOUNG_MS && !has_dependencies);
+    let is_young = age_ms < YOUNG_MS && !has_dependencies;
+    let matched_when_stored = if is_new { Some(is_right) } else { is_young.then_some(false) };
     let circumstances = Circumstances {
         was_replaced: !is_stored(site, page),
-        matched_when_stored: is_young.then_some(false),
+        matched_when_stored,
         ..Circumstances::of(dependence)
     };
     let conclusion = inquiry.conclude(&mut noise, &circumstances);
@@ -562,39 +451,49 @@ async fn judged(
             Ok((conclusion, cause))
         }
         Conclusion::Same => {
-            let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
-            let difference = noise.without_noise(&differing(&stored, tokens));
-            if difference.is_empty() {
-                return Ok((Conclusion::Same, None));
-            }
-            let cause = cause(site, &ask, audit, at, |render| shows(tokens, render)).await?;
-            if !is_stored(site, page) {
-                return Err(UnjudgedReason::ChangedMeanwhile);
-            }
-            let is_young = facts.request_time().0.saturating_sub(seen.begun_ms) < YOUNG_MS;
-            let class = match cause {
-                // The first answer would have been stored, and no other request gets the same.
-                DifferenceCause::Unknown
-                    if kind == AnswerKind::OfMaker && is_young && !has_dependencies =>
-                {
-                    DifferenceClass::Leak
-                }
-                DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
-                _ => class_of(site, &request_of(&seen.request, None), &cause),
-            };
-            let places = difference.places(&stored, tokens, 3);
-            let conclusion = Conclusion::Differs {
-                class,
-                places,
-                spots: Vec::new(),
-                tokens: 0,
-                samples: page_comparison::SAMPLES_BEFORE_VERDICT,
-                late_by: None,
-            };
-            Ok((conclusion, Some(cause)))
+            let is_new = is_new && !has_dependencies;
+            of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_new).await
         }
         Conclusion::Unjudged(_) => Ok((conclusion, None)),
     }
+}
+
+/// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_first`: the
+/// page was made from this answer's request, and nothing that it depends on is known.
+async fn of_visitor(
+    site: &Arc<Site>,
+    audit: &AuditState,
+    (page, seen): (&SharedPage, &Seen),
+    (ask, stored, noise): (&RenderRequest, &PageTokens, &PageNoise),
+    is_first: bool,
+) -> Result<Judged, UnjudgedReason> {
+    let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
+    let difference = noise.without_noise(&differing(stored, tokens));
+    if difference.is_empty() {
+        return Ok((Conclusion::Same, None));
+    }
+    let shows = |render: &PageTokens| noise.without_noise(&differing(tokens, render)).is_empty();
+    let cause = cause(site, ask, audit, (&seen.request, &seen.headers), shows).await?;
+    if !is_stored(site, page) {
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    let stored_at = page.payload().stored.request_time().0;
+    let is_young = stored_at.saturating_sub(seen.begun_ms) < YOUNG_MS;
+    let class = match cause {
+        // The first answer would have been stored, and no other request gets the same.
+        DifferenceCause::Unknown if is_first && is_young => DifferenceClass::Leak,
+        DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
+        _ => class_of(site, &request_of(&seen.request, None), &cause),
+    };
+    let conclusion = Conclusion::Differs {
+        class,
+        places: difference.places(stored, tokens, SHOWN_PLACES),
+        spots: Vec::new(),
+        tokens: 0,
+        samples: SAMPLES_BEFORE_VERDICT,
+        late_by: None,
+    };
+    Ok((conclusion, Some(cause)))
 }
 
 /// The cause of a difference that no part of a request makes.
@@ -669,62 +568,4 @@ fn tokens(
 ) -> PageTokens {
     let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     PageTokens::of(state.secret, status.as_u16(), fields, content, keeps_numbers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use telemetry::clock::Clock;
-
-    fn state() -> TrialState {
-        let now = Clock::still().monotonic();
-        TrialState {
-            audit: Arc::new(AuditState::with_budget(RenderBudget::of_share(now, Some(100)))),
-            shared: Mutex::default(),
-            hasher: RandomState::new(),
-            watches: Arc::new(Semaphore::new(WATCHED_MAX)),
-        }
-    }
-
-    #[test]
-    fn pages_of_a_kind_are_checked_ten_times_and_then_one_in_a_hundred() {
-        let state = state();
-        let checked = (0..1_000).filter(|_| state.is_checked_for_leaks(7)).count();
-        assert_eq!(checked, 20);
-        assert!(state.is_checked_for_leaks(8), "another kind has its own count");
-        (0..2 * KEYS_MAX as u64).for_each(|kind| drop(state.is_checked_for_leaks(kind)));
-        assert!(state.lock().stored.len() <= KEYS_MAX);
-    }
-
-    #[test]
-    fn a_version_is_looked_into_three_times_and_a_wrong_one_never_again() {
-        let state = state();
-        let count = |lease| (0..9).filter(|_| state.may_examine(1, lease, 0)).count();
-        assert_eq!(count(5), usize::from(EXAMINED_MAX));
-        assert_eq!(count(6), usize::from(EXAMINED_MAX), "another version");
-        state.found_wrong(1, 7);
-        assert_eq!(count(7), 0);
-        assert!(state.may_examine(1, 8, 0));
-    }
-
-    #[test]
-    fn a_page_that_is_purged_at_each_view_is_left_alone_for_an_hour() {
-        let state = state();
-        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
-        assert!(!state.is_restless(1, false, 0), "a comparison with a result between them");
-        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
-        assert!(state.is_restless(1, true, 0));
-        assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, 5, 0));
-        assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
-    }
-
-    #[test]
-    fn most_answers_through_a_proxy_are_noticed_at_the_end_of_a_window() {
-        let state = state();
-        let last = |share: u32| {
-            (0..PROXY_WINDOW).filter_map(|n| state.is_behind_proxy(n % 4 < share)).last()
-        };
-        assert_eq!(last(3), Some(true));
-        assert_eq!(last(2), Some(false));
-    }
 }

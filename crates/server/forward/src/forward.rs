@@ -326,9 +326,8 @@ async fn passed(
     client: &Client,
     (why, watch): (ForwardCause, Option<Box<AnswerWatch>>),
 ) -> Response<ResponseBody> {
-    let of_client = RewriteFor::Client;
-    let mut outgoing = match prepare(site, (head, body), &target, client, (facts, of_client)).await
-    {
+    let of = (facts, RewriteFor::Client);
+    let mut outgoing = match prepare(site, (head, body), &target, client, of).await {
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
@@ -343,7 +342,7 @@ async fn passed(
         _ => client_gone::send(site, outgoing, why.on_client_gone).await.map(not_late),
     };
     let (target, head) = asked;
-    let answer = answer_watched(site, facts, sent, why, watch);
+    let answer = answer_watched(site, facts, sent, (why, watch));
     deferral::finish(site, (&head.method, &head.headers), &target, client, answer)
 }
 
@@ -417,15 +416,14 @@ pub fn answer(
     sent: ForwardResult,
     why: ForwardCause,
 ) -> Response<ResponseBody> {
-    answer_watched(site, facts, sent, why, None)
+    answer_watched(site, facts, sent, (why, None))
 }
 
 fn answer_watched(
     site: &Arc<Site>,
     facts: &RequestFacts<'_>,
     sent: ForwardResult,
-    why: ForwardCause,
-    mut watch: Option<Box<AnswerWatch>>,
+    (why, mut watch): (ForwardCause, Option<Box<AnswerWatch>>),
 ) -> Response<ResponseBody> {
     // A panic of the task is logged elsewhere.
     let Ok(sent) = sent else {
@@ -549,7 +547,7 @@ fn streamed(
         length = None;
         trailers::announce(&all, &mut headers);
     }
-    tokio::spawn(pump(body, sender, record, watch));
+    tokio::spawn(pump(body, sender, (record, watch)));
     let content = match code.as_u16() {
         204 | 304 => Content::Empty,
         _ => Content::Spool(Box::new(SpoolContent { receiver, length })),
@@ -565,8 +563,7 @@ fn streamed(
 async fn pump(
     mut body: OriginBody,
     sender: SpoolSender,
-    record: Option<UnstoredRecord>,
-    mut watch: Option<Box<AnswerWatch>>,
+    (record, mut watch): (Option<UnstoredRecord>, Option<Box<AnswerWatch>>),
 ) {
     let failure = loop {
         let piece = tokio::select! {

@@ -114,6 +114,28 @@ fn a_new_rule_applies_at_once_and_purges_pages() {
 }
 
 #[test]
+fn a_trial_begins_and_ends_without_a_restart_and_keeps_the_pages() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("");
+    let (mut plain, mut other) = (Raw::connect(&pagewell), Raw::connect(&pagewell));
+    let status = |raw: &mut Raw| {
+        raw.send("GET /page.php HTTP/1.1\r\nHost: a\r\n\r\n");
+        raw.answer().header("cache-status").expect("always").to_owned()
+    };
+    assert!(status(&mut plain).contains("stored"));
+    assert!(status(&mut plain).contains("hit") && status(&mut other).contains("hit"));
+    site.config("mode = \"trial\"\n", "");
+    let value = reloaded(&pagewell);
+    assert_eq!((&value["dropped"], &value["changed"][0]["key"]), (&0.into(), &"mode".into()));
+    assert!(status(&mut plain).contains("detail=trial"), "also on open connections");
+    assert!(status(&mut other).contains("detail=trial"));
+    site.config("mode = \"serve\"\n", "");
+    reloaded(&pagewell);
+    assert!(status(&mut plain).contains("hit") && status(&mut other).contains("hit"));
+    assert_eq!(counter(&pagewell, "stored"), 1);
+}
+
+#[test]
 fn pages_with_the_same_meaning_stay_cached() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");

@@ -1,0 +1,303 @@
+//! The state of a trial: the first requests of keys, the sample of pages that are compared when they are stored, and how
+//! often a page was compared.
+//!
+//! All of it is bounded; beyond a bound something is forgotten and learned again, so that at most a page more is rendered.
+
+use crate::AuditState;
+use crate::budget::RenderBudget;
+use delivery::site::Site;
+use delivery::trial::TrialRequest;
+use http::HeaderMap;
+use page_comparison::PageTokens;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::RandomState;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
+
+/// Keys that are known to have been requested.
+const FIRST_MAX: usize = 4_096;
+/// First requests that are remembered with their fields and answers.
+const FIRST_REQUESTS_MAX: usize = 64;
+/// Keys whose comparisons are counted; beyond, all are forgotten.
+const KEYS_MAX: usize = 4_096;
+/// Renders for the same version of a page: later differences say nothing new.
+const EXAMINED_MAX: u8 = 3;
+/// Comparisons of a key in a row that end with a purge: the page writes at each view, and is left alone for an hour.
+const RESTLESS_MAX: u8 = 3;
+const RESTLESS_MS: u64 = 3_600_000;
+/// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
+const LEAK_CHECKS: u32 = 10;
+const LEAK_CHECKS_AFTER: u32 = 100;
+/// Keys of one pattern with a difference that is not explained.
+const SUSPECTS_MAX: usize = 64;
+/// The answers among which those of proxies are counted.
+const PROXY_WINDOW: u32 = 128;
+/// Pages that are watched at the same time.
+const WATCHED_MAX: usize = 64;
+
+/// The state that the comparisons of a trial share.
+pub(crate) struct TrialState {
+    pub(crate) audit: Arc<AuditState>,
+    shared: Mutex<SharedTrial>,
+    pub(crate) hasher: RandomState,
+    pub(crate) watches: Arc<Semaphore>,
+}
+
+#[derive(Default)]
+struct SharedTrial {
+    /// The keys that were requested once; the newest with their requests.
+    first: HashMap<u64, Option<Seen>>,
+    /// The same keys, oldest first.
+    order: VecDeque<u64>,
+    examined: HashMap<u64, Examined>,
+    /// The pages that were stored, by kind.
+    stored: HashMap<u64, u32>,
+    /// The keys whose page was stored before: it is made again at once.
+    made: HashSet<u64>,
+    /// The keys with a difference that nobody has explained, by pattern of paths.
+    suspects: HashMap<u64, HashSet<u64>>,
+    /// The answers of this window, and those that came through a proxy which is not trusted.
+    proxied: (u32, u32),
+}
+
+/// A request with its answer as tokens.
+pub(crate) struct Seen {
+    pub(crate) request: TrialRequest,
+    /// The header lines of the answer as sent.
+    pub(crate) headers: HeaderMap,
+    pub(crate) tokens: Option<PageTokens>,
+    pub(crate) begun_ms: u64,
+}
+
+/// The comparisons of a key.
+#[derive(Clone, Copy, Default)]
+struct Examined {
+    /// The version of the page, how often it was compared with renders, and whether it was found wrong.
+    lease: u64,
+    count: u8,
+    is_wrong: bool,
+    restless: u8,
+    /// Until when the key is left alone.
+    until_ms: u64,
+}
+
+impl SharedTrial {
+    fn examined(&mut self, key: u64) -> &mut Examined {
+        if self.examined.len() >= KEYS_MAX && !self.examined.contains_key(&key) {
+            self.examined.clear();
+        }
+        self.examined.entry(key).or_default()
+    }
+}
+
+impl TrialState {
+    pub(crate) fn new(site: &Site) -> TrialState {
+        let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
+        let budget = RenderBudget::of_share(site.clock.monotonic(), percent);
+        TrialState {
+            audit: Arc::new(AuditState::with_budget(budget)),
+            shared: Mutex::default(),
+            hasher: RandomState::new(),
+            watches: Arc::new(Semaphore::new(WATCHED_MAX)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SharedTrial> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first request of a key, if this is the second; this one, if there was a page already or the first is
+    /// forgotten. Otherwise this one is remembered.
+    pub(crate) fn first_of(&self, key: u64, second: impl FnOnce() -> Seen) -> Option<Seen> {
+        let mut shared = self.lock();
+        if shared.made.contains(&key) {
+            return Some(second());
+        }
+        if let Some(first) = shared.first.remove(&key) {
+            shared.order.retain(|known| *known != key);
+            return Some(first.unwrap_or_else(second));
+        }
+        shared.order.push_back(key);
+        if shared.order.len() > FIRST_MAX
+            && let Some(oldest) = shared.order.pop_front()
+        {
+            shared.first.remove(&oldest);
+        }
+        if let Some(at) = shared.order.len().checked_sub(FIRST_REQUESTS_MAX + 1) {
+            let old = shared.order[at];
+            shared.first.insert(old, None);
+        }
+        shared.first.insert(key, Some(second()));
+        None
+    }
+
+    /// Notes that the page of a key was stored.
+    pub(crate) fn made(&self, key: u64) {
+        let mut shared = self.lock();
+        if shared.made.len() >= KEYS_MAX {
+            shared.made.clear();
+        }
+        shared.made.insert(key);
+    }
+
+    /// Whether a page of this kind is compared when it is stored.
+    pub(crate) fn is_checked_for_leaks(&self, kind: u64) -> bool {
+        let mut shared = self.lock();
+        if shared.stored.len() >= KEYS_MAX && !shared.stored.contains_key(&kind) {
+            shared.stored.clear();
+        }
+        let count = shared.stored.entry(kind).or_insert(0);
+        *count = count.saturating_add(1);
+        *count <= LEAK_CHECKS || count.is_multiple_of(LEAK_CHECKS_AFTER)
+    }
+
+    /// Whether a difference from this version of a page is looked into.
+    pub(crate) fn may_examine(&self, key: u64, lease: u64, now_ms: u64) -> bool {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        if known.lease != lease {
+            (known.lease, known.count, known.is_wrong) = (lease, 0, false);
+        }
+        known.count = known.count.saturating_add(1);
+        known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= known.until_ms
+    }
+
+    /// Notes that this version of a page is wrong: further answers need no renders.
+    pub(crate) fn found_wrong(&self, key: u64, lease: u64) {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        (known.lease, known.is_wrong) = (lease, true);
+    }
+
+    /// Notes a difference of a key that was not explained.
+    pub(crate) fn suspect(&self, pattern: u64, key: u64) {
+        let mut shared = self.lock();
+        if shared.suspects.len() < KEYS_MAX || shared.suspects.contains_key(&pattern) {
+            let keys = shared.suspects.entry(pattern).or_default();
+            // With more keys, the pattern stays in the report.
+            keys.insert(if keys.len() < SUSPECTS_MAX { key } else { 0 });
+        }
+    }
+
+    /// Whether the difference of this key was the last of its pattern; it is explained now. What an earlier process has
+    /// noted stays in the report.
+    pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
+        let mut shared = self.lock();
+        let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };
+        let is_last = keys.remove(&key) && keys.is_empty();
+        if is_last {
+            shared.suspects.remove(&pattern);
+        }
+        is_last
+    }
+
+    /// Lets a key alone until this time.
+    pub(crate) fn leave_alone(&self, key: u64, until_ms: u64) {
+        self.lock().examined(key).until_ms = until_ms;
+    }
+
+    /// Whether nothing is rendered for a key now.
+    pub(crate) fn is_left_alone(&self, key: u64, now_ms: u64) -> bool {
+        self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
+    }
+
+    /// Counts a comparison that ended because the page was purged. Returns whether this happens at each view.
+    pub(crate) fn is_restless(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        known.restless = if was_purged { known.restless.saturating_add(1) } else { 0 };
+        let is_restless = known.restless >= RESTLESS_MAX;
+        if is_restless {
+            known.until_ms = now_ms + RESTLESS_MS;
+            known.restless = 0;
+        }
+        is_restless
+    }
+
+    /// Counts an answer, and whether it came through a proxy that is not trusted. Returns the share at the end of a window:
+    /// whether most did.
+    pub(crate) fn is_behind_proxy(&self, is_proxied: bool) -> Option<bool> {
+        let mut shared = self.lock();
+        let (all, proxied) = &mut shared.proxied;
+        (*all, *proxied) = (*all + 1, *proxied + u32::from(is_proxied));
+        if *all < PROXY_WINDOW {
+            return None;
+        }
+        let is_most = *proxied * 2 > *all;
+        (*all, *proxied) = (0, 0);
+        Some(is_most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::clock::Clock;
+
+    fn state() -> TrialState {
+        let now = Clock::still().monotonic();
+        TrialState {
+            audit: Arc::new(AuditState::with_budget(RenderBudget::of_share(now, Some(100)))),
+            shared: Mutex::default(),
+            hasher: RandomState::new(),
+            watches: Arc::new(Semaphore::new(WATCHED_MAX)),
+        }
+    }
+
+    #[test]
+    fn pages_of_a_kind_are_checked_ten_times_and_then_one_in_a_hundred() {
+        let state = state();
+        let checked = (0..1_000).filter(|_| state.is_checked_for_leaks(7)).count();
+        assert_eq!(checked, 20);
+        assert!(state.is_checked_for_leaks(8), "another kind has its own count");
+        (0..2 * KEYS_MAX as u64).for_each(|kind| {
+            let _ = state.is_checked_for_leaks(kind);
+        });
+        assert!(state.lock().stored.len() <= KEYS_MAX);
+    }
+
+    #[test]
+    fn a_version_is_looked_into_three_times_and_a_wrong_one_never_again() {
+        let state = state();
+        let count = |lease| (0..9).filter(|_| state.may_examine(1, lease, 0)).count();
+        assert_eq!(count(5), usize::from(EXAMINED_MAX));
+        assert_eq!(count(6), usize::from(EXAMINED_MAX), "another version");
+        state.found_wrong(1, 7);
+        assert_eq!(count(7), 0);
+        assert!(state.may_examine(1, 8, 0));
+    }
+
+    #[test]
+    fn a_pattern_is_explained_with_the_last_of_its_keys() {
+        let state = state();
+        state.suspect(1, 7);
+        state.suspect(1, 8);
+        assert!(!state.is_last_suspect(1, 9), "it was none");
+        assert!(!state.is_last_suspect(1, 7) && state.is_last_suspect(1, 8));
+        assert!(!state.is_last_suspect(1, 8));
+        (1..=2 * SUSPECTS_MAX as u64).for_each(|key| state.suspect(2, key));
+        let explained = (1..=2 * SUSPECTS_MAX as u64).filter(|key| state.is_last_suspect(2, *key));
+        assert_eq!(explained.count(), 0, "there were more than are known");
+    }
+
+    #[test]
+    fn a_page_that_is_purged_at_each_view_is_left_alone_for_an_hour() {
+        let state = state();
+        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
+        assert!(!state.is_restless(1, false, 0), "a comparison with a result between them");
+        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
+        assert!(state.is_restless(1, true, 0));
+        assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, 5, 0));
+        assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
+    }
+
+    #[test]
+    fn most_answers_through_a_proxy_are_noticed_at_the_end_of_a_window() {
+        let state = state();
+        let last = |share: u32| {
+            (0..PROXY_WINDOW).filter_map(|n| state.is_behind_proxy(n % 4 < share)).last()
+        };
+        assert_eq!(last(3), Some(true));
+        assert_eq!(last(2), Some(false));
+    }
+}
