@@ -46,7 +46,7 @@ pub struct CrawlAmount {
 
 /// A server that does not answer for so long ends a request of [`fill`].
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What a run takes besides its seconds: the start of the server, and stored articles.
+/// The further seconds of a run: the start of the server, and stored articles.
 const START_SECONDS: u64 = 10;
 /// Honest visitors.
 const VISITORS: u32 = 20;

@@ -1,5 +1,5 @@
 //! The answers of outside services about clients, such as a resolver's: each is remembered for a time, and questions
-//! are asked in the background. Until the answer is there, the client is one of whom nothing is known.
+//! are asked in the background. Until the answer is there, the client is an unknown one.
 //!
 //! Everything is bounded: the answers, and the questions at a time. A further question is not asked, so a flood of
 //! clients is a flood for nobody else. In a full table, answers that have ended give way first, then those that are
@@ -151,7 +151,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked and answered, in any order: the table is never larger, and no question is on its way twice.
+        /// In any order of questions and answers, the table is never larger, and no question is on its way twice.
         #[test]
         fn everything_is_bounded(calls in proptest::collection::vec((0_u8..20, any::<bool>(), 0_u64..50), 1..400)) {
             let (all, mut asked, mut now) = (OutsideAnswers::new(4), HashSet::new(), 0);

@@ -21,7 +21,7 @@ const ALIASES_MAX: usize = 8;
 /// More records than any name has that somebody uses; the rest of an answer is not read.
 const RECORDS_MAX: usize = 256;
 
-/// A record of the name that was asked for, or of the name of which it is an alias.
+/// A record of the name that was asked for, or of the end of its aliases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The seconds for which the record may be used.
