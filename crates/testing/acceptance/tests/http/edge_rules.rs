@@ -88,6 +88,9 @@ fn no_script_runs_where_a_rule_says_so() {
         "/uploads%5cx.php",
         "/pictures/x.php",
         "/tool.php/../uploads/x.php",
+        // Its lower case is longer.
+        "/uploads/%C4%B0.PHP",
+        "/%C4%B0/..%2fuploads/x.php",
     ] {
         for method in ["GET", "HEAD", "POST"] {
             let request = Request::new(method, path).header("content-length", "0");

@@ -10,6 +10,7 @@ mod bad_requests;
 mod codings;
 mod connections;
 mod edge_checks;
+mod edge_order;
 mod edge_redirects;
 mod edge_rewrites;
 mod edge_rules;

@@ -203,6 +203,61 @@ fn clients_without_tls_are_redirected_to_https() {
     assert_eq!(raw.answer().status, 308, "nor from memory");
 }
 
+/// The status line of a request over TLS with the server name `a.test` and this `Host`, and its `Location`.
+fn with_host(site: &Site, version: &str, path: &str, host: &str) -> (String, String) {
+    let (url, host) = (format!("https://a.test{path}"), format!("Host: {host}"));
+    let said = curl_tls(site, &[version, "-H", &host, &url]);
+    let status = said.split_whitespace().nth(1).unwrap_or_default().to_owned();
+    let location = said.lines().find_map(|line| line.strip_prefix("location: "));
+    (status, location.unwrap_or_default().trim().to_owned())
+}
+
+#[test]
+fn the_host_decides_about_rules_and_not_the_server_name() {
+    let site = site(&["a.test"]);
+    let rules = "[site]\nhost = \"a.test\"\naliases = [\"www.a.test\", \"closed.test\"]\nother_hosts = \"refuse\"\n\
+        [[rule]]\nhost = \"closed.test\"\ndeny = 403\n\
+        [[rule]]\npath = \"/old\"\nredirect = \"/file.txt\"\n";
+    let served = serve(&site, &["a.test"], rules);
+    for version in ["--http1.1", "--http2"] {
+        let ask = |path: &str, host: &str| with_host(&site, version, path, host);
+        for (path, host, right) in [
+            ("/file.txt", "a.test", ("200", "")),
+            ("/file.txt", "A.TEST", ("200", "")),
+            ("/file.txt", "a.test:443", ("200", "")),
+            ("/old", "a.test:443", ("301", "/file.txt")),
+            ("/old", "www.a.test", ("301", "/file.txt")),
+            ("/file.txt", "closed.test", ("403", "")),
+            ("/file.txt", "CLOSED.test:443", ("403", "")),
+            ("/old", "closed.test", ("403", "")),
+            ("/file.txt", "b.test", ("421", "")),
+            ("/old", "b.test", ("421", "")),
+            ("/file.txt", "a.test.", ("421", "")),
+            ("/file.txt", "closed.test.", ("421", "")),
+            ("/file.txt", "a.test@b.test", ("400", "")),
+            ("/file.txt", "closed.test@a.test", ("400", "")),
+        ] {
+            // Twice: the second answer may come from memory.
+            for _ in 0..2 {
+                let (status, location) = ask(path, host);
+                assert_eq!((&*status, &*location), right, "{version} {host}{path}");
+            }
+        }
+    }
+    drop(served);
+    let rules = rules.replace("[[rule]]\nhost", "canonical_redirect = 301\n[[rule]]\nhost");
+    let _served = serve(&site, &["a.test"], &rules);
+    for version in ["--http1.1", "--http2"] {
+        for host in ["www.a.test", "WWW.A.test", "www.a.test:443", "closed.test"] {
+            let found = with_host(&site, version, "/file.txt?a=b", host);
+            assert_eq!(found, ("301".into(), "https://a.test/file.txt?a=b".into()), "{host}");
+        }
+        assert_eq!(with_host(&site, version, "//b.test/", "b.test").0, "421");
+        let (_, location) = with_host(&site, version, "//b.test/", "www.a.test");
+        assert_eq!(location, "https://a.test//b.test/", "{version}");
+    }
+}
+
 /// Listens on a free port of the loopback interface, and passes each connection on to this socket.
 fn forward_to(socket: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
