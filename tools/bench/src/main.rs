@@ -78,6 +78,9 @@ pub struct Amount {
     /// How many milliseconds each server is asked in a round
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     slice_ms: u64,
+    /// About how many seconds a case with two servers takes, instead of --rounds
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3600), conflicts_with = "rounds")]
+    seconds: Option<u64>,
     /// A few short rounds and small numbers: to try it, not for figures
     #[arg(long)]
     short: bool,
@@ -94,9 +97,9 @@ impl Amount {
         Duration::from_millis(self.slice_ms)
     }
 
-    /// About as many requests as a server answers in a slice over TLS.
+    /// About as many requests as a server answers in a slice over TLS: so many that handshakes weigh little.
     fn requests(&self) -> u64 {
-        self.slice_ms * 20
+        self.slice_ms * 60
     }
 
     fn dir(&self) -> &Path {
@@ -141,6 +144,10 @@ pub fn run(bench: Bench) -> Result<(), String> {
         return Err("bench: which? cargo measure --help lists the cases; `all` means each".into());
     }
     let mut amount = bench.amount;
+    if let Some(seconds) = amount.seconds {
+        let rounds = seconds * 1000 / (2 * amount.slice_ms);
+        amount.rounds = usize::try_from(rounds).unwrap_or(usize::MAX).clamp(1, 1000);
+    }
     if amount.short {
         amount.rounds = amount.rounds.min(2);
         amount.slice_ms = amount.slice_ms.min(200);

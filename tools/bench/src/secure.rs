@@ -1,7 +1,12 @@
 //! HTTP/1.1 and HTTP/2 over TLS, asked by h2load: Pagewell and nginx with its cache, in turn.
 //!
-//! The certificate is made for the run. h2load takes its times in microseconds; handshakes are made once
-//! for each connection and count with the rest.
+//! The certificate is made for the run, and both servers must agree on one version of TLS, one cipher and one key
+//! exchange with h2load. It takes its times in microseconds; handshakes are made once for each connection and count
+//! with the rest.
+//!
+//! Requests per second compare servers only if the server is busy all the time. A line below the table says how busy
+//! it was, and h2load: if that one is at its end, it decides on the requests per second, and the CPU of the server for
+//! each request is what counts.
 
 use super::compare::two_cores;
 use super::figures::{Round, Series, table};
@@ -66,11 +71,19 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
         servers.push(started);
     }
     let mut series: Vec<Series> = servers.iter().map(|one| Series::new(one.rival.name())).collect();
+    let mut busy = vec![BusyShares::default(); servers.len()];
+    let mut session: Option<String> = None;
     for _ in 0..amount.rounds {
-        for (server, series) in servers.iter().zip(&mut series) {
-            let before = server.cpu_seconds();
+        for ((server, series), busy) in servers.iter().zip(&mut series).zip(&mut busy) {
+            let before = (server.cpu_seconds(), ended_seconds());
             let asked = ask(server, protocol, load_core, amount.requests(), dir.path())?;
-            let used = server.cpu_seconds() - before;
+            let used = server.cpu_seconds() - before.0;
+            busy.add(&asked, used, ended_seconds() - before.1);
+            let same = session.get_or_insert_with(|| asked.session.clone());
+            if *same != asked.session {
+                let (name, seen) = (server.rival.name(), &asked.session);
+                return Err(format!("bench: {name} has {seen}, the other server {same}"));
+            }
             #[allow(clippy::cast_precision_loss, reason = "far fewer than 2^52 requests")]
             let cpu_micros = used * 1e6 / asked.micros.len().max(1) as f64;
             series.rounds.push(Round { cpu_micros, per_second: asked.per_second });
@@ -80,7 +93,14 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
         }
     }
     plot::write(amount, name, title, &series)?;
-    let text = format!("### {title}\n\n{}", table(&series, None, Some(0)));
+    let shares: Vec<String> =
+        servers.iter().zip(&busy).map(|(one, busy)| busy.shown(one.rival.name())).collect();
+    let session = session.unwrap_or_default();
+    let text = format!(
+        "### {title}\n\n{}\n{session}. {}\n",
+        table(&series, None, Some(0)),
+        shares.join(" ")
+    );
     let figures = json!({
         "title": title,
         "servers": series.iter().map(|one| one.json(&series[0])).collect::<Vec<_>>(),
@@ -88,11 +108,58 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
     Ok(CaseResult { name: name.to_owned(), text, figures })
 }
 
+/// The CPU time of the programs that this process has started and that have ended, in seconds.
+fn ended_seconds() -> f64 {
+    let line = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The numbers follow the name, which may have blanks.
+    let numbers = line.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = numbers.skip(13).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    #[allow(clippy::cast_precision_loss, reason = "2^52 ticks are a million years")]
+    let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+    seconds
+}
+
 /// What h2load found.
 struct H2loadResult {
+    /// How long it took, in seconds.
+    lasted: f64,
     per_second: f64,
     failed: u64,
     micros: Vec<u64>,
+    /// The bytes of all responses as received.
+    bytes: u64,
+    /// The version of TLS, the cipher and the key exchange.
+    session: String,
+}
+
+/// How busy a server and h2load were, over all rounds, in seconds.
+#[derive(Clone, Copy, Default)]
+struct BusyShares {
+    lasted: f64,
+    server: f64,
+    load: f64,
+    bytes: u64,
+    requests: u64,
+}
+
+impl BusyShares {
+    fn add(&mut self, asked: &H2loadResult, server: f64, load: f64) {
+        self.lasted += asked.lasted;
+        self.server += server;
+        self.load += load;
+        self.bytes += asked.bytes;
+        self.requests += asked.micros.len() as u64;
+    }
+
+    fn shown(&self, name: &str) -> String {
+        let share = |part: f64| 100.0 * part / self.lasted.max(f64::MIN_POSITIVE);
+        format!(
+            "{name}: {:.0} % of its core, h2load {:.0} % of the other; {} bytes for each response.",
+            share(self.server),
+            share(self.load),
+            self.bytes / self.requests.max(1)
+        )
+    }
 }
 
 fn ask(
@@ -124,7 +191,11 @@ fn ask(
 fn read(output: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
     let version = if protocol == Protocol::Http2 { "Application protocol: h2" } else { "" };
     let finished = output.lines().find(|line| line.starts_with("finished in "))?;
+    let lasted = seconds(finished.strip_prefix("finished in ")?.split(',').next()?)?;
     let per_second = finished.split(", ").nth(1)?.split(' ').next()?.parse().ok()?;
+    let of = |key: &str| output.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    let bytes = of("traffic: ")?.split(['(', ')']).nth(1)?.parse().ok()?;
+    let session = [of("TLS Protocol: ")?, of("Cipher: ")?, of("Server Temp Key: ")?].join(", ");
     let counts = output.lines().find(|line| line.starts_with("requests: "))?;
     let failed = counts.split(", ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()?;
     let mut micros = Vec::new();
@@ -136,10 +207,25 @@ fn read(output: &str, times: &str, protocol: Protocol) -> Option<H2loadResult> {
         micros.push(fields.next()?.parse().ok()?);
     }
     (output.contains(version) && !micros.is_empty()).then_some(H2loadResult {
+        lasted,
         per_second,
         failed,
         micros,
+        bytes,
+        session,
     })
+}
+
+/// A duration as h2load writes it: `1.50s`, `385.20ms`, `12us`.
+fn seconds(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let number: f64 = digits.parse().ok()?;
+    match &text[digits.len()..] {
+        "s" => Some(number),
+        "ms" => Some(number / 1e3),
+        "us" => Some(number / 1e6),
+        _ => None,
+    }
 }
 
 /// A certificate for 127.0.0.1, good for a day.
@@ -162,14 +248,24 @@ fn certificate(dir: &Path) -> Result<(PathBuf, PathBuf), String> {
 mod tests {
     use super::*;
 
-    const SAID: &str = "Application protocol: h2\n\nfinished in 1.50s, 20000.50 req/s, 42.1MB/s\n\
-         requests: 2 total, 2 started, 2 done, 2 succeeded, 1 failed, 0 errored, 0 timeout\n";
+    const SAID: &str = "TLS Protocol: TLSv1.3\nCipher: TLS_AES_256_GCM_SHA384\n\
+         Server Temp Key: X25519 253 bits\nApplication protocol: h2\n\n\
+         finished in 385.20ms, 20000.50 req/s, 42.1MB/s\n\
+         requests: 2 total, 2 started, 2 done, 2 succeeded, 1 failed, 0 errored, 0 timeout\n\
+         traffic: 4.20KB (4300) total, 100B (100) headers (space savings 0.00%), 4.1KB (4200) data\n";
 
     #[test]
     fn the_output_of_h2load_is_read() {
         let asked = read(SAID, "1\t200\t310\n2\t200\t290\n", Protocol::Http2).expect("readable");
-        assert_eq!((asked.failed, asked.micros), (1, vec![310, 290]));
-        assert!((asked.per_second - 20000.5).abs() < 0.1);
+        assert_eq!((asked.failed, &asked.micros), (1, &vec![310, 290]));
+        assert!((asked.per_second - 20000.5).abs() < 0.1 && (asked.lasted - 0.3852).abs() < 1e-9);
+        assert_eq!(asked.session, "TLSv1.3, TLS_AES_256_GCM_SHA384, X25519 253 bits");
+        let mut busy = BusyShares::default();
+        busy.add(&asked, 0.1926, 0.3852);
+        assert_eq!(
+            busy.shown("x"),
+            "x: 50 % of its core, h2load 100 % of the other; 2150 bytes for each response."
+        );
         assert!(read(SAID, "1\t500\t310\n", Protocol::Http2).is_none());
         let plain = SAID.replace("protocol: h2", "protocol: http/1.1");
         assert!(read(&plain, "1\t200\t310\n", Protocol::Http2).is_none());
