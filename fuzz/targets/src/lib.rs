@@ -5,6 +5,7 @@
 //! [`mutate`]) and, for a bounded number of steps, by its tests. No target uses a socket or a clock, and the
 //! same data always gives the same run.
 
+pub mod authority_answers;
 pub mod authorization;
 pub mod change_stream;
 pub mod changed_rows;
@@ -34,6 +35,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets, in the order in which the tests run them.
 pub const TARGETS: [Target; 21] = [
     ("http_cache", http_cache::run),
+    ("authority_answers", authority_answers::run),
     ("authorization", authorization::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),

@@ -9,7 +9,7 @@ use certificates::FailureCause;
 use instant_acme::{Error, Problem};
 
 /// The most characters of a message.
-const TEXT_CHARACTERS: usize = 500;
+pub const TEXT_CHARACTERS: usize = 500;
 
 /// A failure to obtain a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,12 @@ impl OrderFailure {
                 OrderFailure::of(cause, &text)
             }
         }
+    }
+
+    /// The failure that an authority describes in these bytes (RFC 9457); `None` if they describe none.
+    pub fn of_bytes(problem: &[u8], kind: Option<ChallengeKind>) -> Option<OrderFailure> {
+        let problem: Problem = serde_json::from_slice(problem).ok()?;
+        Some(OrderFailure::of_problem(&problem, kind))
     }
 
     /// The failure that an authority describes.
@@ -85,8 +91,7 @@ mod tests {
 
     fn of(name: &str, detail: &str, kind: ChallengeKind) -> FailureCause {
         let text = format!(r#"{{"type":"urn:ietf:params:acme:error:{name}","detail":"{detail}"}}"#);
-        let problem: Problem = serde_json::from_str(&text).expect("a problem");
-        let failure = OrderFailure::of_problem(&problem, Some(kind));
+        let failure = OrderFailure::of_bytes(text.as_bytes(), Some(kind)).expect("a problem");
         assert!(failure.text.contains(detail) && failure.text.contains(name));
         failure.cause
     }
