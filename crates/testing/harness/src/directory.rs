@@ -64,6 +64,11 @@ impl PrivateDir {
         Ok(PrivateDir { path, is_temporary: false })
     }
 
+    /// Whether it is removed when this is dropped.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.is_temporary
+    }
+
     /// The absolute path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {

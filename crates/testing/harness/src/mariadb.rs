@@ -246,6 +246,8 @@ impl MariaDb {
         command.arg(option("pid-file", &self.data_dir.join("mariadbd.pid")));
         command.args(["--innodb-buffer-pool-size=64M", "--skip-name-resolve"]);
         command.args(["--character-set-server=utf8mb4", "--skip-log-bin"]);
+        // What is committed outlives the server that is killed, but not the machine.
+        command.args(["--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0"]);
         match self.options.port {
             Some(port) => {
                 command.args(["--bind-address=127.0.0.1".into(), format!("--port={port}")])
@@ -284,6 +286,15 @@ impl MariaDb {
         file.write_all(statements.as_bytes())?;
         file.rewind()?;
         Ok(file)
+    }
+}
+
+impl Drop for MariaDb {
+    /// A server whose data disappear with it has nothing to write down.
+    fn drop(&mut self) {
+        if self.dir.is_temporary() {
+            self.kill();
+        }
     }
 }
 

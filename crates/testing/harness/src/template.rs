@@ -41,7 +41,11 @@ impl Template {
         let from = made.as_ref().map_err(Clone::clone)?.path().join("data/.");
         let wrong = |why: &str| StartError::new(self.name, StartReason::CannotPrepare, why.trim());
         let mut copy = Command::new("cp");
-        copy.args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).stdin(Stdio::null());
+        // Most of a log that was laid out is holes.
+        copy.args(["-a", "--reflink=auto", "--sparse=always", "--"])
+            .arg(from)
+            .arg(to)
+            .stdin(Stdio::null());
         let done = copy.output().map_err(|error| wrong(&error.to_string()))?;
         if done.status.success() {
             Ok(())

@@ -99,27 +99,34 @@ fn the_load_generator_counts_its_requests() {
     assert_eq!((report.requests, report.failures >= 10), (0, true));
 }
 
+/// Writes into a database of either kind, stops and kills it, and reads after each start.
+macro_rules! assert_keeps_data {
+    ($database:ident) => {
+        $database.create_database("site", "reader", "secret").expect("a database");
+        let made =
+            $database.sql_in("site", "CREATE TABLE t (n INT, s TEXT); INSERT INTO t VALUES (1, 'é')");
+        made.expect("a table");
+        for round in 0..2 {
+            if round == 0 {
+                assert!(matches!($database.stop(), Some(StopResult::Ended(status)) if status.success()));
+            } else {
+                $database.kill();
+            }
+            assert_eq!($database.pid(), None);
+            assert!($database.sql("SELECT 1").is_err());
+            $database.start_again().expect("it starts again");
+            assert_eq!($database.sql_in("site", "SELECT * FROM t").expect("rows"), "1\té\n");
+        }
+        let error = $database.sql("SELEKT").expect_err("no such word");
+        assert_eq!(error.reason, StartReason::Refused);
+        assert!(error.detail.contains("SELEKT"), "{error}");
+    };
+}
+
 #[test]
 fn mariadb_keeps_its_rows_over_a_stop_and_a_crash() {
     let mut database = MariaDb::start(dir("db")).expect("MariaDB starts");
-    database.create_database("site", "reader", "secret").expect("a database");
-    let made =
-        database.sql_in("site", "CREATE TABLE t (n INT, s TEXT); INSERT INTO t VALUES (1, 'é')");
-    made.expect("a table");
-    for round in 0..2 {
-        if round == 0 {
-            assert!(matches!(database.stop(), Some(StopResult::Ended(status)) if status.success()));
-        } else {
-            database.kill();
-        }
-        assert_eq!(database.pid(), None);
-        assert!(database.sql("SELECT 1").is_err());
-        database.start_again().expect("it starts again");
-        assert_eq!(database.sql_in("site", "SELECT * FROM t").expect("rows"), "1\té\n");
-    }
-    let error = database.sql("SELEKT").expect_err("no such word");
-    assert_eq!(error.reason, StartReason::Refused);
-    assert!(error.detail.contains("SELEKT"), "{error}");
+    assert_keeps_data!(database);
 }
 
 #[test]
@@ -127,25 +134,8 @@ fn postgres_keeps_its_data_over_a_stop_and_a_crash() {
     let options =
         PostgresOptions { port: Some(free_port().expect("a port")), ..Default::default() };
     let mut database = Postgres::start_with(dir("pg"), options).expect("PostgreSQL starts");
-    database.create_database("site", "reader", "secret").expect("a database");
-    let made =
-        database.sql_in("site", "CREATE TABLE t (n INT, s TEXT); INSERT INTO t VALUES (1, 'é')");
-    made.expect("a table");
+    assert_keeps_data!(database);
     assert_eq!(database.sql("SHOW wal_level").expect("a setting"), "logical\n");
-    for round in 0..2 {
-        if round == 0 {
-            assert!(matches!(database.stop(), Some(StopResult::Ended(status)) if status.success()));
-        } else {
-            database.kill();
-        }
-        assert_eq!(database.pid(), None);
-        assert!(database.sql("SELECT 1").is_err());
-        database.start_again().expect("it starts again");
-        assert_eq!(database.sql_in("site", "SELECT * FROM t").expect("rows"), "1\té\n");
-    }
-    let error = database.sql("SELEKT").expect_err("no such word");
-    assert_eq!(error.reason, StartReason::Refused);
-    assert!(error.detail.contains("SELEKT"), "{error}");
 }
 
 #[test]
