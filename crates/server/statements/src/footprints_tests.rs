@@ -66,6 +66,11 @@ impl SearchedPages for Store<Payload> {
     }
 }
 
+/// The statements of a render with these texts, and nothing else that is known of it.
+fn of_texts(texts: &[Box<[u8]>]) -> RenderStatements<'_> {
+    RenderStatements { texts, options: None, mode: SqlMode::default(), own: &[], tagged: &[] }
+}
+
 fn schema(more: &[&str]) -> SqlSchema {
     let mut schema = SqlSchema::new("site");
     let number = |name: &str, key: &str| SqlColumn::new(name, "int(11)", None, key);
@@ -152,13 +157,7 @@ impl Stage {
         options: Option<&[String]>,
     ) -> Result<(), &'static str> {
         let texts = [text.as_bytes().into()];
-        let statements = RenderStatements {
-            texts: &texts,
-            options,
-            mode: SqlMode::default(),
-            own: &[],
-            tagged: &[],
-        };
+        let statements = RenderStatements { options, ..of_texts(&texts) };
         let reads =
             self.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
         let reads = reads.map_err(|refused| refused.reason().as_str())?;
@@ -228,13 +227,7 @@ fn a_statement_that_is_known_is_refused_by_the_store() {
     // The statement is acquired before the look, the page stored after it.
     let lease = stage.store.lease();
     let texts = [FIFTH.as_bytes().into()];
-    let statements = RenderStatements {
-        texts: &texts,
-        options: None,
-        mode: SqlMode::default(),
-        own: &[],
-        tagged: &[],
-    };
+    let statements = of_texts(&texts);
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
@@ -477,24 +470,12 @@ fn unknown_reads_are_refused_with_a_reason() {
     let texts: Vec<Box<[u8]>> = (0..2_000)
         .map(|id| format!("SELECT title FROM news WHERE id = {id}").into_bytes().into())
         .collect();
-    let statements = RenderStatements {
-        texts: &texts,
-        options: None,
-        mode: SqlMode::default(),
-        own: &[],
-        tagged: &[],
-    };
+    let statements = of_texts(&texts);
     let refused = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
     assert_eq!(refused.map_err(|refused| refused.reason().as_str()).err(), Some("reads-too-many"));
     assert_eq!(stage.footprints.statements(), 0, "a refused page holds nothing");
     let texts = [b"SELECT NOW()".to_vec().into()];
-    let statements = RenderStatements {
-        texts: &texts,
-        options: None,
-        mode: SqlMode::default(),
-        own: &[],
-        tagged: &[],
-    };
+    let statements = of_texts(&texts);
     let reads = stage
         .footprints
         .depend(statements, lease.number(), (Timestamp(0), Timestamp(0)))
@@ -539,8 +520,7 @@ fn a_text_in_another_mode_is_another_statement() {
     let texts = [Box::from(*b"SELECT id FROM news WHERE \"title\" = 'a'")];
     let mut all = Vec::new();
     for mode in [SqlMode::default(), ansi, ansi] {
-        let statements =
-            RenderStatements { texts: &texts, options: None, mode, own: &[], tagged: &[] };
+        let statements = RenderStatements { mode, ..of_texts(&texts) };
         let since = stage.store.number();
         let reads = stage.footprints.depend(statements, since, (Timestamp(0), Timestamp(0)));
         all.push(reads.expect("they are known"));

@@ -21,8 +21,7 @@ impl Saved {
         let stage = Stage::new();
         let depend = |text: &'static str| {
             let (texts, mode) = ([text.as_bytes().into()], SqlMode::default());
-            let statements =
-                RenderStatements { texts: &texts, options: None, mode, own: &[], tagged: &[] };
+            let statements = RenderStatements { mode, ..of_texts(&texts) };
             let (now, made) = (stage.store.number(), (Timestamp(0), Timestamp(0)));
             (text, stage.footprints.depend(statements, now, made).expect("no change"))
         };

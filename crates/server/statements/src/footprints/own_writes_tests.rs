@@ -14,8 +14,7 @@ fn store(
         |(id, after): &(&str, usize)| OwnTransaction { id: (*id).into(), after: *after };
     let own: Vec<OwnTransaction> = own.iter().map(transaction).collect();
     let mode = SqlMode::default();
-    let statements =
-        RenderStatements { texts: &statements, options: None, mode, own: &own, tagged: &[] };
+    let statements = RenderStatements { mode, own: &own, ..of_texts(&statements) };
     let reads = stage.footprints.depend(statements, lease.number(), (Timestamp(0), Timestamp(0)));
     let reads = reads.map_err(|refused| refused.reason().as_str())?;
     let mut dependencies: Dependencies = stage.store.dependencies(SITE, b"/page");
