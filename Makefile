@@ -7,8 +7,8 @@ PHPUNIT ?= phpunit
 PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
-# The model checker is compiled in by a flag for the compiler, which would rebuild everything else.
-LOOM = RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(or $(CARGO_TARGET_DIR),target)/loom $(CARGO) test
+# The model checker is a feature of the store. With --workspace, the libraries are those of the tests.
+MODEL = $(CARGO) test --workspace --features
 
 # The tasks after the tests use the binaries that were built for the tests.
 BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
@@ -20,6 +20,8 @@ PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 
 # `make test` draws its random cases from one seed, so that two runs have the same result. `make fuzz` draws others.
 export PROPTEST_RNG_SEED ?= 1
+# Most tests wait for servers, so there is one more at a time than there are processors.
+TEST_THREADS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # The duration of `make fuzz` for each target, and its seed; the duration of `make soak`.
 SECONDS = 60
 soak: SECONDS = 3600
@@ -51,7 +53,7 @@ test-phases:
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
 	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
 	$(TASK)/xtask tidy
-	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" $(CARGO) test --workspace $(FEATURES) \
+	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace $(FEATURES) \
 		-- $(TARGET) php -- $(TARGET) php-pages -- $(TARGET) further-tests
 
 # Tests that wait for servers most of the time run beside others that keep the processor busy.
@@ -72,9 +74,9 @@ further-tests:
 	@$(PHASE) "soak of sources" $(BUILT)/soak --sources --short
 
 model: ## run the store under the model checker; without its lease check each model must find an old page
-	$(LOOM) -p page-store --test loom
-	$(LOOM) -p page-store --test loom --features without-lease-check
-	$(CARGO) test -p page-store --test model --test random --features without-lease-check
+	$(MODEL) page-store/loom --test loom
+	$(MODEL) page-store/loom,page-store/without-lease-check --test loom
+	$(MODEL) page-store/without-lease-check --test model --test random
 
 acme: ## kill holders of locks while they order certificates, 200 times for each storage
 	ACME_RUNS=200 $(CARGO) test -p acme killed_holders -- --nocapture

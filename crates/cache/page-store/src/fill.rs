@@ -22,9 +22,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const STRIPES: usize = 16;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const STRIPES: usize = 2;
 
 /// The limits of collapsing.

@@ -18,9 +18,9 @@ use hashbrown::HashTable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 const SHARDS: usize = 256;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 const SHARDS: usize = 2;
 
 /// The variants of a key, oldest first.

@@ -1,4 +1,4 @@
-//! The locks and atomics of the store: those of `std::sync`, or of loom under `cfg(loom)`.
+//! The locks and atomics of the store: those of `std::sync`, or of loom with the feature `loom`.
 //!
 //! Everything that decides freshness uses this module, so that the model checker sees it: the index lock,
 //! the shard locks, the stripes of the fills, the copy of the clock and the mark on a page. `Arc` and the
@@ -7,13 +7,13 @@
 //! A poisoned lock means that this crate panicked in the middle of a change to its structures. Continuing
 //! could serve a purged page, so every later caller panics as well: it fails safe.
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::atomic::AtomicU64;
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::AtomicU64;
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The beginning of the panic message of a thread that finds a lock poisoned.
@@ -42,8 +42,8 @@ pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 
 /// Lets another thread run, between two holds of the index lock in a long sweep.
 pub(crate) fn yield_now() {
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     loom::thread::yield_now();
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     std::thread::yield_now();
 }

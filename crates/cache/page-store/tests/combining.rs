@@ -5,7 +5,7 @@
 //! call of the store. After each step no page may be stored with data whose change has been acknowledged.
 //! With the lookup before the lease some orders go wrong, so the test can fail.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

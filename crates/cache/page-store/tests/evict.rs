@@ -3,10 +3,10 @@
 //!
 //! Pages are small and claim 2 KB; the store is the real one. Byte counts against the heap: `heap.rs`.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod common;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod evict {
     use super::common::*;
     use page_store::{Limits, Store};

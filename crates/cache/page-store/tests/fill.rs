@@ -3,10 +3,10 @@
 //!
 //! One thread: followers do not wait here, they check and continue. Interleavings: `model.rs`, `loom.rs`.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod common;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod fill {
     use super::common::*;
     use page_store::{

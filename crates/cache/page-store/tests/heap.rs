@@ -3,10 +3,10 @@
 //!
 //! There is one test, because the allocator counts for the whole process.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod common;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod heap {
     use super::common::SITE;
     use counting_allocator::{Counting, held_bytes, taken_bytes as taken};

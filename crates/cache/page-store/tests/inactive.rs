@@ -1,7 +1,7 @@
 //! Pages without requests leave after eight scans; requested pages stay, whatever the form of their
 //! payload.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

@@ -1,11 +1,11 @@
 //! Interleavings *within* the calls, under the memory model of the machine, which the state-space search
-//! cannot see. Run with `RUSTFLAGS="--cfg loom" cargo test -p page-store --test loom --release`.
+//! cannot see. Run with `cargo test -p page-store --features loom --test loom --release`.
 //!
 //! Each test is one race, which loom runs under every schedule. An acknowledgement in one thread is a join
 //! in the test: everything after it must see the change. Under `without-lease-check` the first test must
 //! find the stale page.
 
-#![cfg(loom)]
+#![cfg(feature = "loom")]
 
 #[path = "loom/restore.rs"]
 mod restore;

@@ -8,7 +8,7 @@
 //! (`--features without-lease-check`) the search finds a stale page. `loom.rs` tests interleavings within
 //! the calls.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 #[path = "model/actors.rs"]
 mod actors;

@@ -4,7 +4,7 @@
 //! A predicate that calls the store stands for a fast second thread: it runs exactly while the lock is
 //! released. Races within the calls are in `loom.rs`.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

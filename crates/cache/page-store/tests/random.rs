@@ -4,7 +4,7 @@
 //!
 //! Without the lease check (`--features without-lease-check`) the same test must find a stale page.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 #[path = "random/oracle.rs"]

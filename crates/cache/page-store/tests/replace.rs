@@ -1,6 +1,6 @@
 //! Replacing the payload of a page in its place leaves everything except the payload unchanged.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

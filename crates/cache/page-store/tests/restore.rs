@@ -5,7 +5,7 @@
 //! snapshot in small steps. It crashes at any moment. The second one restores the snapshot while the stream
 //! catches up and the site continues. After each step no page may be found that is older than acknowledged.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

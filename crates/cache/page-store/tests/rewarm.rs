@@ -1,7 +1,7 @@
 //! Keys for cache warming after a change: the most used first, each once, within limits, and no private
 //! pages.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

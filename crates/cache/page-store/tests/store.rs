@@ -2,10 +2,10 @@
 //!
 //! Each test ends with `validate`. Races are in `model.rs` and `loom.rs`, eviction in `evict.rs`.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod common;
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 mod store {
     use super::common::*;
     use page_store::{

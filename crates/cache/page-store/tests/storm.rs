@@ -3,7 +3,7 @@
 //! The test counts concurrent renders, and the renders for which a request waits: at most two, at any rate
 //! of changes. `model.rs` tries every interleaving of a few actors and counts as well.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Rule 9: a response that is not stored removes older pages of its place, and nothing else.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

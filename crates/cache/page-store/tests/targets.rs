@@ -3,7 +3,7 @@
 //! Each test shows the pages that the change drops, and that an older render is refused. Soft changes and
 //! the time of a mark are tested here as well. Random sequences of all of them are in `random.rs`.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! The observer of a change gets each affected page once, after the page is gone, with the name that
 //! reached it. It is called under no lock, for at most [`REPORTED_PAGES_MAX`] pages.
 
-#![cfg(not(loom))]
+#![cfg(not(feature = "loom"))]
 
 mod common;
 
