@@ -80,7 +80,7 @@ const SERVER: &[(&str, &[&str])] = &[
     ("init", &["config", "command-line", "option-table"]),
     ("certificates", &["trusted-files", "config"]),
     ("passwords", &["trusted-files"]),
-    ("origin-servers", &["certificates", "config"]),
+    ("origin-servers", &["certificates", "config", "sockets"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),

@@ -536,13 +536,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write(cx, bytes);
-        front.count_written(&written);
-        if let Poll::Ready(Ok(count)) = &written {
-            front.half_close_wrote();
-            front.took(*count);
-            front.keeps_pace(*count)?;
-        }
-        front.bound_writing(written, cx)
+        front.after_writing(written, cx)
     }
 
     fn poll_write_vectored(
@@ -553,13 +547,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Front<IO> {
         let front = self.get_mut();
         ready!(front.poll_before_writing(cx))?;
         let written = Pin::new(&mut front.io).poll_write_vectored(cx, pieces);
-        front.count_written(&written);
-        if let Poll::Ready(Ok(count)) = &written {
-            front.half_close_wrote();
-            front.took(*count);
-            front.keeps_pace(*count)?;
-        }
-        front.bound_writing(written, cx)
+        front.after_writing(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -7,6 +7,7 @@ use config::OriginServers;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use sockets::one_of_transports;
 use std::future::Future;
 use std::io;
 use std::path::Path;
@@ -14,7 +15,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -112,15 +112,7 @@ pub enum ServerStream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Calls a method of the transport, whichever it is.
-macro_rules! transport {
-    ($stream:expr, $inner:ident => $call:expr) => {
-        match $stream {
-            ServerStream::Tcp($inner) => $call,
-            ServerStream::Tls($inner) => $call,
-        }
-    };
-}
+one_of_transports!(ServerStream: Tcp, Tls);
 
 impl Connection for ServerStream {
     fn connected(&self) -> Connected {
@@ -128,45 +120,5 @@ impl Connection for ServerStream {
             ServerStream::Tcp(stream) => stream.connected(),
             ServerStream::Tls(stream) => stream.get_ref().0.connected(),
         }
-    }
-}
-
-impl AsyncRead for ServerStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        out: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        transport!(self.get_mut(), stream => Pin::new(stream).poll_read(cx, out))
-    }
-}
-
-impl AsyncWrite for ServerStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        transport!(self.get_mut(), stream => Pin::new(stream).poll_write(cx, bytes))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        transport!(self.get_mut(), stream => Pin::new(stream).poll_write_vectored(cx, pieces))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        transport!(self, stream => stream.is_write_vectored())
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        transport!(self.get_mut(), stream => Pin::new(stream).poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        transport!(self.get_mut(), stream => Pin::new(stream).poll_shutdown(cx))
     }
 }

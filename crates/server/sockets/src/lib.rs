@@ -3,6 +3,9 @@
 //!
 //! All I/O is non-blocking. Nothing here knows a protocol, or the purpose of a connection.
 
+#[macro_use]
+mod transport;
+
 pub mod accept;
 mod socket;
 mod unread;

@@ -7,9 +7,7 @@
 use crate::unread::is_all_read;
 use config::Address;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
 /// A connected socket to a FastCGI responder.
@@ -78,57 +76,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Socket::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Socket::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
-            Socket::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Socket::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-        }
-    }
-}
+one_of_transports!(Socket: Tcp, Unix);
 
 #[cfg(test)]
 mod tests {
@@ -136,7 +84,9 @@ mod tests {
     use std::future::poll_fn;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
     /// More than a socket's buffer holds.
     const MUCH: usize = 4 << 20;

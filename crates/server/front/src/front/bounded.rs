@@ -60,6 +60,22 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         }
     }
 
+    /// Counts what was written of a response, and bounds how long the client may take for it.
+    #[inline]
+    pub(super) fn after_writing(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        self.count_written(&written);
+        if let Poll::Ready(Ok(count)) = &written {
+            self.half_close_wrote();
+            self.took(*count);
+            self.keeps_pace(*count)?;
+        }
+        self.bound_writing(written, cx)
+    }
+
     /// Closes the connection of a client that reads nothing for `write_timeout`.
     pub(super) fn bound_writing<T>(
         &mut self,
