@@ -1,23 +1,19 @@
 //! `GET /v1/live`: the metrics once a second, as server-sent events, for the dashboard and for
 //! `pagewell stats --watch`.
 //!
-//! At most [`STREAMS`] streams run at once. A stream ends when Pagewell stops, when its client
-//! disconnects, or when its client reads nothing for [`SLOW`]. All streams share a recent event, so
+//! At most [`STREAMS`] streams run at once (`event_streams`). All streams share a recent event, so
 //! the metrics are read once for all of them, and never without clients. Lock: that of the last
 //! event, held while it is created.
 
+use super::event_streams::EventStreams;
 use super::query::parameter;
 use super::{Control, ControlError, ready, stats};
 use bytes::Bytes;
-use delivery::body::{Content, ResponseBody};
-use delivery::response_spool::Piece;
+use delivery::body::ResponseBody;
 use serde_json::json;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use telemetry::phase::Phase;
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::MissedTickBehavior;
 
 /// The most streams at once.
 pub const STREAMS: usize = 16;
@@ -25,18 +21,16 @@ pub const STREAMS: usize = 16;
 const EVERY: Duration = Duration::from_secs(1);
 /// Events younger than this are shared with other streams.
 const YOUNG: Duration = Duration::from_millis(500);
-/// How long an event may wait for its client.
-const SLOW: Duration = Duration::from_secs(30);
 
 /// The running streams, and the last event.
 pub(super) struct Live {
-    places: Arc<Semaphore>,
+    streams: EventStreams,
     last: Mutex<Option<(Duration, Bytes)>>,
 }
 
 impl Default for Live {
     fn default() -> Live {
-        Live { places: Arc::new(Semaphore::new(STREAMS)), last: Mutex::default() }
+        Live { streams: EventStreams::new(STREAMS), last: Mutex::default() }
     }
 }
 
@@ -49,33 +43,9 @@ pub(super) fn begin(
     query: Option<&str>,
 ) -> Result<ResponseBody, ControlError> {
     let events = events(query)?;
-    let places = control.live.places.clone();
-    let place = places.try_acquire_owned().map_err(|_| ControlError::StreamsFull(STREAMS))?;
-    let (sender, pieces) = mpsc::channel(1);
-    let (control, mut stop) = (control.clone(), control.stop.clone());
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => {}
-            () = sender.closed() => {}
-            () = tell(&control, &sender, events) => {}
-        }
-        drop(place);
-    });
-    Ok(ResponseBody::from(Content::Channel(pieces)))
-}
-
-async fn tell(control: &Control, sender: &mpsc::Sender<Piece>, events: Option<NonZeroU64>) {
-    let mut left = events.map_or(u64::MAX, NonZeroU64::get);
-    let mut due = tokio::time::interval(EVERY);
-    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while left > 0 {
-        due.tick().await;
-        let sent = sender.send_timeout(Ok(event(control)), SLOW);
-        if sent.await.is_err() {
-            return;
-        }
-        left -= 1;
-    }
+    let place = control.live.streams.enter()?;
+    let of = control.clone();
+    Ok(place.begin(control, EVERY, events, move || event(&of)))
 }
 
 /// Returns the current event.

@@ -9,6 +9,7 @@ mod caller;
 mod certificates;
 mod content;
 mod dashboard;
+mod event_streams;
 mod explain;
 mod history;
 mod invalidate;

@@ -5,30 +5,24 @@
 //! [`ROOM`](telemetry::request_tap::ROOM) requests and the number of those omitted, so that watching a busy site costs
 //! little. Requests cost nothing while no stream runs.
 //!
-//! At most [`STREAMS`] streams run at once, each until its client disconnects or reads nothing for [`SLOW`], or Pagewell
-//! stops. Not shown: cookies and other header fields, addresses.
+//! At most [`STREAMS`] streams run at once (`event_streams`). Not shown: cookies and other header fields, addresses.
 
+use super::event_streams::EventStreams;
 use super::query::parameters;
 use super::{Control, ControlError};
 use bytes::Bytes;
-use delivery::body::{Content, ResponseBody};
-use delivery::response_spool::Piece;
+use delivery::body::ResponseBody;
 use history::shown::masked;
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
-use telemetry::phase::Phase;
 use telemetry::request_tap::{RequestFilter, RequestWatch, ShownRequest};
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::MissedTickBehavior;
 
 /// The most streams at once.
 pub const STREAMS: usize = 4;
 /// The interval between two events.
 const EVERY: Duration = Duration::from_millis(500);
-/// How long an event may wait for its client.
-const SLOW: Duration = Duration::from_secs(30);
 /// The longest part of a path in a filter, in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 /// The words for cache results that a filter may have: those of the access log.
@@ -36,11 +30,11 @@ const OUTCOMES: [&str; 9] =
     ["hit", "stale", "collapsed", "validated", "miss", "bypass", "file", "own", "rejected"];
 
 /// The places for streams.
-pub(super) struct RequestStreams(Arc<Semaphore>);
+pub(super) struct RequestStreams(EventStreams);
 
 impl Default for RequestStreams {
     fn default() -> RequestStreams {
-        RequestStreams(Arc::new(Semaphore::new(STREAMS)))
+        RequestStreams(EventStreams::new(STREAMS))
     }
 }
 
@@ -53,32 +47,9 @@ pub(super) fn begin(
     query: Option<&str>,
 ) -> Result<ResponseBody, ControlError> {
     let (filter, events) = read(query)?;
-    let place = control.request_streams.0.clone().try_acquire_owned();
-    let place = place.map_err(|_| ControlError::StreamsFull(STREAMS))?;
-    let (sender, pieces) = mpsc::channel(1);
-    let (watch, mut stop) = (control.site.request_tap.watch(filter), control.stop.clone());
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = stop.wait_for(Phase::is_leaving) => {}
-            () = sender.closed() => {}
-            () = tell(&watch, &sender, events) => {}
-        }
-        drop(place);
-    });
-    Ok(ResponseBody::from(Content::Channel(pieces)))
-}
-
-async fn tell(watch: &RequestWatch, sender: &mpsc::Sender<Piece>, events: Option<NonZeroU64>) {
-    let mut left = events.map_or(u64::MAX, NonZeroU64::get);
-    let mut due = tokio::time::interval(EVERY);
-    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while left > 0 {
-        due.tick().await;
-        if sender.send_timeout(Ok(event(watch)), SLOW).await.is_err() {
-            return;
-        }
-        left -= 1;
-    }
+    let place = control.request_streams.0.enter()?;
+    let watch = control.site.request_tap.watch(filter);
+    Ok(place.begin(control, EVERY, events, move || event(&watch)))
 }
 
 fn event(watch: &RequestWatch) -> Bytes {
