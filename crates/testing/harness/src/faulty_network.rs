@@ -136,6 +136,8 @@ impl State {
                 continue;
             }
             let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+            // As the two would have it without this between them.
+            let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
             let number = self.numbers.fetch_add(1, Ordering::SeqCst);
             let copies =
                 |socket: &TcpStream| Some([socket.try_clone().ok()?, socket.try_clone().ok()?]);

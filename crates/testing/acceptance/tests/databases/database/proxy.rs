@@ -81,6 +81,8 @@ pub fn before(server: u16) -> (u16, Arc<Control>) {
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let Ok(server) = TcpStream::connect((Ipv4Addr::LOCALHOST, server)) else { continue };
+            // As the two would have it without this between them.
+            let _ = client.set_nodelay(true).and_then(|()| server.set_nodelay(true));
             let what = Arc::new(AtomicU8::new(0));
             let (seen, control) = (what.clone(), own.clone());
             let (from, to) =
