@@ -37,6 +37,11 @@ impl PageDifference {
         self.tokens.is_empty()
     }
 
+    /// Whether the two responses differ at one of these places.
+    pub fn is_at(&self, spots: &[u64]) -> bool {
+        self.tokens.iter().any(|token| spots.contains(&token.spot))
+    }
+
     /// The places of the difference as they are shown: at most `most`, without any text of the responses.
     pub fn places(&self, first: &PageTokens, second: &PageTokens, most: usize) -> Vec<String> {
         let mut shown: Vec<String> = Vec::new();
@@ -51,6 +56,17 @@ impl PageDifference {
             }
         }
         shown
+    }
+}
+
+impl PageDifference {
+    /// Whether it has text that a visitor of an HTML page reads: no attribute, script, style, comment or field.
+    pub(crate) fn has_read_text(&self, first: &PageTokens, second: &PageTokens) -> bool {
+        self.tokens.iter().any(|token| {
+            let of = if token.is_added { second } else { first };
+            let token = of.tokens[token.index as usize];
+            !matches!(token.word, 0 | END) && of.places.is_read(token.place)
+        })
     }
 }
 

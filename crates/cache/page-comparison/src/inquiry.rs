@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the same as the stored page | no difference |
 //! | a value that returns after another | random |
-//! | a new value in each sample | a nonce |
+//! | a new value in each sample | a nonce; random if it is text that a visitor reads |
 //! | numbers that grow with time in three samples | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
@@ -79,6 +79,19 @@ pub enum Conclusion {
         /// How late the page was purged, in milliseconds, for the class `late`.
         late_by: Option<u64>,
     },
+}
+
+impl Conclusion {
+    /// The same difference, in another class: something became of the page after the samples.
+    #[must_use]
+    pub fn classified(self, class: DifferenceClass, late_by: Option<u64>) -> Conclusion {
+        match self {
+            Conclusion::Differs { places, spots, tokens, samples, .. } => {
+                Conclusion::Differs { class, places, spots, tokens, samples, late_by }
+            }
+            same => same,
+        }
+    }
 }
 
 /// The behaviour of one place over the stored page and all samples.
@@ -263,8 +276,16 @@ impl Inquiry {
         let places = difference.places(&self.stored, &sample.tokens, SHOWN_PLACES);
         let in_comments = places.iter().all(|place| place.contains("comment"));
         let is_clock = class == DifferenceClass::ByTheClock;
-        // The time of the render in a comment is seen by nobody.
-        let class = if is_clock && in_comments { DifferenceClass::Noise } else { class };
+        let is_noise = class == DifferenceClass::Noise;
+        let class = if is_clock && in_comments {
+            // The time of the render in a comment is seen by nobody.
+            DifferenceClass::Noise
+        } else if is_noise && difference.has_read_text(&self.stored, &sample.tokens) {
+            // Text for people is no nonce, also if no value of it has returned yet.
+            DifferenceClass::Random
+        } else {
+            class
+        };
         let spots: BTreeSet<u64> = difference.tokens.iter().map(|token| token.spot).collect();
         Conclusion::Differs {
             class,

@@ -149,6 +149,30 @@ fn a_nonce_is_noise_and_is_known_the_next_time() {
 }
 
 #[test]
+fn numbers_that_are_drawn_for_readers_are_random_and_not_nonces() {
+    let mut count = 0_u64;
+    let mut draw = || {
+        count += 1;
+        count.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
+    };
+    let posts = |mut number: Box<dyn FnMut() -> u64 + '_>| {
+        (0..80).map(|_| format!("<p>{}", number())).collect::<String>()
+    };
+    let stored = posts(Box::new(&mut draw));
+    let render = |_| posts(Box::new(&mut draw));
+    assert_eq!(class_of(judge(&stored, &followed(), render).0), Some(DifferenceClass::Random));
+    for (before, after) in
+        [("<script>var n = ", "</script>"), ("<a href='/", "'>x</a>"), ("<!-- ", " -->")]
+    {
+        let text = |number| format!("{before}{number}{after}");
+        let stored = text(draw());
+        let render = |_| text(draw());
+        let class = class_of(judge(&stored, &followed(), render).0);
+        assert_eq!(class, Some(DifferenceClass::Noise), "{before}");
+    }
+}
+
+#[test]
 fn disturbed_samples_are_dropped_and_end_without_a_verdict() {
     let mut noise = PageNoise::default();
     let mut inquiry = Inquiry::new(page("old"), 0);

@@ -17,6 +17,10 @@ const MAX_NAME_BYTES: usize = 40;
 /// Children of a place whose names are counted apart; all further ones have the number of the last.
 const MAX_ORDINALS: u32 = 1_000_000;
 
+/// Places whose text is not read by visitors: these elements, and everything at the top that is no HTML.
+const UNREAD: [&str; 5] = ["comment", "script", "style", "template", "textarea"];
+const UNREAD_AT_TOP: [&str; 5] = ["header", "status", "json", "text", "content"];
+
 /// A node: its parent, the index of its name, and how many siblings of that name are before it.
 #[derive(Clone, Copy, Debug)]
 struct PlaceNode {
@@ -124,6 +128,21 @@ impl PlaceTree {
         }
         names.reverse();
         names.join(" > ").replace(" > [", "[")
+    }
+
+    /// Whether a visitor reads the text at this place: it is that of an element of HTML, and none of `UNREAD`.
+    pub(crate) fn is_read(&self, place: u32) -> bool {
+        let (mut at, mut is_read) = (place, false);
+        while let Some(node) = self.nodes.get(at as usize) {
+            let name = &*self.names[node.name as usize];
+            let is_top = node.parent == ROOT && UNREAD_AT_TOP.contains(&name);
+            if is_top || UNREAD.contains(&name) || name.starts_with('[') {
+                return false;
+            }
+            is_read = true;
+            at = node.parent;
+        }
+        is_read
     }
 
     /// The bytes of memory that the places occupy, about.
