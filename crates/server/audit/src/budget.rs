@@ -45,6 +45,11 @@ impl RenderBudget {
         self.left >= self.mean.min(most)
     }
 
+    /// Subtracts the time that comparing took: it is the machine's, as that of a render.
+    pub(crate) fn compared(&mut self, took: Duration) {
+        self.left = self.left.saturating_sub(took);
+    }
+
     /// Subtracts the cost of a render.
     pub(crate) fn spent(&mut self, took: Duration) {
         let cost = took.max(LEAST);
@@ -60,7 +65,7 @@ mod tests {
     #[test]
     fn a_budget_is_a_share_of_the_places_and_one_render_a_second() {
         let seconds = Duration::from_secs;
-        let begun_in = |places: usize, took: Duration, during: u64| {
+        let begun_in = |places: usize, (took, compare): (Duration, Duration), during: u64| {
             let mut budget = RenderBudget::new(seconds(0));
             while budget.may_begin(seconds(0), places) {
                 budget.spent(took);
@@ -69,15 +74,19 @@ mod tests {
             for second in 1..=during {
                 while budget.may_begin(seconds(second), places) && count < 100_000 {
                     budget.spent(took);
+                    budget.compared(compare);
                     count += 1;
                 }
             }
             count
         };
         // 40 places for 100 seconds, a twentieth of it, in renders of 100 ms.
-        let shared = begun_in(40, Duration::from_millis(100), 100);
+        let shared = begun_in(40, (Duration::from_millis(100), seconds(0)), 100);
         assert!((1_900..=2_100).contains(&shared), "{shared}");
-        let slow = begun_in(1, seconds(2), 100);
+        // The time of comparing counts, too.
+        let large = begun_in(40, (Duration::from_millis(100), Duration::from_millis(100)), 100);
+        assert!((900..=1_100).contains(&large), "{large}");
+        let slow = begun_in(1, (seconds(2), seconds(0)), 100);
         assert!((80..=110).contains(&slow), "{slow}");
     }
 }

@@ -19,19 +19,32 @@
 //! | `P` expires meanwhile | it was fresh when the hit was answered, which is what is judged |
 //!
 //! If a wait takes longer than 60 seconds, there is no verdict.
+//!
+//! A page with a verdict is then watched for a minute (`watch`), and rendered once more:
+//!
+//! | what happens to it | result |
+//! |---|---|
+//! | it is purged or marked | late |
+//! | it expires and is replaced | none, because it may have been late; but a leak is one, and a detection |
+//! | the last render equals it: a replica was behind | the application was old |
+//! | the last render differs as before | the verdict, and a detection (`detections`) |
 
-use crate::{AuditState, KeyGuard};
+use crate::detections::{Detection, PageIdentity, PageUrl};
+use crate::watch::{PageFate, pause, watched};
+use crate::{AuditState, KeyGuard, WatchGuard};
 use change_sources::{SettledWait, settled};
+use config::target::TargetUri;
 use delivery::audit::{AuditedHit, PathLimit};
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use history::ChangeSource;
 use http::{HeaderMap, Method};
-use http_cache::ForwardReason;
+use http_cache::{ForwardReason, Timestamp};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceClass, Inquiry, InquiryStep, PageDependence, PageNoise,
     PageSample, PageTokens, UnjudgedReason, differing, example_url,
 };
+use page_store::{Key, KeyBuf, Lease};
 use reasons::Reason;
 use render::{
     ExtraFields, NoReference, Ranges, ReferenceRender, RenderRequest, SentParts, control,
@@ -39,11 +52,10 @@ use render::{
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// The longest wait for writes in flight and databases.
-const SETTLE_MAX: Duration = Duration::from_secs(60);
-/// How long a page is watched that was found wrong: a purge within this time was late.
-const LATE_SECONDS: u32 = 60;
+/// The longest wait for writes in flight and databases, in milliseconds.
+const SETTLE_MAX_MS: u64 = 60_000;
 /// A page without dependencies that differs while it is younger than this was made for its first visitor: its data has
 /// hardly changed since. Milliseconds.
 const YOUNG_MS: u64 = 10_000;
@@ -51,31 +63,56 @@ const YOUNG_MS: u64 = 10_000;
 /// Compares the page of a hit with renders, and acts if it is found wrong for the second time.
 pub(crate) async fn compared(
     site: &Arc<Site>,
-    hit: &AuditedHit,
-    state: &AuditState,
+    hit: AuditedHit,
+    state: &Arc<AuditState>,
     key: KeyGuard,
 ) -> Conclusion {
-    match judged(site, hit, state, key).await {
-        Ok(conclusion) => conclusion,
-        Err(reason) => Conclusion::Unjudged(reason),
-    }
+    let result = match judged(site, hit, state, key).await {
+        Ok(Judged::Final(conclusion)) => return conclusion,
+        Ok(Judged::Suspect(suspect)) => suspect.confirmed(site, state).await,
+        Err(reason) => Err(reason),
+    };
+    result.unwrap_or_else(Conclusion::Unjudged)
+}
+
+/// The result of the first renders.
+enum Judged {
+    /// The comparison has ended.
+    Final(Conclusion),
+    /// The page was found wrong, and is watched.
+    Suspect(Box<Suspect>),
+}
+
+/// A page that was found wrong, without its content.
+struct Suspect {
+    conclusion: Conclusion,
+    detection: Detection,
+    at: PageUrl,
+    /// The request of the last render; its page is looked up again.
+    ask: RenderRequest,
+    key: KeyBuf,
+    noise: PageNoise,
+    fresh_until: Timestamp,
+    _watch: WatchGuard,
 }
 
 async fn judged(
     site: &Arc<Site>,
-    hit: &AuditedHit,
-    state: &AuditState,
+    hit: AuditedHit,
+    state: &Arc<AuditState>,
     key: KeyGuard,
-) -> Result<Conclusion, UnjudgedReason> {
-    let ask = request(hit);
-    let mut noise = state.noise(&hit.key);
-    let stored = stored_tokens(state, &hit.page);
-    let first = render(site, &ask, state).await?;
-    if noise.without_noise(&differing(&stored, &render_tokens(state, &first))).is_empty() {
-        return Ok(Conclusion::Same);
-    }
+) -> Result<Judged, UnjudgedReason> {
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
+    let mut ask = request(&hit);
+    let mut noise = state.noise(&hit.key);
+    let first = render(site, &ask, state).await?;
+    let stored = compute(site, state, || {
+        let stored = stored_tokens(state, &hit.page);
+        let difference = differing(&stored, &render_tokens(state, &first));
+        (!noise.without_noise(&difference).is_empty()).then_some(stored)
+    });
+    let Some(stored) = stored else { return Ok(Judged::Final(Conclusion::Same)) };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
@@ -83,34 +120,48 @@ async fn judged(
     let dependence =
         if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
     let is_young = age_ms < YOUNG_MS;
-    let mut circumstances = Circumstances {
-        was_replaced: !is_stored(site, &hit.page),
+    let page = identity(site, &hit.page);
+    let circumstances = Circumstances {
+        was_replaced: !site.answers_from_cache()
+            || stored_page(site, hit.page.key(), page).is_none(),
         matched_when_stored: (is_young && !has_dependencies).then_some(false),
         ..Circumstances::of(dependence)
     };
-    let mut conclusion = inquiry.conclude(&mut noise, &circumstances);
+    let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
     state.learned(&hit.key, noise.clone());
     let (Conclusion::Differs { class, .. }, Some(last)) = (&conclusion, last) else {
-        return Ok(conclusion);
+        return Ok(Judged::Final(conclusion));
     };
-    let is_harmful = matches!(class, DifferenceClass::BrokenPromise | DifferenceClass::Leak);
-    if !is_harmful {
-        return Ok(conclusion);
+    let class = *class;
+    let is_watched = matches!(
+        class,
+        DifferenceClass::BrokenPromise | DifferenceClass::Leak | DifferenceClass::Aged
+    );
+    if !is_watched {
+        return Ok(Judged::Final(conclusion));
     }
-    let now_ms = site.clock.now().0;
-    if state.is_second_detection(site.audit.path(&hit.target), now_ms) {
-        act(site, hit, &last, is_young, *class);
-        return Ok(conclusion);
+    let at = PageUrl { url: site.audit.url(&hit.target), path: site.audit.path(&hit.target) };
+    let before = state.lock().detections.of_page(page, at, site.clock.now().0);
+    if let Some(before) = before {
+        let limit = PathLimit { is_short: false, is_neutral: before.is_of_visitor };
+        act(site, (&hit.target, limit), &hit.page, last.lease());
+        return Ok(Judged::Final(conclusion.classified(before.class, None)));
     }
-    // The next hit may be compared meanwhile: it may be the second detection.
-    drop((last, key));
-    site.counters.audit_suspected.add();
-    if let Some(seconds) = purged_within(site, hit).await {
-        circumstances.was_replaced = true;
-        circumstances.purged_after = Some(u64::from(seconds) * 1_000);
-        conclusion = inquiry.conclude(&mut noise, &circumstances);
-    }
-    Ok(conclusion)
+    let watch = WatchGuard::enter(site, state, page, at).ok_or(UnjudgedReason::NoBudget)?;
+    // No further hit of the page is compared; those of other pages may be.
+    drop(key);
+    let is_of_visitor = is_young || class == DifferenceClass::Leak;
+    ask.fallback = None;
+    Ok(Judged::Suspect(Box::new(Suspect {
+        detection: Detection { page, class, is_of_visitor },
+        fresh_until: facts.fresh_until(),
+        key: hit.page.key().to_buf(),
+        conclusion,
+        at,
+        ask,
+        noise,
+        _watch: watch,
+    })))
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
@@ -124,45 +175,99 @@ pub(crate) async fn sampled(
 ) -> Result<Option<ReferenceRender>, UnjudgedReason> {
     let mut last = None;
     while let InquiryStep::Sample { after } = inquiry.step(noise) {
-        passed(site, after).await;
+        pause(&site.clock, after).await;
         settle(site).await?;
         let begun = site.clock.now().0;
         let sample = render(site, ask, state).await?;
-        inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) }, false);
+        compute(site, state, || {
+            inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) }, false);
+        });
         last = Some(sample);
     }
     Ok(last)
 }
 
-/// Waits for so many milliseconds by the site's clock, which tests can set.
-async fn passed(site: &Site, milliseconds: u64) {
-    let until = site.clock.now().0 + milliseconds;
-    while let Some(rest @ 1..) = until.checked_sub(site.clock.now().0) {
-        tokio::time::sleep(Duration::from_millis(rest.min(250))).await;
+impl Suspect {
+    /// Watches the page for a minute. If it is still wrong, this is a detection; the second one of its URL has
+    /// consequences.
+    async fn confirmed(
+        self: Box<Self>,
+        site: &Arc<Site>,
+        state: &Arc<AuditState>,
+    ) -> Result<Conclusion, UnjudgedReason> {
+        let Suspect { conclusion, detection, at, ask, key, noise, fresh_until, _watch } = *self;
+        let Conclusion::Differs { spots, .. } = &conclusion else { return Ok(conclusion) };
+        let find = || stored_page(site, key.as_key(), detection.page);
+        let begun = site.clock.now();
+        site.counters.audit_suspected.add();
+        let during = (begun, fresh_until);
+        let fate = watched(&site.clock, || find().is_some(), during).await;
+        if !site.answers_from_cache() {
+            return Err(UnjudgedReason::ChangedMeanwhile);
+        }
+        let stored = match (fate, find()) {
+            (PageFate::Stored, Some(stored)) => stored,
+            (PageFate::Expired, _) if detection.class == DifferenceClass::Leak => {
+                if state.lock().detections.count(detection, at, site.clock.now().0) {
+                    let limit = PathLimit { is_short: false, is_neutral: true };
+                    site.audit.limit(&ask.target, limit, site.clock.now().0);
+                }
+                return Ok(conclusion);
+            }
+            (PageFate::Expired, _) => return Err(UnjudgedReason::ChangedMeanwhile),
+            (PageFate::Purged | PageFate::Stored, _) => return Ok(late(site, conclusion, begun)),
+        };
+        settle(site).await?;
+        let ask = RenderRequest { fallback: Some(stored.clone()), ..ask };
+        let again = render(site, &ask, state).await?;
+        let is_as_before = compute(site, state, || {
+            let (stored, again) = (stored_tokens(state, &stored), render_tokens(state, &again));
+            noise.without_noise(&differing(&stored, &again)).is_at(spots)
+        });
+        if !is_as_before {
+            return Ok(conclusion.classified(DifferenceClass::OldApplication, None));
+        }
+        settle(site).await?;
+        if find().is_none() {
+            return Ok(late(site, conclusion, begun));
+        }
+        let Detection { class, is_of_visitor, .. } = detection;
+        let is_second = class != DifferenceClass::Aged
+            && state.lock().detections.count(detection, at, site.clock.now().0);
+        if is_second {
+            let is_short = class == DifferenceClass::BrokenPromise;
+            let limit = PathLimit { is_short, is_neutral: is_of_visitor };
+            act(site, (&ask.target, limit), &stored, again.lease());
+        }
+        Ok(conclusion)
     }
 }
 
-/// Purges the page here and on other nodes, and limits its path for an hour. A young page may have been made for its
-/// first visitor, whatever it depends on.
+fn late(site: &Site, conclusion: Conclusion, begun: Timestamp) -> Conclusion {
+    let late_by = site.clock.now().0.saturating_sub(begun.0);
+    conclusion.classified(DifferenceClass::Late, Some(late_by))
+}
+
+/// Purges a page here and on other nodes, and limits its URL for an hour.
 fn act(
     site: &Arc<Site>,
-    hit: &AuditedHit,
-    last: &ReferenceRender,
-    is_young: bool,
-    class: DifferenceClass,
+    (target, limit): (&TargetUri, PathLimit),
+    page: &SharedPage,
+    lease: &Lease,
 ) {
-    let limit = PathLimit {
-        is_short: class == DifferenceClass::BrokenPromise,
-        is_neutral: is_young || class == DifferenceClass::Leak,
+    if limit != PathLimit::default() {
+        site.audit.limit(target, limit, site.clock.now().0);
+    }
+    let by = ChangeSource::Superseded {
+        status: page.response().status.as_u16(),
+        reason: Reason::Audited,
     };
-    site.audit.limit(&hit.target, limit, site.clock.now().0);
-    let by = ChangeSource::Superseded { status: last.status.as_u16(), reason: Reason::Audited };
-    site.changes().end_page(&hit.page, last.lease(), hit.target.page().as_bytes(), by);
+    site.changes().end_page(page, lease, target.page().as_bytes(), by);
     site.counters.audit_purged.add();
 }
 
 /// Counts and logs the result of a comparison.
-pub(crate) fn note(site: &Site, hit: &AuditedHit, conclusion: &Conclusion) {
+pub(crate) fn note(site: &Site, target: &TargetUri, conclusion: &Conclusion) {
     let counters = &site.counters;
     let now_ms = site.clock.now().0;
     let (class, places, samples) = match conclusion {
@@ -171,7 +276,10 @@ pub(crate) fn note(site: &Site, hit: &AuditedHit, conclusion: &Conclusion) {
             site.audit.compared(false, now_ms);
             return;
         }
-        Conclusion::Unjudged(_) => return counters.audit_unjudged.add(),
+        Conclusion::Unjudged(reason) => {
+            site.audit.had_no_verdict(*reason);
+            return counters.audit_unjudged.add();
+        }
         Conclusion::Differs { class, places, samples, .. } => (*class, places, *samples),
     };
     counters.audit_compared.add();
@@ -188,7 +296,7 @@ pub(crate) fn note(site: &Site, hit: &AuditedHit, conclusion: &Conclusion) {
         DifferenceClass::Noise | DifferenceClass::RefusedButSame => return,
     }
     let (class, places) = (class.name(), places.join("; "));
-    let url = example_url(hit.target.page());
+    let url = example_url(target.page());
     let meaning = DifferenceClass::of_name(class).map_or("", DifferenceClass::meaning);
     if DifferenceClass::of_name(class).is_some_and(DifferenceClass::is_wrong) {
         tracing::warn!(event = "audit-found", class, url, places, samples, meaning);
@@ -234,6 +342,20 @@ fn request(hit: &AuditedHit) -> RenderRequest {
     }
 }
 
+/// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
+/// budget.
+fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnce() -> T) -> T {
+    let begun = site.clock.monotonic();
+    let result = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(comparison),
+        _ => comparison(),
+    };
+    let took = site.clock.monotonic().saturating_sub(begun);
+    site.counters.audit_compare_us.add_many(took.as_micros() as u64);
+    state.budget.lock().unwrap_or_else(PoisonError::into_inner).compared(took);
+    result
+}
+
 /// A reference render, if the budget and the places at the origin allow it.
 pub(crate) async fn render(
     site: &Arc<Site>,
@@ -251,7 +373,7 @@ pub(crate) async fn render_with(
     parts: &SentParts,
 ) -> Result<ReferenceRender, UnjudgedReason> {
     let budget = || state.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    if !budget().may_begin(site.clock.monotonic(), site.config.limits.origin_connections) {
+    if !budget().may_begin(site.clock.monotonic(), site.origin.places().count) {
         return Err(UnjudgedReason::NoBudget);
     }
     site.counters.audit_renders.add();
@@ -276,31 +398,28 @@ pub(crate) async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
         site.pending.ended_before(site.pending.mark()).await;
         settled(site.state(), &site.sources).await
     };
-    match tokio::time::timeout(SETTLE_MAX, wait).await {
-        Ok(SettledWait::Settled) => Ok(()),
-        Ok(SettledWait::NotFollowed) | Err(_) => Err(UnjudgedReason::NotSettled),
+    tokio::select! {
+        ended = wait => match ended {
+            SettledWait::Settled => Ok(()),
+            SettledWait::NotFollowed => Err(UnjudgedReason::NotSettled),
+        },
+        () = pause(&site.clock, SETTLE_MAX_MS) => Err(UnjudgedReason::NotSettled),
     }
 }
 
-/// Whether the page is still stored and not marked: another form of the same response counts.
-fn is_stored(site: &Site, page: &SharedPage) -> bool {
-    let is_it = |other: &SharedPage| {
-        other.variant() == page.variant() && other.lease() == page.lease() && !other.is_marked()
-    };
-    site.answers_from_cache() && site.store.peek(page.key()).iter().any(is_it)
+/// The page of a key that is still stored and not marked: another form of the same response counts.
+fn stored_page(site: &Site, key: Key<'_>, page: PageIdentity) -> Option<SharedPage> {
+    let is_it = |other: &&SharedPage| identity(site, other) == page && !other.is_marked();
+    site.store.peek(key).iter().find(is_it).cloned()
 }
 
-/// Watches a page that was found wrong; after how many seconds it was purged, if so. None if a second detection has
-/// purged it: that is no late announcement.
-async fn purged_within(site: &Site, hit: &AuditedHit) -> Option<u32> {
-    for seconds in 1..=LATE_SECONDS {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        if !is_stored(site, &hit.page) {
-            let limit = site.audit.limit_of(&hit.target, site.clock.now().0);
-            return (limit == PathLimit::default()).then_some(seconds);
-        }
+pub(crate) fn identity(site: &Site, page: &SharedPage) -> PageIdentity {
+    PageIdentity {
+        key: site.audit.key(page.key().bytes()),
+        variant: page.variant(),
+        lease: page.lease().get(),
+        sent_ms: page.payload().stored.request_time().0,
     }
-    None
 }
 
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {

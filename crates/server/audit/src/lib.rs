@@ -5,17 +5,19 @@
 //! | a hit comes from the queue (`delivery::audit`); one comparison of a key at a time, 16 in all | here |
 //! | a first render; if it is equal, the page is right | `comparison` |
 //! | five more, each begun after everything was applied and settled; then the verdict | `comparison` |
-//! | two detections for the exact path: the page is purged, and the path limited for an hour | `comparison`, here |
+//! | a page that was found wrong is watched for a minute, and rendered once more | `comparison`, `watch` |
+//! | a second detection for the URL: the page is purged, and the URL perhaps limited for an hour | `detections` |
 //! | the renders are counted against a budget | `budget` |
 //!
 //! Invariants: a visitor never waits for an audit. A verdict against a page is given only if every change that the
 //! renders can have seen was applied before the page was looked at again (`comparison`). The decisions of an audit count
-//! for the exact path only, and needs two sampled hits, so that one request of a stranger decides nothing. No text of a
-//! response, no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
+//! for one URL only, with its query, and need two detections, so that a stranger decides nothing. No text of a response,
+//! no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
 
 mod budget;
 mod cause;
 mod comparison;
+mod detections;
 pub mod trial;
 mod trial_state;
 mod watch;
@@ -23,6 +25,7 @@ mod watch;
 use budget::RenderBudget;
 use delivery::audit::AuditedHit;
 use delivery::site::Site;
+use detections::{Detections, PageIdentity, PageUrl};
 use page_comparison::{PageNoise, TokenSecret};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -34,13 +37,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const AT_ONCE: usize = 16;
 /// Keys whose noise is remembered. Beyond, all of it is forgotten and learned again.
 const KEYS_MAX: usize = 1_024;
-/// Paths with one detection. Beyond, no further one is counted until they are an hour old.
-const PATHS_MAX: usize = 1_024;
-/// How long a detection waits for a second one, in milliseconds.
-const DETECTED_MS: u64 = 3_600_000;
-
 /// The state that the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
-/// hundred kilobytes each), and the noise of 1,024 keys with at most 8 KB.
+/// hundred kilobytes each), the noise of 1,024 keys with at most 8 KB, and 64 watched pages without their content.
 pub(crate) struct AuditState {
     secret: TokenSecret,
     budget: Mutex<RenderBudget>,
@@ -52,8 +50,7 @@ struct SharedState {
     /// The keys that are being compared.
     keys: HashSet<Vec<u8>>,
     noise: HashMap<Vec<u8>, PageNoise>,
-    /// The time of the first detection of a path.
-    detected: HashMap<u64, u64>,
+    detections: Detections,
 }
 
 impl AuditState {
@@ -82,21 +79,10 @@ impl AuditState {
         }
         shared.noise.insert(key.to_vec(), noise);
     }
-
-    /// Counts a detection for a path. Returns whether it is the second within an hour.
-    fn is_second_detection(&self, path: u64, now_ms: u64) -> bool {
-        let mut shared = self.lock();
-        shared.detected.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < DETECTED_MS);
-        let is_second = shared.detected.contains_key(&path);
-        if shared.detected.len() < PATHS_MAX {
-            shared.detected.entry(path).or_insert(now_ms);
-        }
-        is_second
-    }
 }
 
-/// A key that is being compared, and the place of its comparison, until this is dropped. A page that is only watched
-/// afterwards has none: the next hit of it may be compared, and there are at most as many as detections.
+/// A key that is being compared, and the place of its comparison, until this is dropped. A page that is only watched has
+/// none.
 struct KeyGuard {
     state: Arc<AuditState>,
     key: Vec<u8>,
@@ -116,6 +102,34 @@ impl Drop for KeyGuard {
     }
 }
 
+/// A page that is watched, until this is dropped.
+struct WatchGuard {
+    site: Arc<Site>,
+    state: Arc<AuditState>,
+    page: PageIdentity,
+}
+
+impl WatchGuard {
+    fn enter(
+        site: &Arc<Site>,
+        state: &Arc<AuditState>,
+        page: PageIdentity,
+        at: PageUrl,
+    ) -> Option<WatchGuard> {
+        state.lock().detections.watch(page, at).then(|| {
+            site.counters.audit_watched.add();
+            WatchGuard { site: site.clone(), state: state.clone(), page }
+        })
+    }
+}
+
+impl Drop for WatchGuard {
+    fn drop(&mut self) {
+        self.state.lock().detections.unwatch(self.page);
+        self.site.counters.audit_watched.sub();
+    }
+}
+
 /// Compares hits until the server stops. Returns at once if the audit is off.
 pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
     if site.config.audit.is_none() {
@@ -128,21 +142,25 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
             _ = stop.wait_for(Phase::is_leaving) => return,
             Some(hit) = hits.recv() => hit,
         };
+        if state.lock().detections.is_watched(comparison::identity(&site, &hit.page)) {
+            continue;
+        }
         let Ok(place) = at_once.clone().try_acquire_owned() else { continue };
         let Some(key) = KeyGuard::enter(&state, &hit.key, place) else { continue };
         let (site, state, mut stop) = (site.now(), state.clone(), stop.clone());
         tokio::spawn(async move {
             tokio::select! {
                 _ = stop.wait_for(Phase::is_leaving) => {}
-                () = audit(&site, &hit, &state, key) => {}
+                () = audit(&site, hit, &state, key) => {}
             }
         });
     }
 }
 
-async fn audit(site: &Arc<Site>, hit: &AuditedHit, state: &AuditState, key: KeyGuard) {
+async fn audit(site: &Arc<Site>, hit: AuditedHit, state: &Arc<AuditState>, key: KeyGuard) {
+    let target = hit.target.clone();
     let conclusion = comparison::compared(site, hit, state, key).await;
-    comparison::note(site, hit, &conclusion);
+    comparison::note(site, &target, &conclusion);
 }
 
 #[cfg(test)]
@@ -153,19 +171,6 @@ mod tests {
     fn state() -> AuditState {
         let budget = Mutex::new(RenderBudget::new(Clock::still().monotonic()));
         AuditState { secret: TokenSecret::of(1), budget, shared: Mutex::default() }
-    }
-
-    #[test]
-    fn a_detection_counts_for_its_path_and_an_hour() {
-        let state = state();
-        assert!(!state.is_second_detection(1, 0));
-        assert!(!state.is_second_detection(2, 0));
-        assert!(state.is_second_detection(1, DETECTED_MS - 1));
-        assert!(!state.is_second_detection(1, 2 * DETECTED_MS), "the first is forgotten");
-        (10..10 + 2 * PATHS_MAX as u64).for_each(|path| {
-            state.is_second_detection(path, 2 * DETECTED_MS);
-        });
-        assert_eq!(state.lock().detected.len(), PATHS_MAX);
     }
 
     #[test]

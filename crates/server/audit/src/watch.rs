@@ -23,6 +23,14 @@ pub(crate) enum PageFate {
     Stored,
 }
 
+/// Waits for so many milliseconds of the clock.
+pub(crate) async fn pause(clock: &Clock, ms: u64) {
+    let until = clock.now().0.saturating_add(ms);
+    while let Some(left) = until.checked_sub(clock.now().0).filter(|left| *left > 0) {
+        tokio::time::sleep(STEP.min(Duration::from_millis(left))).await;
+    }
+}
+
 /// Looks at a page for a minute after `begun`.
 pub(crate) async fn watched(
     clock: &Clock,

@@ -1,17 +1,17 @@
 //! The hits that an audit compares with renders, on their way from the request to the crate `audit`; what an audit has
 //! decided about paths; and its results.
 //!
-//! Off, nothing of this is on the path of a hit. On, each worker counts down; the hit at zero is answered by
-//! `exchange` instead of the hit path, and copied into a bounded queue. A full queue drops it: no visitor waits.
+//! Off, nothing of this is on the path of a hit. On, the number of a hit decides whether it is copied into a bounded
+//! queue (`config::Audit`): only hits with GET are, of the hit path and of `exchange` alike. A full queue drops it: no
+//! visitor waits.
 //!
-//! Memory: 64 hits (headers and a handle of the page), 1,024 paths, and 744 hours of results.
+//! Memory: 64 hits (headers and a handle of the page), 1,024 URLs, and 744 hours of results.
 
 use config::target::TargetUri;
 use http::{HeaderMap, Version};
-use page_comparison::ConfidenceBound;
+use page_comparison::{ConfidenceBound, UnjudgedReason};
 use site_rules::Plan;
-use std::cell::Cell;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,18 +21,13 @@ use tokio::sync::mpsc;
 
 /// Hits that may wait to be compared.
 const WAITING_MAX: usize = 64;
-/// Paths with a limit at the same time; further ones have none.
-const PATHS_MAX: usize = 1_024;
+/// URLs with a limit at the same time. A further one takes the place of the one that ends first.
+const URLS_MAX: usize = 1_024;
 /// How long a limit holds, in milliseconds.
 const LIMITED_MS: u64 = 3_600_000;
 /// The hours of a month, for the results.
 const HOURS_MAX: usize = 744;
 const HOUR_MS: u64 = 3_600_000;
-
-thread_local! {
-    /// The hits until the next one that is compared, for each worker.
-    static LEFT: Cell<u32> = const { Cell::new(0) };
-}
 
 /// A hit to compare: the request, and the page that answered it.
 pub struct AuditedHit {
@@ -52,7 +47,7 @@ pub struct AuditedHit {
     pub page: SharedPage,
 }
 
-/// The decision of an audit about a path, for an hour.
+/// The decision of an audit about a URL, for an hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathLimit {
     /// Pages live for at most a minute.
@@ -69,14 +64,14 @@ struct AuditHour {
     wrong: u64,
 }
 
-/// The hits of a site that are to be compared, and the decisions about its paths.
+/// The hits of a site that are to be compared, and the decisions about its URLs.
 pub struct AuditQueue {
-    is_due: AtomicBool,
     sender: mpsc::Sender<AuditedHit>,
     receiver: Mutex<Option<mpsc::Receiver<AuditedHit>>>,
     has_limits: AtomicBool,
     limits: Mutex<HashMap<u64, (PathLimit, u64)>>,
     hours: Mutex<VecDeque<AuditHour>>,
+    unjudged: Mutex<BTreeMap<&'static str, u64>>,
     hasher: RandomState,
 }
 
@@ -84,38 +79,18 @@ impl Default for AuditQueue {
     fn default() -> AuditQueue {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         AuditQueue {
-            is_due: AtomicBool::new(false),
             sender,
             receiver: Mutex::new(Some(receiver)),
             has_limits: AtomicBool::new(false),
             limits: Mutex::default(),
             hours: Mutex::default(),
+            unjudged: Mutex::default(),
             hasher: RandomState::new(),
         }
     }
 }
 
 impl AuditQueue {
-    /// Counts a plain hit of this worker. Returns whether `exchange` answers it, because it is to be compared.
-    pub fn is_due(&self, one_in: u32) -> bool {
-        let is_due = LEFT.with(|left| {
-            let count = left.get();
-            left.set(if count == 0 { one_in - 1 } else { count - 1 });
-            count == 0
-        });
-        if is_due {
-            self.is_due.store(true, Ordering::Relaxed);
-        }
-        is_due
-    }
-
-    /// Whether the hit that is being answered outside of the hit path is to be compared.
-    pub fn wants(&self, one_in: u32) -> bool {
-        self.is_due.swap(false, Ordering::Relaxed) || {
-            self.is_due(one_in) && self.is_due.swap(false, Ordering::Relaxed)
-        }
-    }
-
     /// Queues a hit, unless too many wait.
     pub fn add(&self, hit: AuditedHit) {
         // Full: other hits are compared instead.
@@ -127,31 +102,45 @@ impl AuditQueue {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The decision about the path of this target; none without one.
+    /// The decision about the URL of this target; none without one.
     pub fn limit_of(&self, target: &TargetUri, now_ms: u64) -> PathLimit {
         if !self.has_limits.load(Ordering::Acquire) {
             return PathLimit::default();
         }
         let limits = self.limits();
-        let found = limits.get(&self.path(target)).filter(|(_, until_ms)| *until_ms > now_ms);
+        let found = limits.get(&self.url(target)).filter(|(_, until_ms)| *until_ms > now_ms);
         found.map(|(limit, _)| *limit).unwrap_or_default()
     }
 
-    /// Limits the path of this target for an hour, in addition to what is decided already.
+    /// Limits exactly the URL of this target, with its query, for an hour; in addition to what is decided already. Other
+    /// queries of the path are other pages: many applications have all of their pages at one path.
     pub fn limit(&self, target: &TargetUri, limit: PathLimit, now_ms: u64) {
         let mut limits = self.limits();
         limits.retain(|_, (_, until_ms)| *until_ms > now_ms);
-        let path = self.path(target);
-        if limits.len() < PATHS_MAX || limits.contains_key(&path) {
-            let (before, until_ms) = limits.entry(path).or_default();
-            before.is_short |= limit.is_short;
-            before.is_neutral |= limit.is_neutral;
-            *until_ms = now_ms + LIMITED_MS;
+        let url = self.url(target);
+        if limits.len() >= URLS_MAX && !limits.contains_key(&url) {
+            let first =
+                limits.iter().min_by_key(|(_, (_, until_ms))| *until_ms).map(|(url, _)| *url);
+            first.map(|url| limits.remove(&url));
         }
+        let (before, until_ms) = limits.entry(url).or_default();
+        before.is_short |= limit.is_short;
+        before.is_neutral |= limit.is_neutral;
+        *until_ms = now_ms + LIMITED_MS;
         self.has_limits.store(true, Ordering::Release);
     }
 
-    /// The exact path of a target, with its host, as a number.
+    /// The URL of a target as it is in the key, with its host and query, as a number.
+    pub fn url(&self, target: &TargetUri) -> u64 {
+        self.hasher.hash_one((&target.host, target.page()))
+    }
+
+    /// A key as a number.
+    pub fn key(&self, key: &[u8]) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// The path of a target without its query, with its host, as a number.
     pub fn path(&self, target: &TargetUri) -> u64 {
         let path = target.page().split('?').next().unwrap_or_default();
         self.hasher.hash_one((&target.host, path))
@@ -171,6 +160,17 @@ impl AuditQueue {
             hour.compared += 1;
             hour.wrong += u64::from(is_wrong);
         }
+    }
+
+    /// Counts a comparison without a verdict.
+    pub fn had_no_verdict(&self, reason: UnjudgedReason) {
+        let mut unjudged = self.unjudged.lock().unwrap_or_else(PoisonError::into_inner);
+        *unjudged.entry(reason.name()).or_default() += 1;
+    }
+
+    /// The comparisons without a verdict since the start, by reason.
+    pub fn without_verdict(&self) -> BTreeMap<&'static str, u64> {
+        self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The proof by the comparisons of the last `hours` hours.
@@ -198,25 +198,18 @@ mod tests {
     }
 
     #[test]
-    fn one_hit_in_so_many_is_due_on_each_worker() {
-        let audit = AuditQueue::default();
-        let due = (0..30).filter(|_| audit.is_due(10)).count();
-        assert_eq!(due, 3);
-        assert!(audit.wants(10), "a plain hit was due");
-        LEFT.set(5);
-        assert!(!audit.wants(10));
-    }
-
-    #[test]
-    fn a_limit_holds_for_its_exact_path_and_an_hour() {
+    fn a_limit_holds_for_its_exact_url_and_an_hour() {
         let audit = AuditQueue::default();
         let short = PathLimit { is_short: true, is_neutral: false };
         audit.limit(&target("/a?b=c"), short, 0);
-        assert_eq!(audit.limit_of(&target("/a"), 5), short);
-        assert_eq!(audit.limit_of(&target("/a/b"), 5), PathLimit::default());
-        assert_eq!(audit.limit_of(&target("/a"), LIMITED_MS), PathLimit::default());
-        (0..2 * PATHS_MAX).for_each(|n| audit.limit(&target(&format!("/{n}")), short, 5));
-        assert_eq!(audit.limits().len(), PATHS_MAX);
+        assert_eq!(audit.limit_of(&target("/a?b=c"), 5), short);
+        for other in ["/a", "/a?b=d", "/a?b=c&d", "/a/b"] {
+            assert_eq!(audit.limit_of(&target(other), 5), PathLimit::default(), "{other}");
+        }
+        assert_eq!(audit.limit_of(&target("/a?b=c"), LIMITED_MS), PathLimit::default());
+        (0..2 * URLS_MAX as u64).for_each(|n| audit.limit(&target(&format!("/{n}")), short, n));
+        assert_eq!(audit.limits().len(), URLS_MAX);
+        assert_eq!(audit.limit_of(&target(&format!("/{}", 2 * URLS_MAX - 1)), 5_000), short);
     }
 
     #[test]

@@ -51,6 +51,8 @@ const NEEDED_AGAIN: Duration = Duration::from_millis(100);
 
 /// The concurrent requests at one origin, and the queue for them.
 pub struct Places {
+    /// The number of concurrent requests that are allowed.
+    pub count: usize,
     line: Arc<OriginLine>,
     timeout: Duration,
     /// The number of requests that have waited for more than [`NEEDED_AFTER`].
@@ -79,6 +81,7 @@ impl Places {
     ) -> Places {
         let queue = QueueLimits { places: count, waiting: limits.origin_queue, unknown };
         Places {
+            count,
             line: Arc::new(OriginLine::new(queue, mode)),
             timeout: limits.origin_queue_timeout,
             impatient: AtomicUsize::new(0),

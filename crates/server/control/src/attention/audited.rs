@@ -31,7 +31,10 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
 pub(super) fn json(default_site: &Arc<Site>) -> Value {
     let audited = default_site.all_sites().filter(|site| site.config.audit.is_some());
     let all = audited.map(|site| {
-        let mut value = json!({ "site": site.config.hosts.canonical });
+        let mut value = json!({
+            "site": site.config.hosts.canonical,
+            "without_verdict": site.audit.without_verdict(),
+        });
         for (name, hours) in SPANS {
             let bound = site.audit.bound(hours, site.clock.now().0);
             value[name] = json!({

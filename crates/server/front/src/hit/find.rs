@@ -12,9 +12,12 @@
 use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
 use config::networks::Networks;
+use config::target::TargetUri;
+use delivery::audit::AuditedHit;
 use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::site::Site;
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
 use site_rules::{Handling, Peer, Plan, RequestClient, RequestView};
 use std::borrow::Cow;
@@ -22,7 +25,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 use stored_pages::page::{ReadPage, Section, SharedPage, select};
-use telemetry::client::ClientConnection;
+use telemetry::client::{Client, ClientConnection};
 
 /// Looks up plain hits for one connection.
 pub struct HitFinder {
@@ -42,6 +45,7 @@ struct ConnectionPeer {
     /// Whether it is a trusted proxy, whose forwarding fields are used.
     proxy_trust: Peer,
     address: Option<IpAddr>,
+    client: Arc<ClientConnection>,
 }
 
 /// The client of a plain request. Its address is computed when it is used.
@@ -77,10 +81,11 @@ struct Key {
 
 impl HitFinder {
     /// Creates a finder for the connection of this client to `site`.
-    pub fn new(site: Arc<Site>, client: &ClientConnection) -> HitFinder {
+    pub fn new(site: Arc<Site>, client: &Arc<ClientConnection>) -> HitFinder {
         let (key, places, scheme) = (Key::default(), Vec::new(), client.scheme);
         let address = client.peer.map(|peer| peer.ip());
-        let connection = ConnectionPeer { proxy_trust: client.proxy_trust, address };
+        let connection =
+            ConnectionPeer { proxy_trust: client.proxy_trust, address, client: client.clone() };
         HitFinder { site, scheme, key, places, connection, content_max: usize::MAX }
     }
 
@@ -137,9 +142,6 @@ impl HitFinder {
         if !asked.is_plain_for(site, &self.key) {
             return None;
         }
-        if site.config.watches_hits && !asked.is_plain_beside(site, &self.key) {
-            return None;
-        }
         let (when, most) = ((now, instant), self.content_max);
         let page = HitFinder::page(site, &self.connection, &asked, &mut self.key, when, most);
         page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
@@ -167,6 +169,15 @@ impl HitFinder {
         };
         let page = &pages[*candidate];
         let form = form(&asked.facts, page, answer, content_max)?;
+        if site.config.watches_hits {
+            if !asked.is_free(site, key) {
+                return None;
+            }
+            // The number that this hit is about to get.
+            if site.config.audit.is_some_and(|audit| audit.draws(site.counters.hits.get() + 1)) {
+                asked.audit(site, peer, key, (plan, page));
+            }
+        }
         if form.coding.is_none() && form.head == Section::Whole {
             codings::wanted(site, &asked.facts, page);
         }
@@ -194,6 +205,9 @@ impl HitFinder {
         let length = file.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
         let form = form(&asked.facts, &file, &answer, content_max)?;
+        if site.config.watches_hits && !asked.is_free(site, key) {
+            return None;
+        }
         site.counters.requests.add();
         site.counters.files.add();
         Some((HitSource::File(file), asked.answered(form, (now, instant))))
@@ -241,18 +255,46 @@ impl PlainRequest<'_> {
             && (canonical.is_none() || canonical.as_deref() == key.host())
     }
 
-    /// Whether the site's rules neither refuse nor redirect any client that sends the request, the audit does not
-    /// compare its answer, and no trial is on.
+    /// Lets the audit compare the answer of a GET in the background.
     #[cold]
-    fn is_plain_beside(&self, site: &Site, key: &Key) -> bool {
-        let is_audited = site.config.audit.is_some_and(|audit| site.audit.is_due(audit.one_in));
-        !is_audited
-            && site.config.trial.is_none()
-            && (!site.config.rules.may_answer() || self.is_free(site, key))
+    #[inline(never)]
+    fn audit(
+        &self,
+        site: &Site,
+        peer: &ConnectionPeer,
+        key: &Key,
+        (plan, page): (Plan, &SharedPage),
+    ) -> Option<()> {
+        if self.kind != Method::Get {
+            return None;
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.fields.0.iter() {
+            headers
+                .append(HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?);
+        }
+        let target = TargetUri {
+            scheme: self.scheme,
+            host: key.host()?.to_owned(),
+            path_and_query: self.target.to_owned(),
+            normal: None,
+            written: None,
+        };
+        let client = Client::of_request(&peer.client, &site.config.trusted_proxies, &headers);
+        let (headers, version) = (Arc::new(headers), Version::HTTP_11);
+        let (key, page) = (key.bytes.clone(), page.clone());
+        site.audit.add(AuditedHit { target, key, headers, version, client, plan, page });
+        Some(())
     }
 
-    /// Whether the site's rules neither refuse nor redirect any client that sends the request.
+    /// Whether no trial is on, and the site's rules neither refuse nor redirect any client that sends the request.
     fn is_free(&self, site: &Site, key: &Key) -> bool {
+        if site.config.trial.is_some() {
+            return false;
+        }
+        if !site.config.rules.may_answer() {
+            return true;
+        }
         let is_head = self.kind == Method::Head;
         let method = if is_head { &http::Method::HEAD } else { &http::Method::GET };
         let view = |host| RequestView::of_url(method, self.scheme, host, self.target);
@@ -371,8 +413,7 @@ pub fn write_plain_path(path: &str, out: &mut Vec<u8>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::target::TargetUri;
-    use http::{HeaderMap, header};
+    use http::header;
 
     const HTTP: Schemes = Schemes { target: "http", connection: "http" };
 

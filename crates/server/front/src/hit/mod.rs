@@ -21,15 +21,14 @@
 //! | one `Host`; no `Expect`, `Upgrade`, `Content-Length`, `Transfer-Encoding`; no field that bypasses the cache; `Connection` says `keep-alive` or `close`; a trusted proxy names the scheme in one word and sends no `traceparent` while traces are exported; it is no LiteSpeed crawler | `read.rs` `read_lines` | hyper |
 //! | the host is a name, its port is written as in a key, and the target has no fragment | `find.rs` `write_plain_origin`, `write_plain_path` | hyper; an invalid host is a 400 |
 //! | the target is in its normal form, and the host is the canonical one | `find.rs` `is_plain_for` | `exchange` normalises it |
-//! | no rule refuses the request to any client | `find.rs` `is_open` | `exchange` refuses it, or answers |
-//! | the audit does not compare the answer | `find.rs` `is_plain_beside` | `exchange` answers, and queues a copy for the audit |
 //! | the rules let the request use shared pages | `find.rs` `plan` | `exchange` bypasses the cache, or looks for a private copy |
 //! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
 //! | the page is fresh, and allowed for this client | `lookup::choose` | `exchange`: stale, validated, rendered, or 504 |
 //! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](stored_pages::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
+//! | no rule refuses the request to any client | `find.rs` `is_free` | `exchange` refuses it, or answers |
 //! | the content fits the client's window and 128 KiB (HTTP/2 only) | `find.rs` `form` | hyper sends it piece by piece |
 //!
-//! Invariants: a plain hit allocates nothing and takes one lock, that of the page's shard, for
+//! Invariants: a plain hit allocates nothing, unless the audit compares it (`find.rs` `audit`), and takes one lock, that of the page's shard, for
 //! reading. It is answered in the same way as by `exchange` (`tests/differential.rs`).
 
 pub mod find;

@@ -37,7 +37,7 @@ pub struct Answers {
 
 impl Answers {
     /// For a client's connection. `None` if hyper has to answer every request.
-    pub fn new(site: &Arc<Site>, client: &ClientConnection) -> Option<Answers> {
+    pub fn new(site: &Arc<Site>, client: &Arc<ClientConnection>) -> Option<Answers> {
         let redirected = exchange::is_redirected(site, client.scheme);
         (site.config.hits_in_front && !redirected && site.answers_from_cache()).then(|| Answers {
             site: site.clone(),
