@@ -143,7 +143,7 @@ impl Site {
         format!(
             "listen = [{visitors:?}, {proxied:?}]\nlisten_tls = {secure:?}\n\
              proxy_protocol = {proxied:?}\nadmin = {admin:?}\n\
-             trusted_proxies = [\"127.0.0.1\"]\nmemory = \"32M\"\n\
+             trusted_proxies = [\"127.0.0.1\"]\nmemory = \"32M\"\naudit = \"1 in 10\"\n\
              [[tls]]\ncertificate = {certificate:?}\nkey = {key:?}\n\
              [purge]\nfrom = []\n\
              [php]\nchildren = 4\n\

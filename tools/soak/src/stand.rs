@@ -10,12 +10,16 @@ use harness::stand::RestartedPagewell;
 use harness::{Pagewell, PrivateDir, StartError, cpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
 use std::time::Duration;
 
 /// How large the disk is that can be full.
 const DISK: &str = "size=12m";
 /// How long requests that are under way at the end may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(90);
+
+/// The time in which Pagewell's audit looks at a page again, and more.
+const WATCH_STEP: Duration = Duration::from_millis(600);
 
 /// Where Pagewell's files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +115,16 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// The work that is left, with its counters.
     pub fn wait_idle(&self) -> Result<(), String> {
-        self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))
+        self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))?;
+        // The audit sees within this time that a page which it found wrong was purged meanwhile.
+        sleep(WATCH_STEP);
+        match self.pagewell.counter("audit_watched")? {
+            0 => Ok(()),
+            found => Err(format!(
+                "soak: the audit has found {found} wrong pages\n{}",
+                self.pagewell.log()
+            )),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! automatically. Against a binary without the lease check, the same run must find outdated
 //! responses: this shows that it can.
 
+mod audited;
 mod beside;
 mod change;
 mod hit_times;
@@ -138,6 +139,10 @@ pub struct Amount {
     /// answers away, until that is found out
     #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json", "by"])]
     short: bool,
+    /// Pagewell audits every hit, under 5, 50 and 400 writes a second each, until so many comparisons had a verdict or
+    /// `--seconds` have passed; none may be against a page
+    #[arg(long, conflicts_with_all = ["by", "beside", "database", "machines", "faults", "short", "json"])]
+    audited: Option<u64>,
     /// The seed of the site and of all draws
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -210,6 +215,9 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     if amount.short {
         return short(amount);
     }
+    if let Some(comparisons) = amount.audited {
+        return audited::torture(amount, comparisons);
+    }
     if let Some(machines) = amount.machines {
         let figures = machines::torture(amount, machines, WRONG_MAX)?;
         print!("{}", figures.table());
@@ -278,6 +286,7 @@ fn short(amount: &Amount) -> Result<(), String> {
         "torture: without the lease check the first outdated answer came after {:.2} s",
         figures.first_wrong_seconds.unwrap_or(figures.seconds)
     );
+    println!("{}", audited::found_out(&other)?);
     Ok(())
 }
 
@@ -316,6 +325,15 @@ fn binary(lease_check: LeaseCheck) -> Result<PathBuf, String> {
     Ok(script)
 }
 
+/// Pagewell's configuration: every tenth hit is audited, so that the run shows more.
+fn settings(by: By) -> String {
+    let soft = match by {
+        By::Soft => format!("[cache]\nsoft_for = \"{}s\"\n", site::SOFT_FOR.as_secs()),
+        _ => String::new(),
+    };
+    format!("audit = \"1 in 10\"\n{soft}")
+}
+
 /// One run, which ends early after so many wrong answers.
 fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figures, String> {
     let binary = binary(lease_check)?;
@@ -323,13 +341,17 @@ fn torture(amount: &Amount, lease_check: LeaseCheck, enough: u64) -> Result<Figu
     let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
     let origin = Origin::start(&site, amount.seed, faults).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
-    let mut pagewell = CountedPagewell::start(&binary, &origin, &ports, amount.by)?;
+    let settings = settings(amount.by);
+    let mut pagewell = CountedPagewell::start(&binary, &origin, &ports, &settings)?;
     let servers = (ports.0.address(), ports.1.address());
     let time = Duration::from_secs(amount.seconds);
     let run = Run::new(site, faults, amount.seed, servers, time, Some(enough));
     let played = play(amount, &run, || disturb(&run, &origin, &mut pagewell))?;
     pagewell.wait_idle()?;
     pagewell.take_counters()?;
+    if lease_check == LeaseCheck::Kept {
+        pagewell.check_audit()?;
+    }
     let (counters, restarts) = (pagewell.counters.clone(), pagewell.restarts());
     Ok(Figures::of("pagewell", amount, lease_check, &run, played, &origin, counters, restarts))
 }

@@ -4,18 +4,17 @@
 //! each restart, and are added up. At the end no operation may be in flight.
 
 use super::origin::Origin;
-use super::publication::By;
 use super::run::Run;
-use super::site::SOFT_FOR;
 use harness::stand::RestartedPagewell;
 use harness::{Pagewell, Port, PrivateDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::Duration;
 
 /// Pagewell's counters that only grow, so that those of all its lives can be added up.
-const GROWING: [&str; 13] = [
+const GROWING: [&str; 20] = [
     "hits",
     "stale_hits",
     "renders",
@@ -29,7 +28,18 @@ const GROWING: [&str; 13] = [
     "invalidations",
     "origin_failures",
     "dropped",
+    "audit_compared",
+    "audit_unjudged",
+    "audit_suspected",
+    "audit_broken_promises",
+    "audit_leaks",
+    "audit_aged",
+    "audit_late",
 ];
+/// Verdicts of Pagewell's audit that no change explains which is announced as soon as it is made.
+const FOUND: [&str; 3] = ["audit_broken_promises", "audit_leaks", "audit_aged"];
+/// The time in which the audit sees that a page which it watches was purged, and more.
+const WATCH_STEP: Duration = Duration::from_millis(600);
 /// How long what is under way at the end of a run may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(15);
 
@@ -42,7 +52,7 @@ pub struct CountedPagewell<'a> {
 }
 
 impl CountedPagewell<'_> {
-    /// Starts it on these ports: for visitors, and for its control interface.
+    /// Starts it on these ports, for visitors and for its control interface, with these lines of its configuration.
     ///
     /// # Errors
     /// The reason why it did not start.
@@ -50,15 +60,11 @@ impl CountedPagewell<'_> {
         binary: &'a Path,
         origin: &Origin,
         ports: &(Port, Port),
-        by: By,
+        settings: &str,
     ) -> Result<CountedPagewell<'a>, String> {
         let dir = PrivateDir::temporary("torture").map_err(error_text)?;
         let config = dir.path().join("pagewell.toml");
-        let text = match by {
-            By::Soft => format!("[cache]\nsoft_for = \"{}s\"\n", SOFT_FOR.as_secs()),
-            _ => String::new(),
-        };
-        fs::write(&config, text).map_err(|error| format!("torture: {error}"))?;
+        fs::write(&config, settings).map_err(|error| format!("torture: {error}"))?;
         let config = config.display().to_string();
         let origin = format!("http://{}", origin.address());
         let [listen, admin] = [&ports.0, &ports.1].map(|port| port.address().to_string());
@@ -107,6 +113,34 @@ impl CountedPagewell<'_> {
             *self.counters.entry(name).or_default() += count;
         }
         Ok(())
+    }
+
+    /// Its own counter of this life.
+    ///
+    /// # Errors
+    /// The control interface does not answer, or has no such counter.
+    pub fn counter(&self, name: &str) -> Result<u64, String> {
+        self.pagewell.counter(name).map_err(error_text)
+    }
+
+    /// Its log.
+    pub fn log(&self) -> String {
+        self.pagewell.log()
+    }
+
+    /// Its own audit has found no wrong page, and watches none now that all changes were announced.
+    ///
+    /// # Errors
+    /// The counters, and its log.
+    pub fn check_audit(&self) -> Result<(), String> {
+        sleep(WATCH_STEP);
+        let watched = self.counter("audit_watched")?;
+        let found: u64 = FOUND.iter().filter_map(|name| self.counters.get(name)).sum();
+        if watched + found == 0 {
+            return Ok(());
+        }
+        let (counters, log) = (&self.counters, self.pagewell.log());
+        Err(error_text(format!("the audit found wrong pages, {watched} now: {counters:?}\n{log}")))
     }
 
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.

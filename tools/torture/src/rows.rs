@@ -386,6 +386,10 @@ impl Run<'_> {
             get(&self.own_outdated),
             lease_check.as_str(),
         );
+        let watched = self.rows.counter("audit_watched")?;
+        if lease_check == LeaseCheck::Kept && watched > 0 {
+            return Err(format!("{line}: the audit found {watched} wrong pages"));
+        }
         let gaps = get(&self.gaps);
         let is_slow = matches!(self.amount.writes_per_second, Rate::PerSecond(0..=WARM_RATE));
         let has_to_be = self.amount.faults && is_slow && self.amount.seconds >= WARM_SECONDS;

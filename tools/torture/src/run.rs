@@ -41,6 +41,7 @@ pub struct Run {
     until: Deadline,
     stop_after: Option<u64>,
     is_down: AtomicBool,
+    has_shown: AtomicBool,
     /// Of all runs that go on together.
     wrong: Arc<AtomicU64>,
     silent: AtomicU64,
@@ -81,6 +82,7 @@ impl Run {
             until: Deadline::after(time),
             stop_after,
             is_down: AtomicBool::new(false),
+            has_shown: AtomicBool::new(false),
             wrong: Arc::default(),
             silent: AtomicU64::new(0),
             first_wrong_micros: AtomicU64::new(u64::MAX),
@@ -100,7 +102,12 @@ impl Run {
     /// Whether it is over.
     pub fn is_over(&self) -> bool {
         let enough = self.stop_after.is_some_and(|enough| self.wrong.load(SeqCst) >= enough);
-        enough || self.until.passed()
+        enough || self.has_shown.load(SeqCst) || self.until.passed()
+    }
+
+    /// Ends it before its time: it has shown what it is to show.
+    pub fn end(&self) {
+        self.has_shown.store(true, SeqCst);
     }
 
     /// Time since its start, in microseconds.

@@ -91,7 +91,7 @@ impl Machine {
             (common.root.display(), common.php.display(), common.stream.display());
         let barrier = if common.waits { "" } else { "barrier = \"0s\"\n" };
         let mut text = format!(
-            "listen = {listen:?}\nadmin = {admin:?}\nmemory = \"64M\"\n\
+            "listen = {listen:?}\nadmin = {admin:?}\nmemory = \"64M\"\naudit = \"1 in 10\"\n\
              [site]\nroot = \"{root}\"\n\
              [php]\nat = \"unix:{php}\"\n\
              [cluster]\nurl = \"redis://localhost?socket={stream}\"\nlag_max = \"{}s\"\n{barrier}",
