@@ -96,6 +96,12 @@ trial: ## run the gallery of small applications under trial (tests/audit/gallery
 	$(CARGO) build -p pagewell --features pagewell/settable-clock
 	$(CARGO) test -p acceptance --test http -- --ignored --nocapture trial::
 
+audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each
+	@scripts/setup test
+	$(CARGO) build -p pagewell -p torture $(FEATURES)
+	AUDIT_GALLERY=all PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test -p acceptance --test http audit -- --nocapture
+	$(BUILT)/torture --audited 100000 --seconds 3600
+
 bench: ## measure the figures of the manual beside other servers (BENCH="o1 tls" for some)
 	@scripts/setup bench
 	$(CARGO) build --release -p pagewell -p bench
@@ -136,5 +142,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak bench compat package dist package-test fmt lint setup clean trial
+.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak audit trial bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help

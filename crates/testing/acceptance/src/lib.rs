@@ -16,7 +16,7 @@ pub use frames::{Frames, block, block_of};
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
 
-use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Response, cpu};
+use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Request, Response, cpu};
 use socket2::{Domain, Socket, Type};
 use std::fs;
 use std::net::TcpStream;
@@ -253,6 +253,26 @@ pub fn limit_hit(pagewell: &Pagewell, key: &str) -> u64 {
     let stats = Client::new(pagewell.admin().clone()).get("/v1/stats").expect("an answer");
     let stats: serde_json::Value = serde_json::from_slice(&stats.content).expect("JSON");
     stats["limits_hit"][key].as_u64().expect("it is counted")
+}
+
+/// Moves the clock of Pagewell on.
+pub fn advance(pagewell: &Pagewell, seconds: u64) {
+    let content = format!(r#"{{"advance_ms":{}}}"#, seconds * 1_000);
+    let clock = Request::new("POST", "/v1/clock")
+        .header("Content-Type", "application/json")
+        .content(content.as_bytes());
+    let mut admin = Client::new(pagewell.admin().clone()).host("localhost");
+    assert_eq!(admin.send(&clock).expect("an answer").status, 200);
+}
+
+/// The audit of a running Pagewell has found no wrong page, and watches none that is still stored.
+///
+/// # Panics
+/// It has: with its log.
+pub fn audit_found_nothing(pagewell: &Pagewell) {
+    for name in ["audit_watched", "audit_broken_promises", "audit_leaks", "audit_aged"] {
+        assert_eq!(counter(pagewell, name), 0, "{name}: {}", pagewell.log());
+    }
 }
 
 /// Sends one request on its own connection, in a separate thread.

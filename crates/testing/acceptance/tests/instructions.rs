@@ -6,7 +6,8 @@
 //! (docs/decisions/measuring.md). `cargo measure instructions` counts for the release
 //! build.
 
-use harness::instructions::{Bounds, HitMeasurement, Protocol};
+use harness::PrivateDir;
+use harness::instructions::{BROWSER_HEADERS, Bounds, HitMeasurement, Protocol};
 
 const BOUNDS: &str = include_str!("instructions.toml");
 /// So many hits that the start and the end, which vary by some 200,000 instructions, cause an error of at most
@@ -26,6 +27,37 @@ fn a_hit_with_access_log_stays_within_its_instruction_limit() {
 #[test]
 fn a_hit_over_http2_stays_within_its_instruction_limit() {
     check("dev_http2", Protocol::Http2, &[]);
+}
+
+/// The additional instructions of a hit with an audit of 1 in 1000: those of each hit, and a thousandth of those of a
+/// hit that is copied for the audit. The comparison itself is no part of a hit: it is counted in `audit_compare_us`.
+#[test]
+fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
+    let bounds = Bounds::read(BOUNDS, "dev").expect("instructions.toml");
+    let dir = PrivateDir::temporary("audited").expect("a directory");
+    let (out, config) = (dir.path().join("callgrind.out"), dir.path().join("pagewell.toml"));
+    let (of, inner) = (["front", "site_rules"], ["front", "find", "audit"]);
+    let costs = |headers: &[(&str, &str)], audit: &str, hits: u64| {
+        std::fs::write(&config, format!("audit = \"{audit}\"\n")).expect("it is written");
+        let more = ["--config", &config.display().to_string()];
+        let measurement =
+            HitMeasurement { binary: acceptance::binary(), more: &more, protocol: Protocol::Http1 };
+        let thread = measurement.run(headers, hits, &out).expect("callgrind counts");
+        thread.costs(&of, &inner).expect("a profile")
+    };
+    for (headers, bound) in [(&[][..], bounds.bare), (&BROWSER_HEADERS[..], bounds.browser)] {
+        let per_hit = |audit: &str| {
+            let [less, more] = [1, 2].map(|times| costs(headers, audit, HITS * times).own);
+            (more - less) / HITS
+        };
+        let (off, drawn) = (per_hit("off"), per_hit("1 in 1000000"));
+        let copied = costs(headers, "1 in 100", HITS);
+        assert!(copied.calls >= HITS / 100 - 1, "{copied:?}");
+        let copy = copied.called / copied.calls;
+        println!("off: {off} in front, audited: {drawn}, and {copy} for a copy");
+        let added = drawn.saturating_sub(off) * 1_000 + copy;
+        assert!(added <= bound * 2, "{added} thousandths of an instruction, {bound} are a hit's");
+    }
 }
 
 fn check(section: &str, protocol: Protocol, more: &[&str]) {

@@ -77,6 +77,14 @@ struct ComparedSite {
     _dir: PrivateDir,
 }
 
+impl Drop for ComparedSite {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            acceptance::audit_found_nothing(&self.cached);
+        }
+    }
+}
+
 impl ComparedSite {
     /// Starts both. `schema` is the name of the application's database.
     fn start(database: &MariaDb, schema: &str, application: Application) -> ComparedSite {
@@ -112,7 +120,9 @@ impl ComparedSite {
             Pagewell::start(acceptance::binary(), &[&env[..], &more].concat())
                 .expect("pagewell starts")
         };
-        let (cached, plain) = (start("cached.toml", &config), start("plain.toml", &plain));
+        // Every tenth hit is audited, so that each test shows more.
+        let cached = start("cached.toml", &format!("audit = \"1 in 10\"\n{config}"));
+        let plain = start("plain.toml", &plain);
         ComparedSite { cached, plain, application, _dir: dir }
     }
 

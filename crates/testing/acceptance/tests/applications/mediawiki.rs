@@ -133,6 +133,14 @@ struct ComparedWiki {
     _dir: PrivateDir,
 }
 
+impl Drop for ComparedWiki {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            acceptance::audit_found_nothing(&self.cached);
+        }
+    }
+}
+
 impl ComparedWiki {
     fn start() -> ComparedWiki {
         let memcached = Memcached::start_on_port(64).expect("memcached starts");
@@ -149,13 +157,14 @@ impl ComparedWiki {
         let start = |name: &str, more: &str, env: &str| {
             let (root, ini) = (wiki.root(), wiki.ini());
             let text = format!(
-                "trusted_proxies = [\"127.0.0.1\"]\n[site]\nroot = {root:?}\n{more}\n[php]\nchildren = 4\n[php.env]\nMW_INSTALL_PATH = {root:?}\n{env}\n[php.ini]\n{ini}"
+                "audit = \"1 in 10\"\ntrusted_proxies = [\"127.0.0.1\"]\n[site]\nroot = {root:?}\n{more}\n[php]\nchildren = 4\n[php.env]\nMW_INSTALL_PATH = {root:?}\n{env}\n[php.ini]\n{ini}"
             );
             let file = dir.path().join(name);
             std::fs::write(&file, text).expect("written");
             let args = [format!("--config={}", file.display()), "--memory=64M".to_owned()];
             Pagewell::start(acceptance::binary(), &args).expect("pagewell starts")
         };
+        // Every tenth hit is audited, so that each test shows more.
         let cached = start("cached.toml", "", "");
         let plain = start("plain.toml", "[[rule]]\nbypass = true", "WIKI_WITHOUT_CACHES = \"yes\"");
         wiki.set(&format!(

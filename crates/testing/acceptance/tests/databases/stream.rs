@@ -10,7 +10,7 @@ mod failover;
 mod nodes;
 mod unpublished;
 
-use acceptance::{Site, binary, cache_status, client, counter, is_hit, until};
+use acceptance::{Site, advance, binary, cache_status, client, counter, is_hit, until};
 use harness::{Pagewell, Request, Response, Signal, Valkey};
 use std::fs;
 use std::process::Command;
@@ -500,4 +500,25 @@ fn output(command: &mut Command) -> (String, bool) {
     let output = command.output().expect("it runs");
     let text = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+#[test]
+fn a_page_that_the_audit_of_one_node_finds_wrong_twice_is_purged_on_all() {
+    let machines = Machines::new();
+    let audited = format!("audit = \"1 in 1\"\n{}", machines.config("", ""));
+    let (here, there) = (machines.site.serve(&audited), machines.machine("", ""));
+    stored(&here, ONE);
+    stored(&there, ONE);
+    advance(&here, 11);
+    machines.truth(1, "new");
+    let count = |name: &str| counter(&here, name);
+    assert_eq!(get(&here, ONE).text(), "1=old");
+    until("it is found wrong", || count("audit_suspected") == 1);
+    advance(&here, 61);
+    until("it still is", || count("audit_broken_promises") == 1);
+    assert!(is_hit(&get(&there, ONE)), "one detection decides nothing");
+    assert_eq!(get(&here, ONE).text(), "1=old");
+    until("it is purged", || count("audit_purged") == 1);
+    shows(&there, ONE, "1=new");
+    shows(&here, ONE, "1=new");
 }

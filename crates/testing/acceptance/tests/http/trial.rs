@@ -4,15 +4,15 @@
 //! The whole gallery is a target of its own (`make trial`); a part of it is tested with all other tests.
 
 use crate::audit::{Application, CANARY, LIBRARY, gallery, log};
-use acceptance::{Site, client, counter, is_hit};
-use harness::{Client, Pagewell, Request};
+use acceptance::{Site, advance, client, counter, is_hit};
+use harness::{Pagewell, Request};
 use std::collections::HashMap;
 
 /// Requests to one application until its fault must have been found.
 const REQUESTS_MAX: usize = 50;
 
 /// Applications that only a trial can judge: what differs is in requests, and the page is right without it.
-const OF_VISITORS: [(&str, &str, &str); 4] = [
+const OF_VISITORS: [(&str, &str, &str); 5] = [
     (
         "by-currency",
         "leak",
@@ -25,10 +25,16 @@ const OF_VISITORS: [(&str, &str, &str); 4] = [
         "lives(); echo '<p>', htmlspecialchars($_SERVER['HTTP_REFERER'] ?? '');",
     ),
     ("by-analytics", "loses", "lives(); echo '<p>', htmlspecialchars($_COOKIE['_ga'] ?? 'none');"),
+    // By the order of visitors and renders in a trial.
+    (
+        "lagging",
+        "old-application",
+        "tagged(); echo '<p>', in_array(counter(), [3, 4, 5], true) ? 'old' : 'new';",
+    ),
 ];
 
 /// The cause of a fault as the report must name it; empty if the class is the cause.
-fn cause(Application { name, class }: &Application) -> Option<&'static str> {
+fn cause(Application { name, class, .. }: &Application) -> Option<&'static str> {
     Some(match (class.as_str(), name.as_str()) {
         (_, "by-first-visitor") => return None,
         (_, "by-address" | "by-country") => "the client's address",
@@ -75,19 +81,11 @@ fn visit(pagewell: &Pagewell, name: &str, number: usize) {
             return;
         }
         if round >= 20 {
-            advance(pagewell, 1_000);
+            advance(pagewell, 1);
         }
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     panic!("{name}: the comparison does not end");
-}
-
-fn advance(pagewell: &Pagewell, milliseconds: u32) {
-    let clock = Request::new("POST", "/v1/clock")
-        .header("Content-Type", "application/json")
-        .content(format!("{{\"advance_ms\":{milliseconds}}}").as_bytes());
-    let mut admin = Client::new(pagewell.admin().clone()).host("localhost");
-    assert_eq!(admin.send(&clock).expect("an answer").status, 200);
 }
 
 /// The classes that were reported for an application, each with its line.
@@ -108,19 +106,23 @@ fn reported(log: &str, name: &str) -> Vec<(String, String)> {
 
 /// Runs a trial over the applications that are wanted. Returns the faults of the trial.
 fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
-    let of_visitors = OF_VISITORS.iter().map(|(name, class, script)| {
-        let application = Application { name: (*name).into(), class: (*class).into() };
-        (application, format!("{LIBRARY}{script}"))
+    let of_visitors = OF_VISITORS.iter().map(|(name, class, script)| Application {
+        name: (*name).into(),
+        class: (*class).into(),
+        script: format!("{LIBRARY}{script}"),
+        is_usual: true,
     });
-    let all: Vec<(Application, String)> = gallery()
+    let is_of_visitor = |name: &str| matches!(name, "by-referer" | "by-cookie-script");
+    let all: Vec<Application> = gallery()
         .into_iter()
-        .filter(|(application, _)| !matches!(&*application.name, "by-referer" | "by-cookie-script"))
+        .filter(|application| !is_of_visitor(&application.name))
+        .filter(|application| !application.name.starts_with("replica"))
         .chain(of_visitors)
-        .filter(|(application, _)| is_wanted(&application.name))
+        .filter(|application| is_wanted(&application.name))
         .collect();
     let site = Site::new(&[]);
-    for (application, script) in &all {
-        site.file(&format!("{}.php", application.name), script);
+    for application in &all {
+        site.file(&format!("{}.php", application.name), &application.script);
     }
     let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
     let mut requests: HashMap<&str, usize> = HashMap::new();
@@ -128,16 +130,16 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         visit(&pagewell, name, number);
         *requests.entry(name).or_default() += 1;
     };
-    for (application, _) in &all {
+    for application in &all {
         (0..2).for_each(|_| send(&application.name, 0));
     }
-    advance(&pagewell, 10_001);
-    for (Application { name, .. }, _) in &all {
+    advance(&pagewell, 11);
+    for Application { name, .. } in &all {
         std::fs::write(site.at("notes").join(format!("data-{name}.php")), "")
             .expect("a note can be left");
         (1..6).for_each(|number| send(name, number));
     }
-    for (Application { name, class }, _) in &all {
+    for Application { name, class, .. } in &all {
         let is_found = || reported(&log(&pagewell), name).iter().any(|(found, _)| found == class);
         let is_watched = matches!(&**class, "broken-promise" | "aged");
         let mut number = 6;
@@ -147,27 +149,22 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         }
     }
     // Pages that are out of date are watched for a minute: a purge would have been late.
-    advance(&pagewell, 61_000);
-    let is_found = |Application { name, class }: &Application| {
+    advance(&pagewell, 61);
+    let is_found = |Application { name, class, .. }: &Application| {
         reported(&log(&pagewell), name).iter().any(|(found, _)| found == class)
     };
     let is_watched = |class: &str| matches!(class, "broken-promise" | "aged");
-    let watched =
-        || all.iter().map(|(application, _)| application).filter(|a| is_watched(&a.class));
+    let watched = || all.iter().filter(|application| is_watched(&application.class));
     wait_for(|| watched().all(is_found));
     judged(&all, &log(&pagewell), &requests)
 }
 
 /// Prints the table, and returns what is missing or wrong in it.
-fn judged(
-    all: &[(Application, String)],
-    log: &str,
-    requests: &HashMap<&str, usize>,
-) -> Vec<String> {
+fn judged(all: &[Application], log: &str, requests: &HashMap<&str, usize>) -> Vec<String> {
     let mut faults = Vec::new();
     let mut named = 0;
-    for (application, _) in all {
-        let Application { name, class } = application;
+    for application in all {
+        let Application { name, class, .. } = application;
         let found = reported(log, name);
         let classes: Vec<&str> = found.iter().map(|(class, _)| class.as_str()).collect();
         let line = found.iter().find(|(found, _)| found == class).map(|(_, line)| line.as_str());
@@ -218,7 +215,7 @@ fn a_trial_finds_faults_of_each_class_with_their_causes() {
         "by-first-visitor",
         "clock-unix",
         "draw-of-two",
-        "replica",
+        "lagging",
         "by-currency",
         "by-utm",
         "by-referrer",

@@ -1,8 +1,10 @@
 //! Faults of the stream: cut in the middle of an event, delayed until it is too far behind, a transaction
 //! larger than the limit; and positions that are not GTIDs.
 
-use super::{Pagewell, Paper, counter, get, interrupt, is_hit, proxy, shows, stored};
-use acceptance::{cache_status, until};
+use super::{
+    Pagewell, Paper, RULES, config_by, counter, get, interrupt, is_hit, proxy, shows, stored,
+};
+use acceptance::{advance, cache_status, until};
 use harness::{Client, numbers};
 use std::sync::atomic::Ordering;
 
@@ -44,6 +46,31 @@ fn a_stream_that_lags_too_far_closes_the_gate() {
     until("it is measured", || lags(&pagewell, "+Inf") > lags(&pagewell, "1"));
     until("others are measured", || lags(&pagewell, "1") > 0);
     assert!(counter(&pagewell, "database_lag_max_us") >= 1_000_000);
+}
+
+#[test]
+fn an_audit_has_no_verdict_while_a_database_cannot_be_followed_and_says_so() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let (port, control) = proxy::before(port);
+    let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
+    let config = config_by(&url, "on_lag = \"serve\"", RULES);
+    let pagewell = paper.site.serve(&format!("audit = \"1 in 1\"\n{config}"));
+    stored(&pagewell, "/show.php?id=1");
+    until("it is compared", || counter(&pagewell, "audit_compared") > 0);
+    control.hold();
+    paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
+    let before = counter(&pagewell, "audit_renders");
+    assert!(is_hit(&get(&pagewell, "/show.php?id=1")));
+    until("it is compared again", || counter(&pagewell, "audit_renders") > before);
+    until("there is no verdict", || {
+        advance(&pagewell, 61);
+        counter(&pagewell, "audit_unjudged") == 1
+    });
+    let status = Client::new(pagewell.admin().clone()).get("/v1/status").expect("an answer").text();
+    assert!(status.contains("\"without_verdict\":{\"not-settled\":1}"), "{status}");
+    control.release();
+    shows(&pagewell, "/show.php?id=1", "title=behind");
+    assert_eq!(counter(&pagewell, "audit_suspected"), 0, "{}", pagewell.log());
 }
 
 /// The number of measured lags up to this bound.
