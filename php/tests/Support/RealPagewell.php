@@ -23,15 +23,23 @@ final class RealPagewell
     {
     }
 
-    /** Starts it; the scripts of tests/behind find the rest in their environment. */
+    /** What an audit counts only if a page was wrong: those that are still so are watched. */
+    private const FOUND = ['audit_watched', 'audit_broken_promises', 'audit_leaks', 'audit_aged'];
+
+    /** Starts it; the scripts of tests/behind find the rest in their environment. Every tenth hit is audited. */
     public static function start(string $root, string ...$arguments): self
     {
         $directory = sys_get_temp_dir() . '/pagewell-php-' . bin2hex(random_bytes(6));
         mkdir($directory, 0755);
         mkdir("$directory/notes", 0777);
         chmod("$directory/notes", 0777);
+        $at = array_search('--config', $arguments, true);
+        $config = $at === false ? '' : (string) file_get_contents($arguments[$at + 1]);
+        $at === false || array_splice($arguments, $at, 2);
+        file_put_contents("$directory/pagewell.toml", "audit = \"1 in 10\"\n$config");
+        chmod("$directory/pagewell.toml", 0600);
         $command = [
-            self::binary(), 'serve', '--listen', '127.0.0.1:0', '--admin', "unix:$directory/admin.sock", '--memory', '64M',
+            self::binary(), 'serve', '--config', "$directory/pagewell.toml", '--listen', '127.0.0.1:0', '--admin', "unix:$directory/admin.sock", '--memory', '64M',
             '--php-env', "PAGEWELL_ADMIN=unix:$directory/admin.sock", '--php-env', "NOTES=$directory/notes", ...$arguments, $root,
         ];
         $log = fopen("$directory/log", 'w+');
@@ -50,8 +58,10 @@ final class RealPagewell
         return $self;
     }
 
+    /** Ends it. A page that its audit has found to be wrong is a failure of the test. */
     public function stop(): void
     {
+        $found = $this->found();
         proc_terminate($this->process);
         proc_close($this->process);
         fclose($this->log);
@@ -59,6 +69,21 @@ final class RealPagewell
             is_dir($file) ? rmdir($file) : unlink($file);
         }
         rmdir($this->directory);
+        $found === '' || throw new \RuntimeException("The audit found wrong pages: $found");
+    }
+
+    /** What the audit has found so far: counters, and the lines of the log; nothing if all is right. */
+    private function found(): string
+    {
+        $socket = @stream_socket_client($this->admin(), $errno, $error, 5);
+        if ($socket === false) {
+            return '';
+        }
+        fwrite($socket, "GET /v1/stats HTTP/1.0\r\nHost: localhost\r\n\r\n");
+        $content = explode("\r\n\r\n", (string) stream_get_contents($socket), 2)[1] ?? '';
+        $counters = array_filter(array_intersect_key((array) json_decode($content, true), array_flip(self::FOUND)));
+        $lines = preg_grep('~audit-found~', explode("\n", $this->log())) ?: [];
+        return $counters === [] ? '' : json_encode($counters) . "\n" . implode("\n", $lines);
     }
 
     public function admin(): string
