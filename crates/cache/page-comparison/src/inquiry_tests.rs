@@ -116,6 +116,9 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
     let raised = |_| "Price: 12 Euro".to_owned();
     let (conclusion, samples) = judge("Price: 10 Euro", &followed(), raised);
     assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::BrokenPromise), 6));
+    let date = |now: u64| format!("At 2026-11-28T18:28:{:02}+00:00", now / 1_000 % 60);
+    let dated = judge(&date(0), &followed(), date).0;
+    assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock));
     let comment = |now: u64| format!("text <!-- made at {} -->", now);
     assert_eq!(
         class_of(judge("text <!-- made at 5 -->", &followed(), comment).0),

@@ -316,16 +316,23 @@ impl TokenWriter {
 }
 
 fn is_delimiter(byte: u8) -> bool {
-    b"\"'<>=&;,:(){}[]?|/\\.-".contains(&byte)
+    b"\"'<>=&;,:(){}[]?|/\\.-+".contains(&byte)
 }
 
-/// The number at the start of a word, if that is all but its delimiters.
+/// The number at the start of a word, if that is all but its delimiters; day and hour of a date as `28T18` are one
+/// (ISO 8601).
 fn number(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let is_number =
-        (1..=MAX_DIGITS).contains(&digits) && text[digits..].iter().all(|byte| is_delimiter(*byte));
-    is_number
-        .then(|| text[..digits].iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0')))
+    let length = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let value = |text: &[u8]| text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let (digits, rest) = text.split_at(length(text));
+    let (hour, rest) = match rest.strip_prefix(b"T") {
+        Some(after) if digits.len() == 2 && length(after) == 2 => after.split_at(2),
+        _ => (&[][..], rest),
+    };
+    let count = digits.len() + hour.len();
+    let is_number = !digits.is_empty() && count <= MAX_DIGITS;
+    let ends = rest.iter().all(|byte| is_delimiter(*byte));
+    (is_number && ends).then(|| value(digits) * if hour.is_empty() { 1 } else { 100 } + value(hour))
 }
 
 #[cfg(test)]
