@@ -23,7 +23,7 @@
 
 use crate::cause::{cause, class_of, is_replayable};
 use crate::comparison::{render, render_tokens, request_of, sampled, settle, stored_tokens};
-use crate::trial_state::{Seen, TrialState};
+use crate::trial_state::{SeenAnswer, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, AuditState, KeyGuard};
 use delivery::lookup::decide_on;
@@ -32,9 +32,9 @@ use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent, follow};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_cache::{Reuse, Verdict};
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, PageDependence,
-    PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing, example_url,
-    is_replayable_url, path_pattern,
+    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
+    PageDependence, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
+    example_url, is_replayable_url, path_pattern,
 };
 use render::{RenderRequest, store_for_trial, visitors_form};
 use site_rules::Peer;
@@ -148,7 +148,7 @@ async fn compared(
     }
 }
 
-/// An answer instead of which this page would have been sent.
+/// Compares an answer with the page that would have been sent instead.
 async fn hit(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
@@ -182,7 +182,7 @@ async fn hit(
     let tokens = Some(whole.unwrap_or(of_visitor));
     answer.forget();
     let VisitorAnswer { request, headers, begun_ms, .. } = answer;
-    let seen = Seen { request, headers, tokens, begun_ms };
+    let seen = SeenAnswer { request, headers, tokens, begun_ms };
     examine(site, state, (&page, &seen), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
@@ -197,11 +197,11 @@ async fn missed(
         VisitorContent::Other(content) => {
             Some(visitor_tokens(site, &state.audit, &answer, content))
         }
-        VisitorContent::OfPage | VisitorContent::Unknown => None,
+        VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => None,
     };
     answer.forget();
     let VisitorAnswer { request, headers, begun_ms, .. } = answer;
-    let seen = Seen { request, headers, tokens, begun_ms };
+    let seen = SeenAnswer { request, headers, tokens, begun_ms };
     let mut second = Some(seen);
     let Some(first) = state.first_of(key, || second.take().expect("it is taken once")) else {
         return;
@@ -244,7 +244,11 @@ fn kind_of(site: &Site, request: &TrialRequest) -> (String, Vec<Box<str>>, bool,
 }
 
 /// Two visitors got answers that are not stored. Reports if both, and a neutral render, are the same all the same.
-async fn refused(site: &Arc<Site>, state: &TrialState, (first, second): (&Seen, &Seen)) {
+async fn refused(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (first, second): (&SeenAnswer, &SeenAnswer),
+) {
     let (Some(one), Some(other)) = (&first.tokens, &second.tokens) else { return };
     let is_forbidden = |value: &HeaderValue| {
         let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
@@ -273,7 +277,7 @@ enum MadePage {
 }
 
 /// Makes the page that would have been stored for this request.
-async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &Seen) -> MadePage {
+async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) -> MadePage {
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
     if !budget().may_begin(site.clock.monotonic(), site.config.limits.origin_connections) {
         return MadePage::NoBudget;
@@ -304,7 +308,7 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &Seen) -> MadeP
 async fn examine(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    (page, seen): (&SharedPage, &Seen),
+    (page, seen): (&SharedPage, &SeenAnswer),
     kind: AnswerKind,
     (key, _guard): (u64, &KeyGuard),
 ) -> bool {
@@ -399,14 +403,14 @@ fn record(site: &Site, url: &str, found: FoundDifference) {
     site.trial.found(url, found, site.clock.now().0 / 1_000);
 }
 
-type Judged = (Conclusion, Option<DifferenceCause>);
+type ExaminedAnswer = (Conclusion, Option<DifferenceCause>);
 
 async fn judged(
     site: &Arc<Site>,
     state: &TrialState,
-    (page, seen): (&SharedPage, &Seen),
+    (page, seen): (&SharedPage, &SeenAnswer),
     kind: AnswerKind,
-) -> Result<Judged, UnjudgedReason> {
+) -> Result<ExaminedAnswer, UnjudgedReason> {
     let audit = &state.audit;
     let ask = request_of(&seen.request, Some(page));
     let mut noise = audit.noise(&seen.request.key);
@@ -463,10 +467,10 @@ async fn judged(
 async fn of_visitor(
     site: &Arc<Site>,
     audit: &AuditState,
-    (page, seen): (&SharedPage, &Seen),
+    (page, seen): (&SharedPage, &SeenAnswer),
     (ask, stored, noise): (&RenderRequest, &PageTokens, &PageNoise),
     is_first: bool,
-) -> Result<Judged, UnjudgedReason> {
+) -> Result<ExaminedAnswer, UnjudgedReason> {
     let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
     let difference = noise.without_noise(&differing(stored, tokens));
     if difference.is_empty() {
@@ -527,7 +531,7 @@ fn version(site: &Site, page: &SharedPage) -> u64 {
 }
 
 /// The tokens of a page and of the answer in its place; without their content, if that is the same. None if the
-/// content of the answer is unknown.
+/// content of the answer is unknown. One that is too long is some other content, which no render has.
 fn both_tokens(
     site: &Arc<Site>,
     state: &AuditState,
@@ -543,6 +547,11 @@ fn both_tokens(
         }
         VisitorContent::Other(content) => {
             let of_visitor = visitor_tokens(site, state, answer, content);
+            Some((stored_tokens(state, page), of_visitor))
+        }
+        VisitorContent::TooLong => {
+            let other = vec![0; MAX_COMPARED_BYTES + 1];
+            let of_visitor = visitor_tokens(site, state, answer, &other);
             Some((stored_tokens(state, page), of_visitor))
         }
         VisitorContent::Unknown => None,

@@ -46,10 +46,10 @@ pub(crate) struct TrialState {
 #[derive(Default)]
 struct SharedTrial {
     /// The keys that were requested once; the newest with their requests.
-    first: HashMap<u64, Option<Seen>>,
+    first: HashMap<u64, Option<SeenAnswer>>,
     /// The same keys, oldest first.
     order: VecDeque<u64>,
-    examined: HashMap<u64, Examined>,
+    examined: HashMap<u64, KeyExaminations>,
     /// The pages that were stored, by kind.
     stored: HashMap<u64, u32>,
     /// The keys whose page was stored before: it is made again at once.
@@ -61,7 +61,7 @@ struct SharedTrial {
 }
 
 /// A request with its answer as tokens.
-pub(crate) struct Seen {
+pub(crate) struct SeenAnswer {
     pub(crate) request: TrialRequest,
     /// The header lines of the answer as sent.
     pub(crate) headers: HeaderMap,
@@ -71,7 +71,7 @@ pub(crate) struct Seen {
 
 /// The comparisons of a key.
 #[derive(Clone, Copy, Default)]
-struct Examined {
+struct KeyExaminations {
     /// The version of the page, how often it was compared with renders, and whether it was found wrong.
     lease: u64,
     count: u8,
@@ -82,7 +82,7 @@ struct Examined {
 }
 
 impl SharedTrial {
-    fn examined(&mut self, key: u64) -> &mut Examined {
+    fn examined(&mut self, key: u64) -> &mut KeyExaminations {
         if self.examined.len() >= KEYS_MAX && !self.examined.contains_key(&key) {
             self.examined.clear();
         }
@@ -108,7 +108,11 @@ impl TrialState {
 
     /// The first request of a key, if this is the second; this one, if there was a page already or the first is
     /// forgotten. Otherwise this one is remembered.
-    pub(crate) fn first_of(&self, key: u64, second: impl FnOnce() -> Seen) -> Option<Seen> {
+    pub(crate) fn first_of(
+        &self,
+        key: u64,
+        second: impl FnOnce() -> SeenAnswer,
+    ) -> Option<SeenAnswer> {
         let mut shared = self.lock();
         if shared.made.contains(&key) {
             return Some(second());
@@ -179,8 +183,8 @@ impl TrialState {
         }
     }
 
-    /// Whether the difference of this key was the last of its pattern; it is explained now. What an earlier process has
-    /// noted stays in the report.
+    /// Whether the difference of this key was the last of its pattern; it is explained now. The notes of an earlier
+    /// process stay in the report.
     pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
         let mut shared = self.lock();
         let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };

@@ -66,7 +66,9 @@ pub enum VisitorContent {
     OfPage,
     /// These bytes, decoded.
     Other(Vec<u8>),
-    /// It differs from the page, or there is no page; it is too long, in an unknown coding, or was not kept.
+    /// It differs from the page, and is too long to be kept.
+    TooLong,
+    /// It was not kept, or is in an unknown coding.
     Unknown,
 }
 
@@ -214,12 +216,13 @@ pub fn is_in_trial(site: &Site, client: &Client) -> bool {
     !is_served
 }
 
-/// What is known of the content so far.
+/// The content as far as it is known.
 enum ContentSoFar {
     /// So many bytes are those of the page.
     OfPage(usize),
     /// So many bytes are those of the page; these follow.
     Other(usize, Vec<u8>),
+    TooLong,
     Unknown,
 }
 
@@ -236,6 +239,8 @@ pub struct AnswerWatch {
     spent: Spent,
     begun_ms: u64,
     head: Option<(StatusCode, HeaderMap)>,
+    /// The bytes of content that have not come yet, if their number is known.
+    left: Option<u64>,
     so_far: ContentSoFar,
     kept: KeptBytes,
 }
@@ -255,6 +260,7 @@ impl AnswerWatch {
             kept: KeptBytes { queue: site.trial_queue.clone(), bytes: 0 },
             so_far: ContentSoFar::OfPage(0),
             head: None,
+            left: None,
             site: site.clone(),
             request,
             is_hit,
@@ -264,6 +270,8 @@ impl AnswerWatch {
 
     /// Takes the header section of the answer.
     pub fn head(&mut self, response: &OriginResponse) {
+        let length = response.headers.get(header::CONTENT_LENGTH);
+        self.left = length.and_then(|length| length.to_str().ok()?.parse().ok());
         self.head = Some((response.status, response.headers.clone()));
         if !self.is_get {
             self.so_far = ContentSoFar::Unknown;
@@ -272,6 +280,7 @@ impl AnswerWatch {
 
     /// Takes a piece of the content.
     pub fn piece(&mut self, piece: &[u8]) {
+        self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
         if let ContentSoFar::OfPage(equal) = self.so_far {
             let content =
                 self.content_of_page.get_or_insert_with(|| content_of(self.page.as_ref()));
@@ -293,9 +302,16 @@ impl AnswerWatch {
         let is_short = *equal + rest.len() + piece.len() <= MAX_COMPARED_BYTES;
         if is_short && self.kept.grow(piece.len()) {
             rest.extend_from_slice(piece);
-        } else {
-            self.so_far = ContentSoFar::Unknown;
-            self.kept.release();
+            return;
+        }
+        self.so_far = if is_short { ContentSoFar::Unknown } else { ContentSoFar::TooLong };
+        self.kept.release();
+    }
+
+    /// The client has left. It may have all of the answer: then its connection is faster than the signal of the end.
+    pub fn client_gone(self: Box<Self>) {
+        if self.left == Some(0) {
+            self.end();
         }
     }
 
@@ -319,7 +335,10 @@ impl AnswerWatch {
                 rest.splice(..0, content_of_page[..equal].iter().copied());
                 decoded(&headers, rest)
             }
-            ContentSoFar::Unknown => VisitorContent::Unknown,
+            ContentSoFar::TooLong if !headers.contains_key(header::CONTENT_ENCODING) => {
+                VisitorContent::TooLong
+            }
+            ContentSoFar::TooLong | ContentSoFar::Unknown => VisitorContent::Unknown,
         };
         let queue = site.trial_queue.clone();
         // Full: other answers are compared instead.

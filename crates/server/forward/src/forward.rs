@@ -568,7 +568,7 @@ async fn pump(
     let failure = loop {
         let piece = tokio::select! {
             piece = body.next() => piece,
-            () = sender.closed() => return,
+            () = sender.closed() => return watch.map_or((), AnswerWatch::client_gone),
         };
         match piece {
             None => break None,
@@ -579,7 +579,7 @@ async fn pump(
                 }
                 match sender.send(piece).await {
                     Ok(()) => {}
-                    Err(ClientGone) => return,
+                    Err(ClientGone) => return watch.map_or((), AnswerWatch::client_gone),
                 }
             }
         }
