@@ -136,7 +136,7 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     fs::write(&file, format!("user = {USER:?}\n{toml}")).expect("written");
     let (text, good) = check(&[&file]);
     let warning = "a reload that cannot read it fails";
-    assert!(good && text.matches(warning).count() == 2 && text.contains("2 warnings"), "{text}");
+    assert!(good && text.matches(warning).count() == 2, "{text}");
     mode(&redirects, 0o644);
     mode(&passwords, 0o644);
     let (text, good) = check(&[&file]);
