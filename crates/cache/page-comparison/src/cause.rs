@@ -198,10 +198,10 @@ impl DifferenceCause {
                 Some(format!("key: let the application send `Vary: {name}`"))
             }
             DifferenceCause::One(RequestPart::Parameter(name)) => {
-                Some(format!("key: keep the parameter `{name}` in the key"))
+                Some(format!("key: `keys.keep = [\"{name}\"]`"))
             }
             DifferenceCause::One(RequestPart::Address) => Some(
-                "bypass: add a rule with `cache = false`, or move this part to a fragment".into(),
+                "bypass: add a rule with `bypass = true`, or move this part to a fragment".into(),
             ),
             _ => None,
         }

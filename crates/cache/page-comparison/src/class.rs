@@ -96,7 +96,7 @@ impl DifferenceClass {
         match (self, by) {
             (DifferenceClass::Leak, Some(setting)) => setting,
             (DifferenceClass::Leak, None) => {
-                "bypass: add a rule with `cache = false` for this path".into()
+                "bypass: add a rule with `bypass = true` for this path".into()
             }
             (DifferenceClass::Loses, Some(setting)) => format!("{setting}, or accept it by name"),
             (class, _) => class.plain_remedy().into(),

@@ -370,3 +370,25 @@ fn explanations_match_their_schema() {
     look(&Request::get("/v1/changes"), "/v1/changes", r#""strength":"mark""#);
     look(&Request::get("/v1/misses"), "/v1/misses", r#""effect":"bypass""#);
 }
+
+/// The report of a trial and its verdict in the status match their schemas.
+#[test]
+fn a_running_trial_matches_its_schema() {
+    let document = document();
+    let pagewell = Site::new(&[]).serve("mode = \"trial\"\n");
+    let mut seen = BTreeSet::new();
+    for (path, has) in [("/v1/trial", "\"running_seconds\""), ("/v1/status", "trial-running")] {
+        let response = call(&pagewell, &Request::get(path));
+        check(&document, path, &response, &mut seen);
+        assert!(response.text().contains(has), "{has} is not in {}", response.text());
+    }
+    let restarted = call(&pagewell, &post_to("/v1/trial", r#"{"restart":true}"#));
+    check(&document, "/v1/trial", &restarted, &mut seen);
+    assert_eq!(restarted.text().trim(), r#"{"restarted":[null]}"#);
+    let wrong = call(&pagewell, &post_to("/v1/trial", r#"{"restart":false}"#));
+    assert_eq!(wrong.status, 400);
+    let metrics = call(&pagewell, &Request::get("/metrics")).text();
+    for name in ["pagewell_trial{of=\"compared\"} 0", "pagewell_trial_found{class=\"leak\"} 0"] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
+}
