@@ -73,7 +73,7 @@ fn both_formats_are_read_by_the_reader_of_prometheus() {
 
 #[test]
 fn the_dashboard_for_grafana_asks_for_metrics_that_are_there() {
-    let text = include_str!("../../../../contrib/grafana/pagewell.json");
+    let text = include_str!("../../../../../contrib/grafana/pagewell.json");
     let dashboard: serde_json::Value = serde_json::from_str(text).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let queries = panels.iter().flat_map(|panel| panel["targets"].as_array().expect("targets"));

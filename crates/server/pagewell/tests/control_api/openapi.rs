@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 fn document() -> Value {
-    let text = include_str!("../../../../docs/operating/control-openapi.json");
+    let text = include_str!("../../../../../docs/operating/control-openapi.json");
     serde_json::from_str(text).expect("JSON")
 }
 
