@@ -48,7 +48,7 @@ pub fn run(amount: Amount) -> Result<(), String> {
     let bounds = Bounds::read(&text, section).map_err(|error| format!("{BOUNDS}: {error}"))?;
     let protocol = if amount.http2 { Protocol::Http2 } else { Protocol::Http1 };
     let more: &[&str] = if amount.access_log { &["--access-log", "/dev/null"] } else { &[] };
-    let whose = HitMeasurement { binary: &binary, more, protocol };
+    let whose = HitMeasurement { binary: &binary, more, protocol, fields: &[] };
     let per_hit = whose.per_hit(amount.hits).map_err(|error| format!("bench: {error}"))?;
     let kinds = [
         ("bare", bounds.bare, per_hit.bare, &[][..]),

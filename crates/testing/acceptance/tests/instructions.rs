@@ -60,11 +60,55 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
     }
 }
 
+/// Writes a configuration with these lines, and returns its path with the directory, which is removed at the end.
+fn configuration(lines: &str) -> (PrivateDir, String) {
+    let dir = PrivateDir::temporary("rules").expect("a directory");
+    let file = dir.path().join("pagewell.toml");
+    std::fs::write(&file, lines).expect("a configuration");
+    (dir, file.display().to_string())
+}
+
+/// Rules that no hit has to be compared with: response fields are laid out with the page, and the limit counts requests
+/// that reach the origin. (So is `php = false`, the rule of `pagewell init`, which needs a document root.)
+const RULES: &str = "[[rule]]\npath = \"/wp-login.php\"\nmethod = \"POST\"\n\
+    limit = { rate = \"10/m\", burst = 5 }\n\
+    [[rule]]\nset_headers = { X-Content-Type-Options = \"nosniff\" }\nremove_headers = \"x-powered-by\"\n";
+/// Rules with which each hit is compared.
+const DENIALS: &str = "[[rule]]\npath_regex = \"\\\\.(sql|bak|log)$\"\ndeny = 403\n\
+    [[rule]]\npath = \"/xmlrpc.php\"\ndeny = 403\n";
+
+#[test]
+fn a_hit_with_rules_stays_within_its_instruction_limit() {
+    let (_dir, file) = configuration(RULES);
+    check("dev_rules", Protocol::Http1, &["--config", &file]);
+}
+
+#[test]
+fn a_hit_with_denied_paths_stays_within_its_instruction_limit() {
+    let (_dir, file) = configuration(&format!("{RULES}{DENIALS}"));
+    check("dev_denials", Protocol::Http1, &["--config", &file]);
+}
+
+#[test]
+fn a_hit_behind_a_password_stays_within_its_instruction_limit() {
+    let (dir, file) = configuration("");
+    let passwords = dir.path().join("staff.htpasswd");
+    std::fs::write(&passwords, "anna:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n").expect("written");
+    let rule = format!("[[rule]]\nauth_file = {:?}\n", passwords.display().to_string());
+    std::fs::write(&file, rule).expect("a configuration");
+    let fields = [("Authorization", "Basic YW5uYTpzZWNyZXQ=")];
+    check_with("dev_password", Protocol::Http1, (&["--config", &file], &fields));
+}
+
 fn check(section: &str, protocol: Protocol, more: &[&str]) {
+    check_with(section, protocol, (more, &[]));
+}
+
+fn check_with(section: &str, protocol: Protocol, (more, fields): (&[&str], &[(&str, &str)])) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
     let binary = acceptance::binary();
     let counted =
-        HitMeasurement { binary, more, protocol }.per_hit(HITS).expect("callgrind counts");
+        HitMeasurement { binary, more, protocol, fields }.per_hit(HITS).expect("callgrind counts");
     println!("{section}: {counted:?}");
     for (kind, bound, counted) in
         [("bare", bounds.bare, counted.bare), ("browser", bounds.browser, counted.browser)]

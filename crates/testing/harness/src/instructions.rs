@@ -16,7 +16,7 @@
 use crate::load::{Load, LoadEnd};
 use crate::page_origin::page_origin;
 use crate::pagewell::Pagewell;
-use crate::{Address, Client, PrivateDir, StartError, StartReason, cpu, find};
+use crate::{Address, Client, PrivateDir, Request, StartError, StartReason, cpu, find};
 use std::collections::HashMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -102,6 +102,8 @@ pub struct HitMeasurement<'a> {
     pub more: &'a [&'a str],
     /// The protocol of the requests.
     pub protocol: Protocol,
+    /// Fields of all requests, such as a password.
+    pub fields: &'a [(&'a str, &'a str)],
 }
 
 /// The instructions per hit.
@@ -151,7 +153,8 @@ impl HitMeasurement<'_> {
         let Address::Tcp(address) = *pagewell.address() else {
             return Err(fault(StartReason::Refused, "it does not listen on TCP"));
         };
-        warm(address)?;
+        warm(address, self.fields)?;
+        let headers = &[self.fields, headers].concat();
         match self.protocol {
             Protocol::Http1 => ask(address, headers, hits)?,
             Protocol::Http2 => ask_by_http2(address, headers, hits)?,
@@ -179,12 +182,14 @@ impl HitMeasurement<'_> {
 }
 
 /// Requests the page until it is cached.
-fn warm(address: SocketAddr) -> Result<(), StartError> {
+fn warm(address: SocketAddr, fields: &[(&str, &str)]) -> Result<(), StartError> {
     let mut client = Client::new(address);
+    let with = |request: Request, (name, value): &(&str, &str)| request.header(name, value);
+    let request = fields.iter().fold(Request::get(TARGET), with);
     for _ in 0..2 {
-        client.get(TARGET).map_err(|error| fault(StartReason::Refused, error))?;
+        client.send(&request).map_err(|error| fault(StartReason::Refused, error))?;
     }
-    let says = client.get(TARGET).map_err(|error| fault(StartReason::Refused, error))?;
+    let says = client.send(&request).map_err(|error| fault(StartReason::Refused, error))?;
     if !says.header("cache-status").is_some_and(|status| status.contains("hit")) {
         return Err(fault(StartReason::Refused, "the page is not answered from memory"));
     }
