@@ -40,8 +40,8 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
     let costs = |headers: &[(&str, &str)], audit: &str, hits: u64| {
         std::fs::write(&config, format!("audit = \"{audit}\"\n")).expect("it is written");
         let more = ["--config", &config.display().to_string()];
-        let measurement =
-            HitMeasurement { binary: acceptance::binary(), more: &more, protocol: Protocol::Http1 };
+        let (binary, protocol, fields) = (acceptance::binary(), Protocol::Http1, &[][..]);
+        let measurement = HitMeasurement { binary, more: &more, protocol, fields };
         let thread = measurement.run(headers, hits, &out).expect("callgrind counts");
         thread.costs(&of, &inner).expect("a profile")
     };
