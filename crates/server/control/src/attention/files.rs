@@ -4,7 +4,7 @@
 
 use super::Problem;
 use crate::managed::report;
-use certificates::CertificateStatus;
+use certificates::{CertificateStatus, TryFailure};
 use config::{AccessLogTo, TlsPair};
 use delivery::site::Site;
 use rustix::fs::Access;
@@ -21,9 +21,18 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     let now_ms = default_site.clock.now().0;
     let pairs: &[TlsPair] = if config.listen_tls.is_empty() { &[] } else { &config.tls };
     let mut all: Vec<Problem> = pairs.iter().filter_map(unreadable).collect();
-    let in_files = report(default_site).certificates;
-    let in_files = in_files.iter().filter(|status| status.file.is_some());
-    all.extend(in_files.filter_map(|status| certificate(status, now_ms)));
+    let mut in_files = report(default_site).certificates;
+    in_files.retain(|status| status.file.is_some());
+    for status in &mut in_files {
+        // One problem has one name.
+        let is_known = |failure: &TryFailure| {
+            all.iter().any(|problem| failure.text.contains(&problem.subject))
+        };
+        if status.failure.as_ref().is_some_and(is_known) {
+            status.failure = None;
+        }
+    }
+    all.extend(in_files.iter().filter_map(|status| certificate(status, now_ms)));
     let mut directories: Vec<(&str, PathBuf)> = Vec::new();
     for site in default_site.all_sites() {
         let snapshot = site.config.snapshot.as_ref();
@@ -119,7 +128,7 @@ fn directory(key: &str, path: &Path) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use certificates::{FailureCause, TryFailure};
+    use certificates::FailureCause;
 
     #[test]
     fn a_certificate_in_use_is_a_problem_by_its_end_and_its_file() {
