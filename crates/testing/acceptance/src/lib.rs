@@ -11,10 +11,12 @@ pub mod http2;
 pub mod mediawiki;
 mod played;
 mod raw;
+mod skipped;
 
 pub use frames::{Frames, block, block_of};
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
+pub use skipped::skip;
 
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Request, Response, cpu};
 use socket2::{Domain, Socket, Type};

@@ -2,7 +2,7 @@
 //! renewal, a restart, an authority that is down, and nodes that share a directory or a Valkey. Faults of an authority
 //! that Pebble does not have are tested in the crate `acme`.
 
-use acceptance::{Site, binary, until};
+use acceptance::{Site, binary, skip, until};
 use harness::{
     Address, Client, Pagewell, Pebble, PebbleSettings, PrivateDir, Process, Request, StartReason,
     Valkey, free_port,
@@ -46,7 +46,7 @@ fn pebble(ports: Ports, lifetime: Duration, validation: Option<Duration>) -> Opt
     match Pebble::start(settings, (&leaf, &own.serialize_pem(), &root)) {
         Ok(pebble) => Some(pebble),
         Err(error) if error.reason == StartReason::NotInstalled => {
-            println!("skipped: {error}: scripts/setup test");
+            skip(&format!("{error}: scripts/setup test"));
             None
         }
         Err(error) => panic!("{error}"),
@@ -171,6 +171,9 @@ fn a_public_name_gets_https_and_only_then_the_redirect() {
     for target in ["uploaded", "", "x/y", "%75ploaded"] {
         let answer = node.http(HOST, &format!("/.well-known/acme-challenge/{target}"));
         assert_eq!(answer.status, 404, "no file answers a challenge: {target}");
+        // `pagewell doctor` recognises Pagewell by this.
+        let status = answer.header("cache-status").unwrap_or_default();
+        assert!(status.contains("detail=acme-challenge"), "{status}");
     }
     let (text, _) = node.text(&["certificates"]);
     assert!(text.contains(&format!("{HOST}: no certificate yet")), "{text}");
@@ -180,6 +183,13 @@ fn a_public_name_gets_https_and_only_then_the_redirect() {
     let metrics =
         Client::new(node.pagewell.admin().clone()).get("/metrics").expect("metrics").text();
     assert!(metrics.contains("pagewell_acme_orders_total{result=\"failed\"} 1"), "{metrics}");
+    let mut doctor = Command::new(binary());
+    doctor.args(["doctor", "--config"]).arg(site.at(&format!("node-{}.toml", ports.tls)));
+    let out = doctor.arg(site.root()).env("SSL_CERT_FILE", pebble.roots()).output();
+    let out = out.expect("doctor runs");
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.code() == Some(3) && text.contains("certificate-authority"), "{text}");
+    assert!(text.contains(&format!("{away}: Connection refused")), "{text}");
     // A restart keeps the waiting time: nothing is tried again.
     let next = node.status(HOST)["next_try_ms"].clone();
     drop(node);
@@ -252,6 +262,33 @@ fn a_short_certificate_is_renewed_while_it_is_used() {
     node.until_https(HOST);
 }
 
+#[test]
+fn a_newer_authority_suggests_when_to_renew() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, DAY * 90, None) else { return };
+    let out = Command::new("curl").args(["-sk", &pebble.directory()]).output().expect("curl runs");
+    if !String::from_utf8_lossy(&out.stdout).contains("renewalInfo") {
+        return skip(
+            "this Pebble has no ARI (RFC 9773): let PEBBLE_BIN name a directory with Pebble 2.6 or newer",
+        );
+    }
+    let site = Site::new(&[]);
+    let node = Node::start(&site, &pebble, ports, &[HOST], "");
+    node.until_https(HOST);
+    let file = site.at("acme").join(format!("hosts/{HOST}.json"));
+    let mut window = Value::Null;
+    until("a suggestion", || {
+        let record: Value =
+            serde_json::from_slice(&fs::read(&file).unwrap_or_default()).unwrap_or_default();
+        window = record["suggestion"]["window_ms"].clone();
+        window.is_array()
+    });
+    let status = node.status(HOST);
+    let (from_ms, until_ms) = (window[0].as_u64(), window[1].as_u64());
+    assert!(from_ms < until_ms && until_ms < status["ends_ms"].as_u64(), "{window} {status}");
+    assert_eq!(pebble.issued(), 1);
+}
+
 /// Three nodes. One is killed while a certificate is ordered: in a directory the one that orders, unless it is
 /// the first.
 fn killed_holder(site: &Site, pebble: &Pebble, ports: [Ports; 3], acme: &str, more: &str) {
@@ -269,6 +306,95 @@ fn killed_holder(site: &Site, pebble: &Pebble, ports: [Ports; 3], acme: &str, mo
     let ends: Vec<Value> = nodes.iter().map(|node| node.status(HOST)["ends_ms"].clone()).collect();
     assert!(ends.iter().all(|end| *end == ends[0]), "all nodes use the same certificate: {ends:?}");
     assert_eq!(pebble.issued(), 1);
+}
+
+#[test]
+fn a_pending_challenge_is_answered_for_its_host_and_token_over_plain_http_only() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, DAY * 90, Some(Duration::from_secs(15))) else { return };
+    let (site, other) = (Site::new(&[]), "other.example.org");
+    let pair = given(&site, other);
+    let node = Node::start(&site, &pebble, ports, &[HOST, other], &pair);
+    let file = site.at("acme").join(format!("challenges/{HOST}.json"));
+    let mut pending = Value::Null;
+    until("a challenge", || {
+        let text = fs::read(&file).unwrap_or_default();
+        pending = serde_json::from_slice(&text).unwrap_or_default();
+        pending["token"].is_string()
+    });
+    let path = format!("/.well-known/acme-challenge/{}", pending["token"].as_str().expect("text"));
+    let answer = node.http(HOST, &path);
+    let secret = pending["authorization"].as_str().expect("text");
+    assert_eq!((answer.status, answer.text().as_str()), (200, secret));
+    let (dot, port) = (format!("{HOST}."), format!("{HOST}:{}", ports.http));
+    for host in [port.as_str(), "SITE.EXAMPLE.ORG", &dot] {
+        let answer = node.http(host, &path);
+        assert!(matches!(answer.status, 200 | 421), "one normal form: {host}: {}", answer.status);
+    }
+    for (host, path) in [
+        (HOST, format!("{path}x")),
+        (HOST, format!("{path}?x")),
+        (HOST, path[..path.len() - 1].to_owned()),
+        (other, path.clone()),
+        ("unknown.example.org", path.clone()),
+        ("user@site.example.org", path.clone()),
+    ] {
+        let answer = node.http(host, &path);
+        let is_right = host != HOST || answer.status == 404;
+        assert!(is_right && !answer.text().contains(secret), "{host}{path}: {}", answer.status);
+    }
+    // The SNI of a host with a certificate, and the other host in the request.
+    let at = format!("{other}:{}:127.0.0.1", ports.tls);
+    let url = format!("https://{other}:{}{path}", ports.tls);
+    let out = Command::new("curl")
+        .args(["-sk", "--http1.1", "--resolve", &at])
+        .args(["-H", &format!("Host: {HOST}"), &url])
+        .output()
+        .expect("curl runs");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(out.status.success() && !text.contains(secret), "over HTTPS: {text}");
+    assert!(fs::exists(&file).expect("readable"), "the challenge was pending all the time");
+}
+
+/// The configuration of a certificate in a file, which is made here.
+fn given(site: &Site, host: &str) -> String {
+    let key = KeyPair::generate().expect("a key");
+    let made = CertificateParams::new([host.to_owned()]).expect("valid").self_signed(&key);
+    let (certificate, file) = (site.at("given.pem"), site.at("given.key"));
+    fs::write(&certificate, made.expect("made").pem()).expect("written");
+    fs::write(&file, key.serialize_pem()).expect("written");
+    format!("[[tls]]\ncertificate = {certificate:?}\nkey = {file:?}\n")
+}
+
+#[test]
+fn certificates_in_files_are_listed_with_their_end_and_a_renewal_that_cannot_be_used() {
+    let site = Site::new(&[]);
+    let pair = given(&site, HOST);
+    let text = format!(
+        "listen_tls = \"unix:{}\"\n[limits]\ncertificate_look = \"20ms\"\n{pair}",
+        site.at("tls.sock").display()
+    );
+    let pagewell = site.serve(&text);
+    let node = Node { pagewell, ports: Ports { http: 0, tls: 0 } };
+    let status = node.status(HOST);
+    let file = site.at("given.pem").display().to_string();
+    assert_eq!((status["file"].as_str(), &status["failure"]), (Some(file.as_str()), &Value::Null));
+    assert!(status["issuer"].is_string() && status["next_try_ms"].is_null(), "{status}");
+    assert!(status["ends_in_s"].as_i64().expect("a number") > 86_400, "{status}");
+    let metrics =
+        Client::new(node.pagewell.admin().clone()).get("/metrics").expect("metrics").text();
+    let series = format!("pagewell_certificate_expiry_seconds{{name=\"{HOST}\"}} ");
+    assert!(metrics.contains(&series) && !metrics.contains("pagewell_acme_orders"), "{metrics}");
+    // The key of another certificate: the old pair stays in use.
+    fs::write(site.at("given.key"), KeyPair::generate().expect("a key").serialize_pem())
+        .expect("written");
+    until("the failure", || node.status(HOST)["failure"]["cause"] == "file");
+    let (text, _) = node.text(&["certificates"]);
+    assert!(text.contains("is not the key of"), "{text}");
+    assert!(text.contains(&format!("  from {file}")) && text.contains("  do  the file"), "{text}");
+    let (text, code) = node.text(&["status"]);
+    assert!(code == 1 && text.contains("certificate-ends"), "{text}");
+    assert!(text.contains("was renewed, and the new one cannot be used"), "{text}");
 }
 
 /// Whether a node has begun an order.
