@@ -38,23 +38,26 @@ build: ## build the binary: target/release/pagewell
 	@scripts/setup build
 	$(CARGO) build --release -p pagewell
 
-demo: ## serve the example site on http://127.0.0.1:8080 with a private database, until Ctrl-C
+demo: ## serve the example site on http://127.0.0.1:8080 until Ctrl-C (HTTPS=1: with HTTPS, too)
 	@scripts/phase "1 of 3: packages" scripts/setup demo
 	@scripts/phase "2 of 3: build" $(CARGO) build --package pagewell --package xtask $(FEATURES)
 	@echo "== 3 of 3: start" >&2
-	@$(TASK)/xtask demo
+	@$(TASK)/xtask demo $(if $(HTTPS),--https)
 
+test: export PAGEWELL_SKIPPED = $(BUILT)/skipped-tests
 test: ## run all tests: format, lints, unit, property and model tests, scenarios, real servers, PHP
 	@scripts/phase --table "make test" $(TARGET) test-phases
 
 test-phases:
 	@scripts/phase "packages" scripts/setup test
+	@rm -f $(PAGEWELL_SKIPPED)
 	$(CARGO) fmt --all --check
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
 	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
 	$(TASK)/xtask tidy
 	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace $(FEATURES) \
 		-- $(TARGET) php -- $(TARGET) php-pages -- $(TARGET) further-tests
+	@[ ! -s $(PAGEWELL_SKIPPED) ] || { echo "== skipped tests: $$(wc -l <$(PAGEWELL_SKIPPED))"; cat $(PAGEWELL_SKIPPED); }
 
 # Tests that wait for servers most of the time run beside others that keep the processor busy.
 php:
@@ -68,7 +71,7 @@ php-pages:
 further-tests:
 	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
 	@scripts/phase "model" $(TARGET) model
-	@$(PHASE) "demo" $(BUILT)/xtask demo --check
+	@$(PHASE) "demo" $(BUILT)/xtask demo --check --https
 	@$(PHASE) "torture" $(BUILT)/torture --short
 	@$(PHASE) "soak" $(BUILT)/soak --short
 	@$(PHASE) "soak of sources" $(BUILT)/soak --sources --short

@@ -3,15 +3,18 @@
 //! Builds Pagewell as the tests do (unless PAGEWELL_BIN names a program), starts a private MariaDB in `target/demo` (kept, so that the second time is
 //! quick), fills it, serves `examples/news` from it, and prints the addresses and some commands to try. SIGINT
 //! and SIGTERM stop everything; so does the death of this program. `--check` runs these commands as
-//! a visitor would, in a process of its own, and checks that no process is left ([`check`]).
+//! a visitor would, in a process of its own, and checks that no process is left ([`check`]). `--https` adds a
+//! certificate authority and HTTPS ([`https`]).
 
 mod check;
+mod https;
 
 use harness::root;
 use harness::{
     Client, Deadline, MariaDbOptions, NewsSite, Pagewell, PrivateDir, StartReason, Stopwatch, Wait,
     suits_servers,
 };
+use https::HttpsDemo;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs;
@@ -46,7 +49,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// The reason why it did not run, in words for the person at the terminal.
-pub fn run(port: u16) -> Result<(), String> {
+pub fn run(port: u16, has_https: bool) -> Result<(), String> {
     let admin_port = free_admin_port(port)?;
     // From here on a signal is an orderly end, also in the middle of the start.
     let ended = signals()?;
@@ -62,17 +65,26 @@ pub fn run(port: u16) -> Result<(), String> {
     if is_stopped(&ended) {
         return Ok(());
     }
+    let listen = if has_https && port == 0 { free()? } else { port };
+    let https = has_https.then(|| HttpsDemo::start(listen)).transpose()?;
     let mut command = Command::new(&binary);
     command.arg("serve").args(site.serve_args());
-    command.args(["--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--listen", &format!("127.0.0.1:{listen}")]);
     command.args(["--admin", &format!("127.0.0.1:{admin_port}")]);
     let place = place("pagewell", port)?;
-    command.arg("--config").arg(config(&site, place.path())?);
+    command.arg("--config").arg(config(&site, place.path(), https.as_ref())?);
+    https.iter().for_each(|https| https.trust(&mut command));
     let mut server =
         Pagewell::start_command(place, &mut command).map_err(|error| advice(&error))?;
     wait_until_followed(&server)?;
     phases.ended("Pagewell serves the site and follows the database");
-    println!("{}", instructions(&server, &site));
+    let mut of_https = String::new();
+    if let Some(https) = &https {
+        https.wait(&server)?;
+        phases.ended("Pagewell has a certificate");
+        of_https = https.instructions(&server);
+    }
+    println!("{}", instructions(&server, &site, &of_https));
     let outcome = wait(&mut server, &ended);
     println!("demo: stopping …");
     drop(server);
@@ -98,7 +110,7 @@ impl Phases {
 }
 
 /// The configuration: the site's database is followed, by an account that may do no more.
-fn config(site: &NewsSite, dir: &Path) -> Result<PathBuf, String> {
+fn config(site: &NewsSite, dir: &Path, https: Option<&HttpsDemo>) -> Result<PathBuf, String> {
     let name =
         |(name, value): &(String, String)| (name == "NEWS_DB_PASSWORD").then(|| value.clone());
     let password = site.env().iter().find_map(name).unwrap_or_default();
@@ -111,8 +123,9 @@ fn config(site: &NewsSite, dir: &Path) -> Result<PathBuf, String> {
     site.database().sql(&account).map_err(|error| advice(&error))?;
     let socket = site.database().socket().display();
     let path = dir.join("pagewell.toml");
+    let https = https.map(|https| https.config(dir)).unwrap_or_default();
     let text = format!(
-        "[[database]]\nurl = \"mysql://pagewell:{password}@localhost/news?socket={socket}\"\n{CHANGES}"
+        "{https}[[database]]\nurl = \"mysql://pagewell:{password}@localhost/news?socket={socket}\"\n{CHANGES}"
     );
     fs::write(&path, text).map_err(|error| format!("demo: {}: {error}", path.display()))?;
     Ok(path)
@@ -162,6 +175,10 @@ fn place(name: &str, port: u16) -> Result<PrivateDir, String> {
     dir.map_err(|error| error.to_string())
 }
 
+fn free() -> Result<u16, String> {
+    harness::free_port().map_err(|error| format!("demo: no free port: {error}"))
+}
+
 fn signals() -> Result<Receiver<i32>, String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("demo: no signals: {error}"))?;
@@ -200,7 +217,7 @@ fn advice(error: &harness::StartError) -> String {
     format!("demo: {error}{hint}")
 }
 
-fn instructions(server: &Pagewell, site: &NewsSite) -> String {
+fn instructions(server: &Pagewell, site: &NewsSite, https: &str) -> String {
     let socket = site.database().socket().display();
     let (site, admin) = (server.address(), server.admin());
     format!(
@@ -224,7 +241,7 @@ Open it in a browser, or see in another terminal how pages are cached and purged
         Pagewell reads this change from the database's log
   6. the first again
         … fwd=uri-miss … stored     rendered again, with the new title
-
+{https}
 The back office, to write and edit: http://{site}/office/ (password: office)
 The dashboard, to watch it:         http://{admin}/
 

@@ -32,6 +32,9 @@ enum Task {
         /// Run the commands that the demo prints, check their results, and end
         #[arg(long, conflicts_with = "port")]
         check: bool,
+        /// Serve HTTPS as well, with a certificate of a local authority (Pebble)
+        #[arg(long)]
+        https: bool,
     },
     /// Writes the pages of the manual that are made from tables in the code
     GenDocs,
@@ -65,8 +68,8 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Options::parse().task {
-        Task::Demo { check: true, .. } => demo::check(),
-        Task::Demo { port, .. } => demo::run(port),
+        Task::Demo { check: true, https, .. } => demo::check(https),
+        Task::Demo { port, https, .. } => demo::run(port, https),
         Task::GenDocs => gen_docs(),
         Task::Package { dev } => package::run(profile(dev)),
         Task::Book => book::run().map(|page| println!("{}", page.display())),

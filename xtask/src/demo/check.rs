@@ -20,15 +20,18 @@ const SOON: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// The server that did not start, or how many expectations failed.
-pub fn check() -> Result<(), String> {
+pub fn check(has_https: bool) -> Result<(), String> {
     let place = harness::PrivateDir::temporary("check").map_err(|error| error.to_string())?;
     let log = place.path().join("demo.log");
-    let mut demo = start(&log)?;
+    let mut demo = start(&log, has_https)?;
     let address = wait_for_address(&mut demo, &log)?;
     let mut tries = Tries::default();
     let mut client = Client::new(address);
     tries.pages(&mut client);
-    tries.by_hand(&mut client, &statement(&log));
+    tries.by_hand(&mut client, &statement(&log, "5. "));
+    if has_https {
+        tries.https(&statement(&log, "7. "));
+    }
     let started = cpu::descendants(demo.id());
     tries.expect("it runs PHP, MariaDB and Pagewell", started.len() > 5, &format!("{started:?}"));
     demo.signal(harness::Signal::INT);
@@ -40,10 +43,10 @@ pub fn check() -> Result<(), String> {
     tries.outcome()
 }
 
-fn start(log: &Path) -> Result<Process, String> {
+fn start(log: &Path, has_https: bool) -> Result<Process, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(this);
-    command.args(["demo", "--port", "0"]);
+    command.args(["demo", "--port", "0"]).args(has_https.then_some("--https"));
     Process::spawn("demo", &mut command, log).map_err(|error| error.to_string())
 }
 
@@ -63,10 +66,10 @@ fn wait_for_address(demo: &mut Process, log: &Path) -> Result<Address, String> {
     address.ok_or_else(|| "the demo named no address".to_owned())
 }
 
-/// The command by which the demo says that a row can be changed.
-fn statement(log: &Path) -> String {
+/// The command that the demo proposes under this number: 5 changes a row, 7 shows the certificate.
+fn statement(log: &Path, number: &str) -> String {
     let output = std::fs::read_to_string(log).unwrap_or_default();
-    let line = output.lines().find_map(|line| line.trim().strip_prefix("5. "));
+    let line = output.lines().find_map(|line| line.trim().strip_prefix(number));
     line.unwrap_or_default().to_owned()
 }
 
@@ -120,6 +123,19 @@ impl Tries {
         self.page(client, "/", "and the front page", RenderMoment::Before);
         let head = client.head("/news/4/").unwrap_or_default();
         self.expect("HEAD has the same status", head.status == 200, &format!("{head:?}"));
+    }
+
+    /// The certificate, by the command that it proposes.
+    fn https(&mut self, statement: &str) {
+        let output = Command::new("sh").args(["-c", statement]).output();
+        let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let has = |words| said.as_ref().is_ok_and(|said| said.contains(words));
+        let is_right = has("Pebble Intermediate CA") && has("HTTP/2 200");
+        self.expect(
+            "HTTPS has a certificate of the local authority",
+            is_right,
+            &format!("{said:?}"),
+        );
     }
 
     /// The row that the demo proposes to change, by the command that it proposes.
