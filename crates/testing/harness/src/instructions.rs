@@ -115,30 +115,64 @@ pub struct PerHit {
     pub browser: u64,
 }
 
+/// The instructions of three runs: with a number of bare hits, with twice as many, and with hits of a browser.
+#[derive(Debug, Clone, Copy)]
+pub struct RunCounts {
+    hits: u64,
+    once: u64,
+    twice: u64,
+    browser: u64,
+}
+
+impl RunCounts {
+    /// The smaller count of each run. Load only adds instructions: a thread that is interrupted is woken once more.
+    #[must_use]
+    pub fn least(self, other: RunCounts) -> RunCounts {
+        RunCounts {
+            hits: self.hits,
+            once: self.once.min(other.once),
+            twice: self.twice.min(other.twice),
+            browser: self.browser.min(other.browser),
+        }
+    }
+
+    /// The instructions per hit, without those of the start and the end.
+    #[must_use]
+    pub fn per_hit(self) -> PerHit {
+        let bare = self.twice.saturating_sub(self.once) / self.hits;
+        PerHit { bare, browser: bare + self.browser.saturating_sub(self.once) / self.hits }
+    }
+}
+
 impl HitMeasurement<'_> {
-    /// Computes the instructions from three runs: with `hits` bare hits, with twice as many, and with `hits`
-    /// hits of a browser.
+    /// Counts the instructions of three runs with `hits` hits, or twice as many.
     ///
     /// # Errors
     /// `NotInstalled` without valgrind; the error of a program that did not start; `Refused` if the page was
     /// not a cache hit, or if callgrind's count cannot be parsed.
-    pub fn per_hit(&self, hits: u64) -> Result<PerHit, StartError> {
+    pub fn count(&self, hits: u64) -> Result<RunCounts, StartError> {
         let dir = PrivateDir::temporary("count")?;
         let out = dir.path().join("callgrind.out");
         let answering = |headers: &[(&str, &str)], hits: u64| {
             self.run(headers, hits, &out).map(|busiest| busiest.instructions)
         };
-        let once = answering(&[], hits)?;
-        let bare = answering(&[], hits * 2)?.saturating_sub(once) / hits;
-        let more = answering(&BROWSER_HEADERS, hits)?.saturating_sub(once) / hits;
-        Ok(PerHit { bare, browser: bare + more })
+        let (once, twice) = (answering(&[], hits)?, answering(&[], hits * 2)?);
+        Ok(RunCounts { hits, once, twice, browser: answering(&BROWSER_HEADERS, hits)? })
+    }
+
+    /// Computes the instructions per hit from one count.
+    ///
+    /// # Errors
+    /// As for [`count`](Self::count).
+    pub fn per_hit(&self, hits: u64) -> Result<PerHit, StartError> {
+        self.count(hits).map(RunCounts::per_hit)
     }
 
     /// Runs Pagewell once with `hits` hits that have these field lines. callgrind writes one file per thread,
     /// whose name begins with `out`. Returns the thread that answers, including its start and end.
     ///
     /// # Errors
-    /// As for [`per_hit`](Self::per_hit).
+    /// As for [`count`](Self::count).
     pub fn run(
         &self,
         headers: &[(&str, &str)],
