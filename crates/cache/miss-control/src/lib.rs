@@ -7,8 +7,7 @@
 //!
 //! Start reading at [`MissQueue`]. Invariants: never more requests at the origin than places; each
 //! waiter is given a place, is deferred, or leaves; everything is bounded, the queue by [`QueueLimits`].
-//! The evidence about clients is in [`ClientTable`] and [`Ticket`], rates in [`RateTable`], reports in [`MissReport`],
-//! answers of other services in [`OutsideAnswers`].
+//! The evidence about clients is in [`ClientTable`], [`Ticket`] and [`OutsideAnswers`], rates are in [`RateTable`], reports in [`MissReport`].
 //! Not here: I/O, the clock (time is an argument), HTTP, and the waiting itself, which is in
 //! `origin/src/places.rs`. Reasons and figures: docs/decisions/misses.md.
 

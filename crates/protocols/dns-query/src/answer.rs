@@ -9,7 +9,7 @@
 //!
 //! Only the section of answers is read; records of other names and kinds are left out.
 
-use crate::{Name, Query, RecordKind};
+use crate::{DnsQuery, DomainName, RecordKind};
 use std::net::IpAddr;
 
 /// The number of a CNAME record: the name is an alias of another one.
@@ -23,20 +23,20 @@ const RECORDS_MAX: usize = 256;
 
 /// A record of the name that was asked for, or of the end of its aliases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct DnsRecord {
     /// The seconds for which the record may be used.
     pub ttl: u32,
-    /// Its content.
-    pub data: RecordData,
+    /// The content of the record.
+    pub data: RecordContent,
 }
 
 /// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RecordData {
-    /// A or AAAA.
+pub enum RecordContent {
+    /// An address (A or AAAA).
     Address(IpAddr),
     /// PTR: the name of an address.
-    Name(Name),
+    Name(DomainName),
     /// CAA (RFC 8659, section 4.1).
     Authority {
         /// A certificate authority that does not know the tag must not issue.
@@ -61,9 +61,9 @@ pub enum AnswerError {
     Failed(u8),
 }
 
-impl Query {
+impl DnsQuery {
     /// Decodes a message that may be the answer to this question.
-    pub fn read(&self, message: &[u8]) -> Result<Vec<Record>, AnswerError> {
+    pub fn read(&self, message: &[u8]) -> Result<Vec<DnsRecord>, AnswerError> {
         let (code, is_truncated, mut at) = self.header(message)?;
         if is_truncated {
             return Err(AnswerError::Truncated);
@@ -85,7 +85,7 @@ impl Query {
         let ours = ours.filter(|record| record.owner == owner);
         let read = |record: &RawRecord| {
             let data = record.data(message, self.kind).ok_or(AnswerError::Malformed)?;
-            Ok(Record { ttl: record.ttl, data })
+            Ok(DnsRecord { ttl: record.ttl, data })
         };
         ours.map(read).collect()
     }
@@ -103,7 +103,7 @@ impl Query {
         if number(message, 4) == Some(0) && !matches!(code, 0 | NO_SUCH_NAME) {
             return Ok((code, false, 12));
         }
-        let (name, after) = Name::read(message, 12).ok_or(AnswerError::NotOurs)?;
+        let (name, after) = DomainName::read(message, 12).ok_or(AnswerError::NotOurs)?;
         let kind = number(message, after) == Some(self.kind as u16);
         let class = number(message, after + 2) == Some(CLASS_INTERNET);
         if number(message, 4) != Some(1) || name != self.name || !kind || !class {
@@ -113,7 +113,11 @@ impl Query {
     }
 
     /// The name at the end of the aliases.
-    fn canonical_name(&self, message: &[u8], found: &[RawRecord]) -> Result<Name, AnswerError> {
+    fn canonical_name(
+        &self,
+        message: &[u8],
+        found: &[RawRecord],
+    ) -> Result<DomainName, AnswerError> {
         let mut owner = self.name.clone();
         for _ in 0..ALIASES_MAX {
             let is_alias = |record: &&RawRecord| record.kind == CNAME && record.owner == owner;
@@ -126,7 +130,7 @@ impl Query {
 
 /// A record whose content is not decoded yet: its place in the message.
 struct RawRecord {
-    owner: Name,
+    owner: DomainName,
     kind: u16,
     class: u16,
     ttl: u32,
@@ -136,7 +140,7 @@ struct RawRecord {
 
 impl RawRecord {
     fn read(message: &[u8], at: usize) -> Option<(Self, usize)> {
-        let (owner, at) = Name::read(message, at)?;
+        let (owner, at) = DomainName::read(message, at)?;
         let (kind, class) = (number(message, at)?, number(message, at + 2)?);
         let ttl = u32::from(number(message, at + 4)?) << 16 | u32::from(number(message, at + 6)?);
         let (begin, length) = (at + 10, usize::from(number(message, at + 8)?));
@@ -146,30 +150,30 @@ impl RawRecord {
         (end <= message.len()).then_some((Self { owner, kind, class, ttl, begin, end }, end))
     }
 
-    fn data(&self, message: &[u8], kind: RecordKind) -> Option<RecordData> {
+    fn data(&self, message: &[u8], kind: RecordKind) -> Option<RecordContent> {
         let content = message.get(self.begin..self.end)?;
         Some(match kind {
-            RecordKind::A => RecordData::Address(<[u8; 4]>::try_from(content).ok()?.into()),
-            RecordKind::Aaaa => RecordData::Address(<[u8; 16]>::try_from(content).ok()?.into()),
-            RecordKind::Ptr => RecordData::Name(self.name(message)?),
+            RecordKind::A => RecordContent::Address(<[u8; 4]>::try_from(content).ok()?.into()),
+            RecordKind::Aaaa => RecordContent::Address(<[u8; 16]>::try_from(content).ok()?.into()),
+            RecordKind::Ptr => RecordContent::Name(self.name(message)?),
             RecordKind::Caa => authority(content)?,
         })
     }
 
     /// The name that is the whole content.
-    fn name(&self, message: &[u8]) -> Option<Name> {
-        let (name, after) = Name::read(message, self.begin)?;
+    fn name(&self, message: &[u8]) -> Option<DomainName> {
+        let (name, after) = DomainName::read(message, self.begin)?;
         (after == self.end).then_some(name)
     }
 }
 
-fn authority(content: &[u8]) -> Option<RecordData> {
+fn authority(content: &[u8]) -> Option<RecordContent> {
     let ([flags, length], rest) = content.split_first_chunk::<2>()?;
     let (tag, value) = rest.split_at_checked(usize::from(*length))?;
     if tag.is_empty() || !tag.iter().all(u8::is_ascii_alphanumeric) {
         return None;
     }
-    Some(RecordData::Authority {
+    Some(RecordContent::Authority {
         is_critical: flags & 0x80 != 0,
         tag: String::from_utf8_lossy(tag).to_ascii_lowercase(),
         value: String::from_utf8_lossy(value).into_owned(),

@@ -2,8 +2,8 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `name` | [`Name`]: a domain name; the name under which an address has its PTR record |
-//! | `query` | [`Query`]: encodes a question |
+//! | `name` | [`DomainName`]: a domain name; the name under which an address has its PTR record |
+//! | `query` | [`DnsQuery`]: encodes a question |
 //! | `answer` | decodes the answer to a question, and follows its aliases |
 //! | `servers` | the resolvers that `/etc/resolv.conf` names |
 //!
@@ -18,7 +18,7 @@ mod name;
 mod query;
 mod servers;
 
-pub use answer::{AnswerError, Record, RecordData};
-pub use name::{InvalidName, Name};
-pub use query::{Query, RecordKind};
+pub use answer::{AnswerError, DnsRecord, RecordContent};
+pub use name::{DomainName, InvalidName};
+pub use query::{DnsQuery, RecordKind};
 pub use servers::{DNS_PORT, SERVERS_MAX, name_servers};

@@ -11,14 +11,14 @@ const LABEL_BYTES: usize = 63;
 
 /// A domain name as on the wire: each label after its length, in lower case, and an empty label at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Name(Vec<u8>);
+pub struct DomainName(Vec<u8>);
 
 /// The text is no domain name: an empty label, a label or name that is too long, or other characters than
 /// letters, digits, `-`, `_` and a leading `*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidName;
 
-impl Name {
+impl DomainName {
     /// Reads a name as people write it; a final dot is allowed.
     pub fn from_text(text: &str) -> Result<Self, InvalidName> {
         let mut wire = Vec::with_capacity(text.len() + 2);
@@ -114,7 +114,7 @@ impl Name {
 }
 
 /// The name for a report: bytes that are none of a host's are replaced.
-impl fmt::Display for Name {
+impl fmt::Display for DomainName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, label) in self.labels().enumerate() {
             if index > 0 {
@@ -138,11 +138,11 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        let name = Name::from_text("Crawl-1.GoogleBot.com.").expect("a name");
+        let name = DomainName::from_text("Crawl-1.GoogleBot.com.").expect("a name");
         assert_eq!(name.wire(), b"\x07crawl-1\x09googlebot\x03com\0");
         assert_eq!(name.text().as_deref(), Some("crawl-1.googlebot.com"));
         for wrong in ["", ".", "a..b", "a b", "a\0b", &"a".repeat(64), &"ab.".repeat(90)] {
-            assert_eq!(Name::from_text(wrong), Err(InvalidName), "{wrong:?}");
+            assert_eq!(DomainName::from_text(wrong), Err(InvalidName), "{wrong:?}");
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn addresses_have_the_names_of_the_standard() {
         let text = |address: &str| {
             let address = address.parse().expect("an address");
-            Name::of_address(address).text().expect("a name of labels")
+            DomainName::of_address(address).text().expect("a name of labels")
         };
         assert_eq!(text("66.249.66.1"), "1.66.249.66.in-addr.arpa");
         assert_eq!(text("::ffff:66.249.66.1"), "1.66.249.66.in-addr.arpa");
@@ -163,10 +163,13 @@ mod tests {
     #[test]
     fn pointers_lead_backwards_only() {
         let message = b"\x03com\0\x01a\xc0\x00\xc0\x05\xc0\x0b\x80";
-        assert_eq!(Name::read(message, 5), Some((Name::from_text("a.com").expect("a name"), 9)));
-        assert_eq!(Name::read(message, 9).map(|(_, after)| after), Some(11));
+        assert_eq!(
+            DomainName::read(message, 5),
+            Some((DomainName::from_text("a.com").expect("a name"), 9))
+        );
+        assert_eq!(DomainName::read(message, 9).map(|(_, after)| after), Some(11));
         for (why, at) in [("itself", 11), ("a reserved form", 13), ("past the end", 14)] {
-            assert_eq!(Name::read(message, at), None, "{why}");
+            assert_eq!(DomainName::read(message, at), None, "{why}");
         }
     }
 }

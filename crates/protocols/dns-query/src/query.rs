@@ -1,16 +1,18 @@
 //! A question to a resolver: one name and one kind of record, recursion desired (RFC 1035, section 4.1).
+//!
+//! The caller draws the identifier: a random one, because an answer is recognised by it.
 
-use crate::Name;
+use crate::DomainName;
 
 /// The kinds of records that can be asked for, with their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum RecordKind {
-    /// An IPv4 address.
+    /// An address of IPv4.
     A = 1,
     /// The name of an address.
     Ptr = 12,
-    /// An IPv6 address.
+    /// An address of IPv6.
     Aaaa = 28,
     /// The certificate authorities that may issue for a name (RFC 8659).
     Caa = 257,
@@ -18,16 +20,16 @@ pub enum RecordKind {
 
 /// A question, which also recognises its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct DnsQuery {
     /// A random number: an answer has to repeat it.
     pub id: u16,
     /// The name that is asked for.
-    pub name: Name,
+    pub name: DomainName,
     /// The kind of record that is asked for.
     pub kind: RecordKind,
 }
 
-impl Query {
+impl DnsQuery {
     /// The message to send over UDP.
     pub fn datagram(&self) -> Vec<u8> {
         let name = self.name.wire();

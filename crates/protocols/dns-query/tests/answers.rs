@@ -2,17 +2,17 @@
 //!
 //! The property tests: no bytes panic, and an accepted answer belongs to the question.
 
-use dns_query::{AnswerError, Name, Query, Record, RecordData, RecordKind};
+use dns_query::{AnswerError, DnsQuery, DnsRecord, DomainName, RecordContent, RecordKind};
 use proptest::prelude::*;
 
 const PTR: &str = "1.66.249.66.in-addr.arpa";
 
-fn query(name: &str, kind: RecordKind) -> Query {
-    Query { id: 0x1234, name: Name::from_text(name).expect("a name"), kind }
+fn query(name: &str, kind: RecordKind) -> DnsQuery {
+    DnsQuery { id: 0x1234, name: DomainName::from_text(name).expect("a name"), kind }
 }
 
 /// The message of the question, made an answer with this code and these records.
-fn answer(query: &Query, code: u8, records: &[Vec<u8>]) -> Vec<u8> {
+fn answer(query: &DnsQuery, code: u8, records: &[Vec<u8>]) -> Vec<u8> {
     let mut message = query.datagram();
     (message[2], message[3]) = (0x81, 0x80 | code);
     message[7] = u8::try_from(records.len()).expect("few records");
@@ -30,7 +30,7 @@ fn record_of(owner: &[u8], kind: u16, content: &[u8]) -> Vec<u8> {
     [owner, &kind.to_be_bytes(), &[0, 1, 0, 0, 1, 0x2c], &length, content].concat()
 }
 
-fn data(found: Result<Vec<Record>, AnswerError>) -> Vec<RecordData> {
+fn data(found: Result<Vec<DnsRecord>, AnswerError>) -> Vec<RecordContent> {
     let found = found.expect("an answer");
     assert!(found.iter().all(|record| record.ttl == 300));
     found.into_iter().map(|record| record.data).collect()
@@ -40,24 +40,24 @@ fn data(found: Result<Vec<Record>, AnswerError>) -> Vec<RecordData> {
 fn records_of_each_kind_are_read() {
     let ask = query(PTR, RecordKind::Ptr);
     let content = b"\x05crawl\x09googlebot\x03com\0";
-    let name = Name::from_text("crawl.googlebot.com").expect("a name");
+    let name = DomainName::from_text("crawl.googlebot.com").expect("a name");
     let found = data(ask.read(&answer(&ask, 0, &[record(12, content)])));
-    assert_eq!(found, [RecordData::Name(name)]);
+    assert_eq!(found, [RecordContent::Name(name)]);
 
     let ask = query("crawl.googlebot.com", RecordKind::A);
     let found = data(ask.read(&answer(&ask, 0, &[record(1, &[66, 249, 66, 1])])));
-    assert_eq!(found, [RecordData::Address([66, 249, 66, 1].into())]);
+    assert_eq!(found, [RecordContent::Address([66, 249, 66, 1].into())]);
 
     let ask = query("crawl.googlebot.com", RecordKind::Aaaa);
     let found = data(ask.read(&answer(&ask, 0, &[record(28, &[0x20; 16])])));
-    assert_eq!(found, [RecordData::Address([0x20u8; 16].into())]);
+    assert_eq!(found, [RecordContent::Address([0x20u8; 16].into())]);
 
     let ask = query("shop.example", RecordKind::Caa);
     let content = b"\x80\x05Issueletsencrypt.org";
     let found = data(ask.read(&answer(&ask, 0, &[record(257, content)])));
     let value = "letsencrypt.org".to_owned();
     let tag = "issue".to_owned();
-    assert_eq!(found, [RecordData::Authority { is_critical: true, tag, value }]);
+    assert_eq!(found, [RecordContent::Authority { is_critical: true, tag, value }]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn aliases_are_followed_and_strangers_left_out() {
         record_of(b"\x01x\xc0\x0e", 1, &[192, 0, 2, 9]),
     ];
     let found = data(ask.read(&answer(&ask, 0, &records)));
-    assert_eq!(found, [RecordData::Address([192, 0, 2, 1].into())]);
+    assert_eq!(found, [RecordContent::Address([192, 0, 2, 1].into())]);
 
     let circle = answer(&ask, 0, &[record(5, b"\xc0\x0c")]);
     assert_eq!(ask.read(&circle), Err(AnswerError::Malformed));
@@ -132,7 +132,7 @@ proptest! {
 
     #[test]
     fn a_name_as_text_is_the_same_name(text in "[a-z0-9_-]{1,63}(\\.[a-z0-9-]{1,20}){0,6}") {
-        let name = Name::from_text(&text).expect("a name");
+        let name = DomainName::from_text(&text).expect("a name");
         prop_assert_eq!(name.text(), Some(text.clone()));
         prop_assert_eq!(name.to_string(), text);
     }

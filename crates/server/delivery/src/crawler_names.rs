@@ -6,7 +6,7 @@
 //! client one hour, a failure of the resolver one minute.
 
 use config::{Misses, VerifiedCrawler};
-use dns_query::{AnswerError, Name, Query, Record, RecordData, RecordKind};
+use dns_query::{AnswerError, DnsQuery, DnsRecord, DomainName, RecordContent, RecordKind};
 use miss_control::{OutsideAnswer, OutsideAnswers};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -80,15 +80,15 @@ impl CrawlerNames {
 
     /// The crawler whose name the address has, if the name leads back to it.
     async fn crawler_of(&self, address: IpAddr) -> Result<Option<usize>, NoAnswer> {
-        let records = self.ask(Name::of_address(address), RecordKind::Ptr).await?;
+        let records = self.ask(DomainName::of_address(address), RecordKind::Ptr).await?;
         let names = records.into_iter().filter_map(|record| match record.data {
-            RecordData::Name(name) => Some((self.domain_of(&name)?, name)),
+            RecordContent::Name(name) => Some((self.domain_of(&name)?, name)),
             _ => None,
         });
         let kind = if address.is_ipv4() { RecordKind::A } else { RecordKind::Aaaa };
         for (crawler, name) in names.take(NAMES_MAX) {
             let records = self.ask(name, kind).await?;
-            if records.iter().any(|record| record.data == RecordData::Address(address)) {
+            if records.iter().any(|record| record.data == RecordContent::Address(address)) {
                 return Ok(Some(crawler));
             }
         }
@@ -96,7 +96,7 @@ impl CrawlerNames {
     }
 
     /// The crawler in whose domain the name is.
-    fn domain_of(&self, name: &Name) -> Option<usize> {
+    fn domain_of(&self, name: &DomainName) -> Option<usize> {
         let name = name.text()?;
         let is_in = |domain: &String| {
             let before = name.strip_suffix(domain.as_str());
@@ -105,10 +105,10 @@ impl CrawlerNames {
         self.crawlers.iter().position(|crawler| crawler.hosts.iter().any(is_in))
     }
 
-    async fn ask(&self, name: Name, kind: RecordKind) -> Result<Vec<Record>, NoAnswer> {
+    async fn ask(&self, name: DomainName, kind: RecordKind) -> Result<Vec<DnsRecord>, NoAnswer> {
         let servers = self.servers.iter().cycle().take(self.servers.len().max(TRIES));
         for server in servers {
-            let query = Query { id: random(), name: name.clone(), kind };
+            let query = DnsQuery { id: random(), name: name.clone(), kind };
             let answer = timeout(QUESTION_LASTS, ask_server(*server, &query)).await;
             if let Ok(Ok(Ok(records))) = answer {
                 return Ok(records);
@@ -122,8 +122,8 @@ impl CrawlerNames {
 /// the server's address can answer.
 async fn ask_server(
     server: SocketAddr,
-    query: &Query,
-) -> io::Result<Result<Vec<Record>, AnswerError>> {
+    query: &DnsQuery,
+) -> io::Result<Result<Vec<DnsRecord>, AnswerError>> {
     let any: IpAddr =
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).await?;
@@ -142,8 +142,8 @@ async fn ask_server(
 
 async fn over_tcp(
     server: SocketAddr,
-    query: &Query,
-) -> io::Result<Result<Vec<Record>, AnswerError>> {
+    query: &DnsQuery,
+) -> io::Result<Result<Vec<DnsRecord>, AnswerError>> {
     let mut stream = TcpStream::connect(server).await?;
     stream.write_all(&query.framed()).await?;
     let length = stream.read_u16().await?;
@@ -160,7 +160,7 @@ fn random() -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dns_query::Name;
+    use dns_query::DomainName;
     use miss_control::RequestRate;
 
     /// A resolver that knows one zone. It answers so many datagrams, or truncates each of them.
@@ -206,8 +206,8 @@ mod tests {
         for (name, kind, content) in records {
             let kinds = [RecordKind::Ptr, RecordKind::A, RecordKind::Aaaa];
             let kind = kinds.into_iter().find(|known| *known as u16 == *kind).unwrap();
-            let name = Name::from_text(name).unwrap();
-            let asked = Query { id: 0, name, kind };
+            let name = DomainName::from_text(name).unwrap();
+            let asked = DnsQuery { id: 0, name, kind };
             if asked.datagram()[2..] == question[2..] {
                 answer[7] += 1;
                 answer.extend([0xc0, 0x0c]);

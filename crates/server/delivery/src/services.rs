@@ -7,7 +7,6 @@
 
 use crate::challenge::{self, Challenge};
 use crate::crawler_names::CrawlerNames;
-use crate::visitors::LookUp;
 use config::Config;
 use origin::Origin;
 use std::net::IpAddr;
@@ -53,4 +52,13 @@ impl OutsideServices {
     pub(crate) fn challenge(&self) -> Option<&Arc<Challenge>> {
         self.challenge.as_ref()
     }
+}
+
+/// Whether the name of an address may be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookUp {
+    /// In the background, for the next requests.
+    InBackground,
+    /// Only what is known already counts.
+    Never,
 }

@@ -15,6 +15,7 @@
 //! [`SignedInMarks`]: site_state::signed_in_marks::SignedInMarks
 
 use crate::challenge;
+use crate::services::LookUp;
 use crate::site::Site;
 use config::VerifiedCrawler;
 use config::target::TargetUri;
@@ -84,15 +85,6 @@ fn is_crawler_in_rate(site: &Site, client: &Client, headers: &HeaderMap) -> bool
     };
     let rate = site.config.misses.crawlers[number].rate;
     site.rates.take(RateOf::Crawler(number), rate, site.clock.monotonic())
-}
-
-/// Whether the name of an address may be looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LookUp {
-    /// In the background, for the next requests.
-    InBackground,
-    /// Only what is known already counts.
-    Never,
 }
 
 /// The number of the crawler that the client is, as far as its address or the name of that shows it.

@@ -6,7 +6,7 @@ use super::origin_servers::{self, OriginServer};
 use super::raw;
 use super::resolve::LoadError;
 use crate::networks::Networks;
-use dns_query::{DNS_PORT, Name, name_servers};
+use dns_query::{DNS_PORT, DomainName, name_servers};
 use miss_control::RequestRate;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -138,7 +138,8 @@ fn crawler(raw: &raw::CrawlerKeys) -> Result<VerifiedCrawler, LoadError> {
 
 /// A domain of host names: with a dot, so that no whole top-level domain is a crawler's.
 fn domain(written: &str) -> Result<String, String> {
-    let name = Name::from_text(written.trim_start_matches('.')).ok().and_then(|name| name.text());
+    let name =
+        DomainName::from_text(written.trim_start_matches('.')).ok().and_then(|name| name.text());
     let name = name.filter(|name| name.contains('.'));
     name.ok_or_else(|| format!("{written:?}: write a domain, such as \"googlebot.com\""))
 }

@@ -1,10 +1,13 @@
 //! The client that a call assumes (`--client`), as a request of it would be ordered at the origin: its level and the
-//! evidence for it, its group, and the result now. By the functions that order requests; nothing is counted.
+//! evidence for it, its group, and the result now.
+//!
+//! The functions that order requests decide; nothing is counted, and no service is asked.
 
 use super::judge::{ExplainVerdict, Judgement};
 use super::{ExplainRequest, client};
 use config::MissesMode;
-use delivery::visitors::{self, LookUp};
+use delivery::services::LookUp;
+use delivery::visitors;
 use http::header;
 use http_cache::Method as Kind;
 use miss_control::{
