@@ -59,14 +59,12 @@ pub(crate) fn gallery() -> Vec<Application> {
 
 /// A request of a visitor with every kind of field.
 fn visit(pagewell: &Pagewell, application: &Application) -> Response {
-    let currency = if application.script.contains("'currency'") { "; currency=" } else { "" };
-    let cookie = format!("_ga={CANARY}{currency}{}", if currency.is_empty() { "" } else { CANARY });
     let request = Request::get(&format!("/{}.php?utm_source={CANARY}", application.name))
         .header("User-Agent", &format!("Odd/1.0 {CANARY}"))
         .header("Accept-Language", &format!("fr-{CANARY}"))
         .header("Referer", &format!("http://{CANARY}.test/"))
         .header("DNT", "1")
-        .header("Cookie", &cookie);
+        .header("Cookie", &format!("_ga={CANARY}"));
     client(pagewell).host("a.test").send(&request).expect("an answer")
 }
 
