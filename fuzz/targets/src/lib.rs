@@ -33,7 +33,7 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, in the order in which the tests run them.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     ("http_cache", http_cache::run),
     ("authority_answers", authority_answers::run),
     ("authorization", authorization::run),
