@@ -147,11 +147,6 @@ pub enum UnjudgedReason {
 }
 
 impl UnjudgedReason {
-    /// Whether a difference was seen that nobody has explained: it stays in the report.
-    pub fn is_suspect(self) -> bool {
-        matches!(self, UnjudgedReason::CauseUnknown)
-    }
-
     /// The name in metrics, logs and JSON.
     pub fn name(self) -> &'static str {
         match self {

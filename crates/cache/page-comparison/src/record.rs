@@ -140,10 +140,11 @@ impl TrialRecord {
         }
     }
 
-    /// Counts a comparison without a verdict; a difference that nobody explained stays as a suspect.
+    /// Counts a comparison without a verdict. With `has_difference`, the pattern is a suspect until
+    /// [`TrialRecord::explained`].
     pub fn unjudged(&mut self, pattern: &str, reason: UnjudgedReason, has_difference: bool) {
         *self.unjudged.entry(reason).or_insert(0) += 1;
-        if (has_difference || reason.is_suspect())
+        if has_difference
             && (self.suspects.contains_key(pattern) || self.suspects.len() < MAX_PATTERNS)
         {
             *self.suspects.entry(pattern.to_owned()).or_insert(0) += 1;

@@ -314,6 +314,7 @@ mod tests {
     fn an_unexplained_difference_is_never_safe() {
         let mut record = enough();
         record.unjudged("/a", UnjudgedReason::ChangedMeanwhile, false);
+        record.unjudged("/a", UnjudgedReason::CauseUnknown, false);
         assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::Safe);
         record.unjudged("/a", UnjudgedReason::CauseUnknown, true);
         assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::NotEnough);

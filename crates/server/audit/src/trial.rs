@@ -333,6 +333,11 @@ async fn examine(
         Err(reason) => (Conclusion::Unjudged(reason), None),
     };
     if let Conclusion::Unjudged(reason) = conclusion {
+        let reason = match (kind, reason) {
+            // The first answer is from before the page was made, so its data may have been other data.
+            (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
+            (_, reason) => reason,
+        };
         let is_failing = reason == UnjudgedReason::RenderFailed;
         site.trial.notice(TrialNotice::OriginFailing, is_failing);
         if reason == UnjudgedReason::NotSettled {
