@@ -19,6 +19,7 @@ mod cause;
 mod comparison;
 mod detections;
 pub mod trial;
+mod trial_judgement;
 mod trial_state;
 mod watch;
 

@@ -1,0 +1,211 @@
+//! The judgement of one answer of a trial: the page beside neutral renders, and the answer beside the page.
+//!
+//! Comparing is the work of the processor, up to some tens of milliseconds for a large page. It is done by `compute`,
+//! so that other tasks of the same thread go on.
+
+use crate::AuditState;
+use crate::cause::{cause, class_of};
+use crate::comparison::{render, render_tokens, request_of, sampled, settle, stored_tokens};
+use crate::trial_state::{SeenAnswer, TrialState};
+use delivery::site::Site;
+use delivery::trial::{VisitorAnswer, VisitorContent};
+use http::{HeaderMap, StatusCode};
+use page_comparison::{
+    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
+    PageDependence, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
+};
+use render::{RenderRequest, visitors_form};
+use std::sync::Arc;
+use stored_pages::page::{ReadPage, SharedPage};
+
+/// An answer that is younger than this shows the same data as the page. Milliseconds.
+const YOUNG_MS: u64 = 10_000;
+
+/// Places that are named for one difference.
+const SHOWN_PLACES: usize = 3;
+
+/// The relation of an answer to the page with which it is compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerKind {
+    /// The page would have been sent instead.
+    WouldBeHit,
+    /// The page was made for this request.
+    OfMaker,
+}
+
+/// The result of a comparison: what differs, and the part of the request that makes the difference.
+pub(crate) type ExaminedAnswer = (Conclusion, Option<DifferenceCause>);
+
+pub(crate) async fn judged(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (page, seen): (&SharedPage, &SeenAnswer),
+    kind: AnswerKind,
+) -> Result<ExaminedAnswer, UnjudgedReason> {
+    let audit = &state.audit;
+    let ask = request_of(&seen.request, Some(page));
+    let mut noise = audit.noise(&seen.request.key);
+    let stored = stored_tokens(audit, page);
+    let first = render(site, &ask, audit).await?;
+    let is_like = |a: &PageTokens, b: &PageTokens| noise.without_noise(&differing(a, b)).is_empty();
+    let is_right = is_like(&stored, &render_tokens(audit, &first));
+    let is_visitors = seen.tokens.as_ref().is_none_or(|tokens| is_like(&stored, tokens));
+    if is_right && is_visitors {
+        return Ok((Conclusion::Same, None));
+    }
+    let facts = &page.payload().stored;
+    let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
+    let has_dependencies = !facts.tags().is_empty() || page.payload().reads().is_some();
+    let dependence =
+        if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
+    let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
+    sampled(site, &ask, audit, &mut inquiry, &noise).await?;
+    settle(site).await?;
+    let is_new = kind == AnswerKind::OfMaker;
+    let is_young = age_ms < YOUNG_MS && !has_dependencies;
+    let matched_when_stored = if is_new { Some(is_right) } else { is_young.then_some(false) };
+    let circumstances = Circumstances {
+        was_replaced: !is_stored(site, page),
+        matched_when_stored,
+        ..Circumstances::of(dependence)
+    };
+    let conclusion = inquiry.conclude(&mut noise, &circumstances);
+    audit.learned(&seen.request.key, noise.clone());
+    let at = (&seen.request, &seen.headers);
+    let shows = |target: &PageTokens, tokens: &PageTokens| {
+        noise.without_noise(&differing(target, tokens)).is_empty()
+    };
+    match &conclusion {
+        Conclusion::Differs { class: DifferenceClass::Leak, .. } if is_new => {
+            // The page was made for this visitor, just now.
+            let cause = cause(site, &ask, audit, at, |tokens| shows(&stored, tokens)).await?;
+            Ok((conclusion, Some(cause)))
+        }
+        Conclusion::Differs { class, .. } => {
+            let cause = explained(page, *class, has_dependencies);
+            Ok((conclusion, cause))
+        }
+        Conclusion::Same => {
+            let is_new = is_new && !has_dependencies;
+            of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_new).await
+        }
+        Conclusion::Unjudged(_) => Ok((conclusion, None)),
+    }
+}
+
+/// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_first`: the
+/// page was made from this answer's request, and nothing that it depends on is known.
+async fn of_visitor(
+    site: &Arc<Site>,
+    audit: &AuditState,
+    (page, seen): (&SharedPage, &SeenAnswer),
+    (ask, stored, noise): (&RenderRequest, &PageTokens, &PageNoise),
+    is_first: bool,
+) -> Result<ExaminedAnswer, UnjudgedReason> {
+    let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
+    let difference = noise.without_noise(&differing(stored, tokens));
+    if difference.is_empty() {
+        return Ok((Conclusion::Same, None));
+    }
+    let shows = |render: &PageTokens| noise.without_noise(&differing(tokens, render)).is_empty();
+    let cause = cause(site, ask, audit, (&seen.request, &seen.headers), shows).await?;
+    if !is_stored(site, page) {
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    let stored_at = page.payload().stored.request_time().0;
+    let is_young = stored_at.saturating_sub(seen.begun_ms) < YOUNG_MS;
+    let class = match cause {
+        // The first answer would have been stored, and no other request gets the same.
+        DifferenceCause::Unknown if is_first && is_young => DifferenceClass::Leak,
+        DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
+        _ => class_of(site, &request_of(&seen.request, None), &cause),
+    };
+    let conclusion = Conclusion::Differs {
+        class,
+        places: difference.places(stored, tokens, SHOWN_PLACES),
+        spots: Vec::new(),
+        tokens: 0,
+        samples: SAMPLES_BEFORE_VERDICT,
+        late_by: None,
+    };
+    Ok((conclusion, Some(cause)))
+}
+
+/// The cause of a difference that no part of a request makes.
+fn explained(
+    page: &SharedPage,
+    class: DifferenceClass,
+    has_dependencies: bool,
+) -> Option<DifferenceCause> {
+    let facts = &page.payload().stored;
+    match class {
+        DifferenceClass::BrokenPromise if has_dependencies => {
+            let tags = facts.tags().iter().filter_map(|tag| str::from_utf8(tag).ok());
+            Some(DifferenceCause::unreported(tags, page.payload().reads().is_some()))
+        }
+        DifferenceClass::Aged => Some(DifferenceCause::Lifetime(facts.lifetime_ms() / 1_000)),
+        _ => None,
+    }
+}
+
+/// Whether the page is still stored and not marked: another form of the same response counts.
+pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
+    let is_it = |other: &SharedPage| {
+        other.variant() == page.variant() && other.lease() == page.lease() && !other.is_marked()
+    };
+    site.answers_from_cache() && site.store.peek(page.key()).iter().any(is_it)
+}
+
+/// The version of a page, for the count of different versions.
+pub(crate) fn version(site: &Site, page: &SharedPage) -> u64 {
+    site.trial.version_of(page.key().bytes(), &page.content())
+}
+
+/// The tokens of a page and of the answer in its place; without their content, if that is the same. None if the
+/// content of the answer is unknown. One that is too long is some other content, which no render has.
+pub(crate) fn both_tokens(
+    site: &Arc<Site>,
+    state: &AuditState,
+    page: &SharedPage,
+    answer: &VisitorAnswer,
+) -> Option<(PageTokens, PageTokens)> {
+    match &answer.content {
+        VisitorContent::OfPage => {
+            let response = page.response();
+            let status = response.status;
+            let of_page = tokens(state, (status, &response.headers), &[], true);
+            Some((of_page, visitor_tokens(site, state, answer, &[])))
+        }
+        VisitorContent::Other(content) => {
+            let of_visitor = visitor_tokens(site, state, answer, content);
+            Some((stored_tokens(state, page), of_visitor))
+        }
+        VisitorContent::TooLong => {
+            let other = vec![0; MAX_COMPARED_BYTES + 1];
+            let of_visitor = visitor_tokens(site, state, answer, &other);
+            Some((stored_tokens(state, page), of_visitor))
+        }
+        VisitorContent::Unknown => None,
+    }
+}
+
+pub(crate) fn visitor_tokens(
+    site: &Arc<Site>,
+    state: &AuditState,
+    answer: &VisitorAnswer,
+    content: &[u8],
+) -> PageTokens {
+    let ask = request_of(&answer.request, None);
+    let headers = visitors_form(site, &ask, (answer.status, &answer.headers));
+    tokens(state, (answer.status, &headers), content, false)
+}
+
+fn tokens(
+    state: &AuditState,
+    (status, headers): (StatusCode, &HeaderMap),
+    content: &[u8],
+    keeps_numbers: bool,
+) -> PageTokens {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    PageTokens::of(state.secret, status.as_u16(), fields, content, keeps_numbers)
+}
