@@ -15,6 +15,7 @@
 //! |---|---|
 //! | a change purges the page while the visitor's answer is made | the page was looked up before; it is gone, so there is no verdict |
 //! | the answer shows older data than the page (a slow render, a replica) | the neutral renders agree with the page, and no control render shows the difference: a suspect, not a verdict |
+//! | data without dependencies changes between the first request and the second | the second answer equals the page: the first is no leak |
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
 //!
@@ -168,7 +169,7 @@ async fn hit(
     answer.forget();
     let VisitorAnswer { request, headers, begun_ms, .. } = answer;
     let seen = SeenAnswer { request, headers, tokens, begun_ms };
-    examine(site, state, (&page, &seen), AnswerKind::WouldBeHit, (key, &guard)).await;
+    examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
 /// An answer of a key for which there is no page.
@@ -207,10 +208,12 @@ async fn missed(
     if !state.is_checked_for_leaks(kind) {
         return;
     }
-    let is_right = examine(site, state, (&page, &first), AnswerKind::OfMaker, (key, &guard)).await;
+    let of_maker = (&page, &first, second.as_ref());
+    let is_right = examine(site, state, of_maker, AnswerKind::OfMaker, (key, &guard)).await;
     let second = second.filter(|second| second.request.headers != first.request.headers);
     if let Some(second) = second.filter(|_| is_right && is_stored(site, &page)) {
-        examine(site, state, (&page, &second), AnswerKind::WouldBeHit, (key, &guard)).await;
+        let of_second = (&page, &second, None);
+        examine(site, state, of_second, AnswerKind::WouldBeHit, (key, &guard)).await;
     }
 }
 
@@ -293,13 +296,13 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
 async fn examine(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    (page, seen): (&SharedPage, &SeenAnswer),
+    (page, seen, second): (&SharedPage, &SeenAnswer, Option<&SeenAnswer>),
     kind: AnswerKind,
     (key, _guard): (u64, &KeyGuard),
 ) -> bool {
     let url = seen.request.target.page();
     let result = if is_stored(site, page) {
-        judged(site, state, (page, seen), kind).await
+        judged(site, state, (page, seen, second), kind).await
     } else {
         Err(UnjudgedReason::ChangedMeanwhile)
     };

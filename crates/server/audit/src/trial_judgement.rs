@@ -36,10 +36,12 @@ pub(crate) enum AnswerKind {
 /// The result of a comparison: what differs, and the part of the request that makes the difference.
 pub(crate) type ExaminedAnswer = (Conclusion, Option<DifferenceCause>);
 
+/// Compares a page with renders, and then with the answer that a visitor got. `second` is the answer to the request
+/// after the page's maker.
 pub(crate) async fn judged(
     site: &Arc<Site>,
     state: &TrialState,
-    (page, seen): (&SharedPage, &SeenAnswer),
+    (page, seen, second): (&SharedPage, &SeenAnswer, Option<&SeenAnswer>),
     kind: AnswerKind,
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let audit = &state.audit;
@@ -86,21 +88,35 @@ pub(crate) async fn judged(
             Ok((conclusion, cause))
         }
         Conclusion::Same => {
-            let is_new = is_new && !has_dependencies;
-            of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_new).await
+            let is_for_each = |second: &SeenAnswer| is_another(&noise, &stored, (seen, second));
+            let is_leak = is_new && !has_dependencies && second.is_some_and(is_for_each);
+            of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_leak).await
         }
         Conclusion::Unjudged(_) => Ok((conclusion, None)),
     }
 }
 
-/// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_first`: the
-/// page was made from this answer's request, and nothing that it depends on is known.
+/// Whether two visitors got different answers, and neither is the page. If only the first differs, its data may have
+/// changed before the second request.
+fn is_another(
+    noise: &PageNoise,
+    stored: &PageTokens,
+    (first, second): (&SeenAnswer, &SeenAnswer),
+) -> bool {
+    let (Some(first), Some(second)) = (&first.tokens, &second.tokens) else { return false };
+    let differ = |a: &PageTokens, b: &PageTokens| !noise.without_noise(&differing(a, b)).is_empty();
+    differ(stored, second) && differ(first, second)
+}
+
+/// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_of_maker`: the
+/// page was made from this answer's request, nothing that it depends on is known, and the next visitor got something
+/// else again.
 async fn of_visitor(
     site: &Arc<Site>,
     audit: &AuditState,
     (page, seen): (&SharedPage, &SeenAnswer),
     (ask, stored, noise): (&RenderRequest, &PageTokens, &PageNoise),
-    is_first: bool,
+    is_of_maker: bool,
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
     let difference = noise.without_noise(&differing(stored, tokens));
@@ -115,8 +131,8 @@ async fn of_visitor(
     let stored_at = page.payload().stored.request_time().0;
     let is_young = stored_at.saturating_sub(seen.begun_ms) < YOUNG_MS;
     let class = match cause {
-        // The first answer would have been stored, and no other request gets the same.
-        DifferenceCause::Unknown if is_first && is_young => DifferenceClass::Leak,
+        // The first answer would have been stored, and each visitor gets another.
+        DifferenceCause::Unknown if is_of_maker && is_young => DifferenceClass::Leak,
         DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
         _ => class_of(site, &request_of(&seen.request, None), &cause),
     };
