@@ -28,7 +28,7 @@ pub use cause::{CauseSearch, ControlRender, DifferenceCause, RequestPart, is_rep
 pub use class::{Circumstances, DifferenceClass, PageDependence, UnjudgedReason};
 pub use difference::{PageDifference, differing};
 pub use inquiry::{Conclusion, Inquiry, InquiryStep, PageSample, SAMPLES_BEFORE_VERDICT};
-pub use noise::PageNoise;
+pub use noise::{PageNoise, PatternNoise};
 pub use pattern::{PathPatterns, example_url, is_token_like, path_pattern};
 pub use record::{AcceptedDifference, FoundProblem, TrialRecord};
 pub use report::{ReportLine, TrialOutcome, TrialReport};

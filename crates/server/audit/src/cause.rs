@@ -12,6 +12,7 @@ use delivery::trial::TrialRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use page_comparison::{
     CauseSearch, DifferenceCause, DifferenceClass, PageTokens, RequestPart, UnjudgedReason,
+    is_replayable_url,
 };
 use render::{RenderRequest, SentParts, sent_by_render};
 use site_rules::BypassBecause;
@@ -76,7 +77,9 @@ fn parts(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> Vec<(Reques
             parts.push((part, PartValue::Field(name.clone(), values)));
         }
     }
-    for pair in removed_parameters(request) {
+    // A visit that is an action, or has a secret in its URL, is never sent again as a whole.
+    let has_parameters = is_replayable_url(&request.written.path_and_query);
+    for pair in removed_parameters(request).filter(|_| has_parameters) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         if RequestPart::is_replayable(name, value) {
             let part = RequestPart::Parameter(name.to_owned());

@@ -122,7 +122,8 @@ async fn compared(
 ) {
     let page = answer.page.take();
     let may_render = {
-        let url = answer.request.written.path_and_query.as_str();
+        // Renders are of the page: they have no parameter that was removed from it.
+        let url = answer.request.target.path_and_query.as_str();
         let path = answer.request.target.path();
         let is_named = site.config.trial.as_ref().is_some_and(|trial| !trial.may_request(path));
         is_replayable_url(url) && !is_named && !state.is_left_alone(key, site.clock.now().0)
@@ -147,7 +148,8 @@ async fn hit(
         site.trial.unjudged(&url, UnjudgedReason::NoBudget, false);
         return;
     };
-    let noise = state.audit.noise(&answer.request.key);
+    let pattern = state.pattern(&url);
+    let noise = state.noise(&answer.request.key, pattern);
     let difference = noise.without_noise(&differing(&of_page, &of_visitor));
     if difference.is_empty() {
         site.trial.compared(&url, version(site, &page));
@@ -159,6 +161,7 @@ async fn hit(
     if !may_render || !state.may_examine(key, page.lease().get(), now_ms) {
         // Looked into for this version before, or not allowed.
         if !may_render {
+            state.suspect(pattern, key);
             site.trial.unjudged(&url, UnjudgedReason::RenderFailed, true);
         }
         return;
@@ -309,7 +312,7 @@ async fn examine(
     let now_ms = site.clock.now().0;
     let was_purged = matches!(result, Err(UnjudgedReason::ChangedMeanwhile))
         || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
-    let pattern = state.hasher.hash_one(path_pattern(url));
+    let pattern = state.pattern(url);
     if state.is_restless(key, was_purged, now_ms) {
         state.suspect(pattern, key);
         site.trial.notice(TrialNotice::WritesAtEachView, true);
@@ -326,6 +329,9 @@ async fn examine(
             (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
             (_, reason) => reason,
         };
+        if kind == AnswerKind::WouldBeHit && reason == UnjudgedReason::NoBudget {
+            state.not_examined(key);
+        }
         let is_failing = reason == UnjudgedReason::RenderFailed;
         site.trial.notice(TrialNotice::OriginFailing, is_failing);
         if reason == UnjudgedReason::NotSettled {

@@ -46,7 +46,8 @@ pub(crate) async fn judged(
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let audit = &state.audit;
     let ask = request_of(&seen.request, Some(page));
-    let mut noise = audit.noise(&seen.request.key);
+    let pattern = state.pattern(seen.request.target.page());
+    let mut noise = state.noise(&seen.request.key, pattern);
     let stored = stored_tokens(audit, page);
     let first = render(site, &ask, audit).await?;
     let is_like = |a: &PageTokens, b: &PageTokens| noise.without_noise(&differing(a, b)).is_empty();
@@ -71,8 +72,9 @@ pub(crate) async fn judged(
         matched_when_stored,
         ..Circumstances::of(dependence)
     };
+    let before = noise.clone();
     let conclusion = inquiry.conclude(&mut noise, &circumstances);
-    audit.learned(&seen.request.key, noise.clone());
+    state.learned((seen.request.key.as_slice(), pattern), &before, noise.clone());
     let at = (&seen.request, &seen.headers);
     let shows = |target: &PageTokens, tokens: &PageTokens| {
         noise.without_noise(&differing(target, tokens)).is_empty()

@@ -8,9 +8,9 @@ use crate::budget::RenderBudget;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http::HeaderMap;
-use page_comparison::PageTokens;
+use page_comparison::{PageNoise, PageTokens, PatternNoise, path_pattern};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::RandomState;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -30,6 +30,10 @@ const LEAK_CHECKS: u32 = 10;
 const LEAK_CHECKS_AFTER: u32 = 100;
 /// Keys of one pattern with a difference that is not explained.
 const SUSPECTS_MAX: usize = 64;
+/// Stands for all keys beyond these.
+const FURTHER_KEYS: u64 = 0;
+/// Patterns whose common noise is learned.
+const NOISY_PATTERNS_MAX: usize = 256;
 /// The answers among which those of proxies are counted.
 const PROXY_WINDOW: u32 = 128;
 /// Pages that are watched at the same time.
@@ -56,6 +60,8 @@ struct SharedTrial {
     made: HashSet<u64>,
     /// The keys with a difference that nobody has explained, by pattern of paths.
     suspects: HashMap<u64, HashSet<u64>>,
+    /// The places that are noise for several keys, by pattern of paths.
+    noise: HashMap<u64, PatternNoise>,
     /// The answers of this window, and those that came through a proxy which is not trusted.
     proxied: (u32, u32),
 }
@@ -166,6 +172,42 @@ impl TrialState {
         known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= known.until_ms
     }
 
+    /// Takes back a look that [`TrialState::may_examine`] has counted: no render was possible.
+    pub(crate) fn not_examined(&self, key: u64) {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        known.count = known.count.saturating_sub(1);
+    }
+
+    /// The pattern of a path as a number.
+    pub(crate) fn pattern(&self, page: &str) -> u64 {
+        self.hasher.hash_one(path_pattern(page))
+    }
+
+    /// The noise of a key, with that of its pattern.
+    pub(crate) fn noise(&self, key: &[u8], pattern: u64) -> PageNoise {
+        let mut noise = self.audit.noise(key);
+        if let Some(common) = self.lock().noise.get(&pattern) {
+            common.add_to(&mut noise);
+        }
+        noise
+    }
+
+    /// Remembers the noise of a key, which was `before` until now.
+    pub(crate) fn learned(
+        &self,
+        (key, pattern): (&[u8], u64),
+        before: &PageNoise,
+        noise: PageNoise,
+    ) {
+        let mut shared = self.lock();
+        if shared.noise.len() < NOISY_PATTERNS_MAX || shared.noise.contains_key(&pattern) {
+            shared.noise.entry(pattern).or_default().learn(before, &noise);
+        }
+        drop(shared);
+        self.audit.learned(key, noise);
+    }
+
     /// Notes that this version of a page is wrong: further answers need no renders.
     pub(crate) fn found_wrong(&self, key: u64, lease: u64) {
         let mut shared = self.lock();
@@ -178,8 +220,9 @@ impl TrialState {
         let mut shared = self.lock();
         if shared.suspects.len() < KEYS_MAX || shared.suspects.contains_key(&pattern) {
             let keys = shared.suspects.entry(pattern).or_default();
-            // With more keys, the pattern stays in the report.
-            keys.insert(if keys.len() < SUSPECTS_MAX { key } else { 0 });
+            // Further keys count as one: it is explained with the last of the others.
+            let is_known = keys.len() < SUSPECTS_MAX || keys.contains(&key);
+            keys.insert(if is_known { key } else { FURTHER_KEYS });
         }
     }
 
@@ -188,7 +231,7 @@ impl TrialState {
     pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
         let mut shared = self.lock();
         let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };
-        let is_last = keys.remove(&key) && keys.is_empty();
+        let is_last = keys.remove(&key) && keys.iter().all(|left| *left == FURTHER_KEYS);
         if is_last {
             shared.suspects.remove(&pattern);
         }
@@ -269,6 +312,10 @@ mod tests {
         state.found_wrong(1, 7);
         assert_eq!(count(7), 0);
         assert!(state.may_examine(1, 8, 0));
+        for _ in 0..9 {
+            state.not_examined(1);
+            assert!(state.may_examine(1, 8, 0), "no render was possible");
+        }
     }
 
     #[test]
@@ -281,7 +328,12 @@ mod tests {
         assert!(!state.is_last_suspect(1, 8));
         (1..=2 * SUSPECTS_MAX as u64).for_each(|key| state.suspect(2, key));
         let explained = (1..=2 * SUSPECTS_MAX as u64).filter(|key| state.is_last_suspect(2, *key));
-        assert_eq!(explained.count(), 0, "there were more than are known");
+        let explained: Vec<u64> = explained.collect();
+        assert_eq!(
+            explained,
+            [SUSPECTS_MAX as u64],
+            "further keys end with the last that is known"
+        );
     }
 
     #[test]
