@@ -28,6 +28,7 @@ use crate::trial_judgement::{AnswerKind, both_tokens, is_stored, judged, version
 use crate::trial_state::{SeenAnswer, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard};
+use config::Trial;
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent, follow};
@@ -52,27 +53,46 @@ use trial_record::{FoundDifference, TrialNotice};
 /// How long a page that is not stored is not made again. Milliseconds.
 const REFUSED_MS: u64 = 600_000;
 
+/// How long after the last answer the end of a trial is noticed: requests of visitors are not kept any longer.
+const END_SEEN_AFTER: Duration = Duration::from_secs(60);
+
+/// The state of a trial, with the settings and the record for which it was learned.
+struct CurrentTrial {
+    settings: Trial,
+    generation: u64,
+    state: Arc<TrialState>,
+}
+
+impl CurrentTrial {
+    /// The trial of the site, if there is one: the state so far, if settings and record are the same.
+    fn of(site: &Site, before: Option<CurrentTrial>) -> Option<CurrentTrial> {
+        let settings = site.config.trial.clone()?;
+        let generation = site.trial.generation();
+        let state = match before {
+            Some(before) if before.settings != settings => Arc::new(TrialState::new(site)),
+            Some(before) if before.generation == generation => before.state,
+            Some(before) => Arc::new(before.state.of_new_record()),
+            None => Arc::new(TrialState::new(site)),
+        };
+        Some(CurrentTrial { settings, generation, state })
+    }
+}
+
 /// Compares the answers of a trial until the server stops. Waits while there is none.
 pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
     let Some(mut answers) = site.trial_queue.receive() else { return };
     follow(&site);
-    let (mut state, at_once) = (None, Arc::new(Semaphore::new(AT_ONCE)));
+    let (mut current, at_once) = (None::<CurrentTrial>, Arc::new(Semaphore::new(AT_ONCE)));
     loop {
         let answer = tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
-            Some(answer) = answers.recv() => answer,
+            Some(answer) = answers.recv() => Some(answer),
+            () = tokio::time::sleep(END_SEEN_AFTER), if current.is_some() => None,
         };
         let site = site.now();
-        let Some(trial) = site.config.trial.clone() else {
-            state = None;
-            continue;
-        };
-        let (settings, known) =
-            state.get_or_insert_with(|| (trial.clone(), Arc::new(TrialState::new(&site))));
-        if *settings != trial {
-            (*settings, *known) = (trial, Arc::new(TrialState::new(&site)));
-        }
-        let state = known.clone();
+        current = CurrentTrial::of(&site, current.take());
+        let (Some(CurrentTrial { state, .. }), Some(answer)) = (&current, answer) else { continue };
+        let state = state.clone();
         notice(&site, &state, &answer);
         let key = state.hasher.hash_one(&answer.request.key);
         let done = DoneGuard(site.clone());

@@ -108,6 +108,17 @@ impl TrialState {
         }
     }
 
+    /// The state for a new record: only the budget of renders and the pages that are being compared go on.
+    pub(crate) fn of_new_record(&self) -> TrialState {
+        self.audit.lock().noise.clear();
+        TrialState {
+            audit: self.audit.clone(),
+            shared: Mutex::default(),
+            hasher: RandomState::new(),
+            watches: self.watches.clone(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, SharedTrial> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -311,6 +322,9 @@ mod tests {
         assert_eq!(count(6), usize::from(EXAMINED_MAX), "another version");
         state.found_wrong(1, 7);
         assert_eq!(count(7), 0);
+        assert!(state.may_examine(1, 8, 0));
+        state.found_wrong(1, 9);
+        assert!(!state.may_examine(1, 9, 0) && state.of_new_record().may_examine(1, 9, 0));
         assert!(state.may_examine(1, 8, 0));
         for _ in 0..9 {
             state.not_examined(1);

@@ -88,6 +88,8 @@ pub struct SiteTrial {
 struct TrialState {
     settings: TrialSettings,
     secret: u64,
+    /// The number of records that this process has begun.
+    generation: u64,
     record: TrialRecord,
     patterns: PathPatterns,
     /// The versions of pages that were compared, as keyed hashes.
@@ -107,6 +109,7 @@ impl Default for SiteTrial {
             settings: TrialSettings::default(),
             // The seed of a hash map is random.
             secret: RandomState::new().hash_one("trial"),
+            generation: 0,
             record: TrialRecord::new(0, 0),
             patterns: PathPatterns::default(),
             versions: HashSet::new(),
@@ -158,6 +161,11 @@ impl SiteTrial {
             state.begin_new(now_s);
         })
         .is_some()
+    }
+
+    /// The number of the record in this process: what was learned for another one does not count for it.
+    pub fn generation(&self) -> u64 {
+        self.state().generation
     }
 
     /// Counts a request that could be answered from the cache. `saved`: the time that PHP worked for it, if it would
@@ -314,6 +322,8 @@ impl TrialState {
         self.record = TrialRecord::new(now_s, self.settings.rules);
         self.patterns = PathPatterns::default();
         self.versions.clear();
+        self.notices.clear();
+        self.generation += 1;
         self.is_unsaved = true;
     }
 

@@ -95,7 +95,10 @@ fn other_rules_and_the_operator_begin_a_new_record() {
     trial.begin(directory.settings(8), 2_000);
     assert_eq!((report(&trial).requests, report(&trial).since), (0, 2_000));
     trial.request(None);
+    let before = trial.generation();
+    trial.notice(TrialNotice::WritesAtEachView, true);
     assert!(trial.restart(3_000));
+    assert!(trial.generation() > before && trial.status().unwrap().notices.is_empty());
     assert_eq!((report(&trial).requests, report(&trial).since), (0, 3_000));
     trial.save();
 
