@@ -10,7 +10,8 @@
 //! | a visitor | the origin's answer, streamed |
 //! | a visitor of the share `trial.serve`, by address | hits, unless one address makes more than half of the requests |
 //!
-//! Memory: 64 answers that wait, 32 MiB for their content, and the last 128 addresses as hashes.
+//! Memory: 64 answers that wait, 32 MiB for their content, and the last 128 addresses as hashes. Decompressed copies of
+//! stored pages count as content; a page above 2 MiB is not compared with the bytes of an answer.
 
 use crate::site::Site;
 use bytes::Bytes;
@@ -103,9 +104,15 @@ impl KeptBytes {
         before + more <= KEPT_BYTES_MAX
     }
 
+    /// Gives back what is above this number.
+    fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.queue.kept_bytes.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
+    }
+
     fn release(&mut self) {
-        self.queue.kept_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.bytes = 0;
+        self.shrink_to(0);
     }
 }
 
@@ -234,8 +241,9 @@ pub struct AnswerWatch {
     /// Whether it would have been a hit.
     is_hit: bool,
     page: Option<SharedPage>,
-    /// Set with the first piece of the answer, when its header section is on its way to the visitor.
-    content_of_page: Option<Bytes>,
+    /// Set with the first piece of the answer, when its header section is on its way to the visitor: the content, or
+    /// none if it is too long or the account is full.
+    content_of_page: Option<Option<Bytes>>,
     spent: Spent,
     begun_ms: u64,
     head: Option<(StatusCode, HeaderMap)>,
@@ -282,8 +290,13 @@ impl AnswerWatch {
     pub fn piece(&mut self, piece: &[u8]) {
         self.left = self.left.map(|left| left.saturating_sub(piece.len() as u64));
         if let ContentSoFar::OfPage(equal) = self.so_far {
-            let content =
-                self.content_of_page.get_or_insert_with(|| content_of(self.page.as_ref()));
+            let (page, kept) = (self.page.as_ref(), &mut self.kept);
+            let content = self.content_of_page.get_or_insert_with(|| content_of(page, kept));
+            let Some(content) = content else {
+                self.so_far = ContentSoFar::Unknown;
+                self.kept.release();
+                return;
+            };
             let rest = &content[equal..];
             let same = rest.iter().zip(piece).take_while(|(a, b)| a == b).count();
             let equal = equal + same;
@@ -317,7 +330,8 @@ impl AnswerWatch {
 
     /// The answer is complete: it is counted, and may be compared.
     pub fn end(self: Box<Self>) {
-        let AnswerWatch { site, request, is_get, is_hit, page, kept, spent, begun_ms, .. } = *self;
+        let AnswerWatch { site, request, is_get, is_hit, page, mut kept, spent, begun_ms, .. } =
+            *self;
         let (head, so_far, known) = (self.head, self.so_far, self.content_of_page);
         let took = Duration::from_micros(spent.micros().unwrap_or_default());
         site.trial.request(is_hit.then_some(took));
@@ -325,21 +339,35 @@ impl AnswerWatch {
         let Some((status, headers)) = head.filter(is_compared) else {
             return;
         };
-        let content_of_page = known.unwrap_or_else(|| content_of(page.as_ref()));
+        // Without a piece, no byte of it was compared.
+        let content_of_page = known.flatten().unwrap_or_default();
         let content = match so_far {
-            ContentSoFar::OfPage(equal) if page.is_some() && equal == content_of_page.len() => {
+            ContentSoFar::OfPage(equal)
+                if page.as_ref().is_some_and(|page| page.length() == equal) =>
+            {
                 VisitorContent::OfPage
             }
-            ContentSoFar::OfPage(equal) => decoded(&headers, content_of_page[..equal].to_vec()),
+            // The beginning of the page is copied.
+            ContentSoFar::OfPage(equal) | ContentSoFar::Other(equal, _) if !kept.grow(equal) => {
+                VisitorContent::Unknown
+            }
+            ContentSoFar::OfPage(equal) => {
+                decoded(&headers, content_of_page[..equal].to_vec(), &mut kept)
+            }
             ContentSoFar::Other(equal, mut rest) => {
                 rest.splice(..0, content_of_page[..equal].iter().copied());
-                decoded(&headers, rest)
+                decoded(&headers, rest, &mut kept)
             }
             ContentSoFar::TooLong if !headers.contains_key(header::CONTENT_ENCODING) => {
                 VisitorContent::TooLong
             }
             ContentSoFar::TooLong | ContentSoFar::Unknown => VisitorContent::Unknown,
         };
+        drop(content_of_page);
+        kept.shrink_to(match &content {
+            VisitorContent::Other(content) => content.len(),
+            VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => 0,
+        });
         let queue = site.trial_queue.clone();
         // Full: other answers are compared instead.
         let _ = queue.sender.try_send(VisitorAnswer {
@@ -362,8 +390,12 @@ impl VisitorAnswer {
     }
 }
 
-fn content_of(page: Option<&SharedPage>) -> Bytes {
-    page.map(|page| page.content()).unwrap_or_default()
+/// The content of a page, nothing without a page; none if it is too long, or the account is full. A page that is stored
+/// compressed is decompressed, so all content counts.
+fn content_of(page: Option<&SharedPage>, kept: &mut KeptBytes) -> Option<Bytes> {
+    let Some(page) = page else { return Some(Bytes::new()) };
+    let length = page.length();
+    (length <= MAX_COMPARED_BYTES && kept.grow(length)).then(|| page.content())
 }
 
 /// Whether an answer with this status can be compared with a page: it is whole, and the origin has not failed.
@@ -378,8 +410,8 @@ fn is_compared(status: StatusCode) -> bool {
         )
 }
 
-/// Decodes content that the origin has compressed.
-fn decoded(headers: &HeaderMap, content: Vec<u8>) -> VisitorContent {
+/// Decodes content that the origin has compressed; unknown if there is no room for the result.
+fn decoded(headers: &HeaderMap, content: Vec<u8>, kept: &mut KeptBytes) -> VisitorContent {
     let coding = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"identity") => return VisitorContent::Other(content),
         Some(b"gzip") => Coding::Gzip,
@@ -388,10 +420,13 @@ fn decoded(headers: &HeaderMap, content: Vec<u8>) -> VisitorContent {
         Some(_) => return VisitorContent::Unknown,
     };
     let whole = content_decoding::whole(coding, &content, MAX_COMPARED_BYTES);
-    whole.map_or(VisitorContent::Unknown, |mut whole| {
-        whole.shrink_to_fit();
-        VisitorContent::Other(whole)
-    })
+    match whole {
+        Ok(mut whole) if kept.grow(whole.len()) => {
+            whole.shrink_to_fit();
+            VisitorContent::Other(whole)
+        }
+        _ => VisitorContent::Unknown,
+    }
 }
 
 #[cfg(test)]
