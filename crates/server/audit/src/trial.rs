@@ -19,8 +19,8 @@
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
 //!
-//! Memory: 64 first requests with the tokens of their answers (usually some hundred kilobytes each), 4,096 keys with the
-//! number of their requests and comparisons, and 16 comparisons at a time.
+//! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys with the number of
+//! their requests and comparisons, and 16 comparisons at a time.
 
 use crate::cause::is_replayable;
 use crate::comparison::{render, render_tokens, request_of};
@@ -159,7 +159,7 @@ async fn compared(
 async fn hit(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    (page, mut answer): (SharedPage, VisitorAnswer),
+    (page, answer): (SharedPage, VisitorAnswer),
     (key, guard): (u64, KeyGuard),
     may_render: bool,
 ) {
@@ -189,9 +189,7 @@ async fn hit(
     let whole = matches!(answer.content, VisitorContent::OfPage)
         .then(|| visitor_tokens(site, &state.audit, &answer, &page.content()));
     let tokens = Some(whole.unwrap_or(of_visitor));
-    answer.forget();
-    let VisitorAnswer { request, headers, begun_ms, .. } = answer;
-    let seen = SeenAnswer { request, headers, tokens, begun_ms };
+    let seen = SeenAnswer::of(answer, tokens);
     examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
@@ -199,7 +197,7 @@ async fn hit(
 async fn missed(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    mut answer: VisitorAnswer,
+    answer: VisitorAnswer,
     (key, guard): (u64, KeyGuard),
 ) {
     let tokens = match &answer.content {
@@ -208,9 +206,7 @@ async fn missed(
         }
         VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => None,
     };
-    answer.forget();
-    let VisitorAnswer { request, headers, begun_ms, .. } = answer;
-    let seen = SeenAnswer { request, headers, tokens, begun_ms };
+    let seen = SeenAnswer::of(answer, tokens);
     let mut second = Some(seen);
     let Some(first) = state.first_of(key, || second.take().expect("it is taken once")) else {
         return;

@@ -6,18 +6,21 @@
 use crate::AuditState;
 use crate::budget::RenderBudget;
 use delivery::site::Site;
-use delivery::trial::TrialRequest;
-use http::HeaderMap;
+use delivery::trial::{TrialRequest, VisitorAnswer};
+use http::{HeaderMap, HeaderValue, header};
 use page_comparison::{PageNoise, PageTokens, PatternNoise, path_pattern};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use telemetry::client::ClientExtras;
 use tokio::sync::Semaphore;
 
 /// Keys that are known to have been requested.
 const FIRST_MAX: usize = 4_096;
 /// First requests that are remembered with their fields and answers.
 const FIRST_REQUESTS_MAX: usize = 64;
+/// Tokens of their answers, in bytes; an answer beyond is remembered without.
+const FIRST_BYTES_MAX: usize = 32 << 20;
 /// Keys whose comparisons are counted; beyond, all are forgotten.
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
@@ -51,6 +54,8 @@ pub(crate) struct TrialState {
 struct SharedTrial {
     /// The keys that were requested once; the newest with their requests.
     first: HashMap<u64, Option<SeenAnswer>>,
+    /// The bytes of their tokens.
+    first_bytes: usize,
     /// The same keys, oldest first.
     order: VecDeque<u64>,
     examined: HashMap<u64, KeyExaminations>,
@@ -69,10 +74,47 @@ struct SharedTrial {
 /// A request with its answer as tokens.
 pub(crate) struct SeenAnswer {
     pub(crate) request: TrialRequest,
-    /// The header lines of the answer as sent.
+    /// The header lines of the answer that are needed later: `Cache-Control`, and the names of cookies that it sets.
     pub(crate) headers: HeaderMap,
     pub(crate) tokens: Option<PageTokens>,
     pub(crate) begun_ms: u64,
+}
+
+impl SeenAnswer {
+    /// Takes what later comparisons need of an answer: of its header lines whether and how it may be stored, and the
+    /// names of the cookies that it sets.
+    pub(crate) fn of(answer: VisitorAnswer, tokens: Option<PageTokens>) -> SeenAnswer {
+        let VisitorAnswer { mut request, headers, begun_ms, .. } = answer;
+        let extras = &mut request.client.extras;
+        *extras = ClientExtras { fragment: extras.fragment.take(), ..ClientExtras::default() };
+        SeenAnswer { request, headers: needed_lines(&headers), tokens, begun_ms }
+    }
+
+    /// Whether the answer may be remembered for a later request: no password is.
+    fn may_wait(&self) -> bool {
+        let headers = &self.request.headers;
+        !headers.contains_key(header::AUTHORIZATION)
+            && !headers.contains_key(header::PROXY_AUTHORIZATION)
+    }
+
+    fn bytes(&self) -> usize {
+        self.tokens.as_ref().map_or(0, PageTokens::bytes)
+    }
+}
+
+/// `Cache-Control`, and `Set-Cookie` without values.
+fn needed_lines(headers: &HeaderMap) -> HeaderMap {
+    let mut needed = HeaderMap::new();
+    for value in headers.get_all(header::CACHE_CONTROL) {
+        needed.append(header::CACHE_CONTROL, value.clone());
+    }
+    for value in headers.get_all(header::SET_COOKIE) {
+        let name = value.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+        if let Ok(name) = HeaderValue::from_bytes(&[name, &b"="[..]].concat()) {
+            needed.append(header::SET_COOKIE, name);
+        }
+    }
+    needed
 }
 
 /// The comparisons of a key.
@@ -88,6 +130,19 @@ struct KeyExaminations {
 }
 
 impl SharedTrial {
+    /// Remembers that a key was requested, with the answer or without.
+    fn remember(&mut self, key: u64, mut answer: Option<SeenAnswer>) {
+        if let Some(answer) = &mut answer {
+            if self.first_bytes + answer.bytes() > FIRST_BYTES_MAX {
+                answer.tokens = None;
+            }
+            self.first_bytes += answer.bytes();
+        }
+        if let Some(before) = self.first.insert(key, answer).flatten() {
+            self.first_bytes -= before.bytes();
+        }
+    }
+
     fn examined(&mut self, key: u64) -> &mut KeyExaminations {
         if self.examined.len() >= KEYS_MAX && !self.examined.contains_key(&key) {
             self.examined.clear();
@@ -136,19 +191,22 @@ impl TrialState {
         }
         if let Some(first) = shared.first.remove(&key) {
             shared.order.retain(|known| *known != key);
+            shared.first_bytes -= first.as_ref().map_or(0, SeenAnswer::bytes);
             return Some(first.unwrap_or_else(second));
         }
         shared.order.push_back(key);
         if shared.order.len() > FIRST_MAX
             && let Some(oldest) = shared.order.pop_front()
         {
+            shared.remember(oldest, None);
             shared.first.remove(&oldest);
         }
         if let Some(at) = shared.order.len().checked_sub(FIRST_REQUESTS_MAX + 1) {
             let old = shared.order[at];
-            shared.first.insert(old, None);
+            shared.remember(old, None);
         }
-        shared.first.insert(key, Some(second()));
+        let first = Some(second()).filter(SeenAnswer::may_wait);
+        shared.remember(key, first);
         None
     }
 
@@ -359,6 +417,20 @@ mod tests {
         assert!(state.is_restless(1, true, 0));
         assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, 5, 0));
         assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
+    }
+
+    #[test]
+    fn no_value_of_a_cookie_is_remembered() {
+        let mut headers = HeaderMap::new();
+        for line in ["cart=s3cr3t; path=/", "lang=en"] {
+            headers.append(header::SET_COOKIE, HeaderValue::from_static(line));
+        }
+        headers.append(header::CACHE_CONTROL, HeaderValue::from_static("private"));
+        headers.append(header::LOCATION, HeaderValue::from_static("/s3cr3t"));
+        let needed = needed_lines(&headers);
+        let lines: Vec<&str> = needed.values().filter_map(|value| value.to_str().ok()).collect();
+        assert!(needed.len() == 3 && lines.contains(&"cart=") && lines.contains(&"lang="));
+        assert!(!lines.iter().any(|line| line.contains("s3cr3t")));
     }
 
     #[test]

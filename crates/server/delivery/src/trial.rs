@@ -87,7 +87,7 @@ pub struct VisitorAnswer {
     pub content: VisitorContent,
     /// When its request was sent, in milliseconds since 1970.
     pub begun_ms: u64,
-    kept: KeptBytes,
+    _kept: KeptBytes,
 }
 
 /// A part of the account for kept content.
@@ -377,16 +377,8 @@ impl AnswerWatch {
             headers,
             content,
             begun_ms,
-            kept,
+            _kept: kept,
         });
-    }
-}
-
-impl VisitorAnswer {
-    /// The content of the answer is needed no more.
-    pub fn forget(&mut self) {
-        self.content = VisitorContent::Unknown;
-        self.kept.release();
     }
 }
 
