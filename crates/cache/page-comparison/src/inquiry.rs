@@ -146,6 +146,12 @@ impl Inquiry {
         Inquiry { least: SAMPLES_BEFORE_VERDICT, ..Inquiry::new(stored, stored_at) }
     }
 
+    /// When the first of the samples began that a verdict against the page needs, if there are so many.
+    pub fn decided_at(&self) -> Option<u64> {
+        let first = self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?;
+        Some(self.samples[first].begun)
+    }
+
     /// The bytes of memory that the responses occupy, about.
     pub fn bytes(&self) -> usize {
         let samples = self.samples.iter().chain(&self.later).map(|sample| sample.tokens.bytes());

@@ -45,6 +45,18 @@ fn followed() -> Circumstances {
 }
 
 #[test]
+fn a_verdict_is_decided_at_the_first_of_its_five_samples() {
+    let mut inquiry = Inquiry::of_suspect(page("old"), 0);
+    for (at, text) in [(10, "old"), (20, "new"), (30, "new"), (40, "new"), (50, "new")] {
+        assert_eq!(inquiry.decided_at(), None);
+        inquiry.add(PageSample { begun: at, tokens: page(text) }, false);
+    }
+    assert_eq!(inquiry.decided_at(), Some(10));
+    inquiry.add(PageSample { begun: 60, tokens: page("new") }, false);
+    assert_eq!(inquiry.decided_at(), Some(20));
+}
+
+#[test]
 fn an_equal_render_ends_the_judgement_at_once() {
     assert_eq!(judge("one", &followed(), |_| "one".into()), (Conclusion::Same, 1));
 }

@@ -5,7 +5,7 @@
 //! answer sets; `Authorization`. The result has names only.
 
 use crate::AuditState;
-use crate::comparison::{render_tokens, render_with};
+use crate::comparison::{compute, render_tokens, render_with};
 use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
@@ -167,7 +167,7 @@ async fn shown(
 ) -> Result<bool, UnjudgedReason> {
     let sent = chosen_parts(values, chosen);
     let render = render_with(site, ask, state, &sent).await?;
-    Ok(shows(&render_tokens(state, &render)))
+    Ok(compute(site, state, || shows(&render_tokens(state, &render))))
 }
 
 fn chosen_parts(values: &[PartValue], chosen: &[usize]) -> SentParts {

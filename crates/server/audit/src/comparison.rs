@@ -344,7 +344,7 @@ fn request(hit: &AuditedHit) -> RenderRequest {
 
 /// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
 /// budget.
-fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnce() -> T) -> T {
+pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnce() -> T) -> T {
     let begun = site.clock.monotonic();
     let result = match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(comparison),

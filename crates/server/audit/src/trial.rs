@@ -23,8 +23,10 @@
 //! their requests and comparisons, and 16 comparisons at a time.
 
 use crate::cause::is_replayable;
-use crate::comparison::{render, render_tokens, request_of};
-use crate::trial_judgement::{AnswerKind, both_tokens, is_stored, judged, version, visitor_tokens};
+use crate::comparison::{compute, render, render_tokens, request_of};
+use crate::trial_judgement::{
+    AnswerKind, both_tokens, compute_with, is_stored, judged, version, visitor_tokens,
+};
 use crate::trial_state::{SeenAnswer, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard};
@@ -164,19 +166,22 @@ async fn hit(
     may_render: bool,
 ) {
     let url = answer.request.target.page().to_owned();
-    let Some((of_page, of_visitor)) = both_tokens(site, &state.audit, &page, &answer) else {
+    let pattern = state.pattern(&url);
+    let noise = state.noise(&answer.request.key, pattern);
+    let found = compute_with(site, &state.audit, &answer, || {
+        let (of_page, of_visitor) = both_tokens(site, &state.audit, &page, &answer)?;
+        let is_equal = noise.without_noise(&differing(&of_page, &of_visitor)).is_empty();
+        Some((is_equal, of_visitor))
+    });
+    let Some((is_equal, of_visitor)) = found else {
         site.trial.unjudged(&url, UnjudgedReason::NoBudget, false);
         return;
     };
-    let pattern = state.pattern(&url);
-    let noise = state.noise(&answer.request.key, pattern);
-    let difference = noise.without_noise(&differing(&of_page, &of_visitor));
-    if difference.is_empty() {
+    if is_equal {
         site.trial.compared(&url, version(site, &page));
         state.is_restless(key, false, 0);
         return;
     }
-    drop((of_page, difference));
     let now_ms = site.clock.now().0;
     if !may_render || !state.may_examine(key, page.lease().get(), now_ms) {
         // Looked into for this version before, or not allowed.
@@ -186,9 +191,12 @@ async fn hit(
         }
         return;
     }
-    let whole = matches!(answer.content, VisitorContent::OfPage)
-        .then(|| visitor_tokens(site, &state.audit, &answer, &page.content()));
-    let tokens = Some(whole.unwrap_or(of_visitor));
+    let tokens = Some(match &answer.content {
+        VisitorContent::OfPage => compute(site, &state.audit, || {
+            visitor_tokens(site, &state.audit, &answer, &page.content())
+        }),
+        _ => of_visitor,
+    });
     let seen = SeenAnswer::of(answer, tokens);
     examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
@@ -202,7 +210,8 @@ async fn missed(
 ) {
     let tokens = match &answer.content {
         VisitorContent::Other(content) => {
-            Some(visitor_tokens(site, &state.audit, &answer, content))
+            let tokens = || visitor_tokens(site, &state.audit, &answer, content);
+            Some(compute(site, &state.audit, tokens))
         }
         VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => None,
     };
@@ -268,7 +277,9 @@ async fn refused(
     }
     let ask = request_of(&first.request, None);
     let Ok(neutral) = render(site, &ask, &state.audit).await else { return };
-    if neutral.status == StatusCode::OK && render_tokens(&state.audit, &neutral).is_same(one) {
+    let is_same =
+        || neutral.status == StatusCode::OK && render_tokens(&state.audit, &neutral).is_same(one);
+    if compute(site, &state.audit, is_same) {
         let class = DifferenceClass::RefusedButSame;
         let found = FoundDifference { class, places: Vec::new(), cause: None, late_ms: 0 };
         record(site, first.request.target.page(), found);

@@ -5,7 +5,9 @@
 
 use crate::AuditState;
 use crate::cause::{cause, class_of};
-use crate::comparison::{render, render_tokens, request_of, sampled, settle, stored_tokens};
+use crate::comparison::{
+    compute, render, render_tokens, request_of, sampled, settle, stored_tokens,
+};
 use crate::trial_state::{SeenAnswer, TrialState};
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
@@ -14,7 +16,7 @@ use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
     PageDependence, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
 };
-use render::{RenderRequest, visitors_form};
+use render::{ReferenceRender, RenderRequest, visitors_form};
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, SharedPage};
 
@@ -48,11 +50,10 @@ pub(crate) async fn judged(
     let ask = request_of(&seen.request, Some(page));
     let pattern = state.pattern(seen.request.target.page());
     let mut noise = state.noise(&seen.request.key, pattern);
-    let stored = stored_tokens(audit, page);
     let first = render(site, &ask, audit).await?;
-    let is_like = |a: &PageTokens, b: &PageTokens| noise.without_noise(&differing(a, b)).is_empty();
-    let is_right = is_like(&stored, &render_tokens(audit, &first));
-    let is_visitors = seen.tokens.as_ref().is_none_or(|tokens| is_like(&stored, tokens));
+    let look = || first_look(audit, (page, &first), seen, &noise);
+    let (stored, is_right, is_visitors) = compute(site, audit, look);
+    drop(first);
     if is_right && is_visitors {
         return Ok((Conclusion::Same, None));
     }
@@ -73,29 +74,58 @@ pub(crate) async fn judged(
         ..Circumstances::of(dependence)
     };
     let before = noise.clone();
-    let conclusion = inquiry.conclude(&mut noise, &circumstances);
+    let conclusion = compute(site, audit, || inquiry.conclude(&mut noise, &circumstances));
+    let decided_at = inquiry.decided_at();
+    drop(inquiry);
     state.learned((seen.request.key.as_slice(), pattern), &before, noise.clone());
     let at = (&seen.request, &seen.headers);
-    let shows = |target: &PageTokens, tokens: &PageTokens| {
-        noise.without_noise(&differing(target, tokens)).is_empty()
-    };
     match &conclusion {
         Conclusion::Differs { class: DifferenceClass::Leak, .. } if is_new => {
             // The page was made for this visitor, just now.
-            let cause = cause(site, &ask, audit, at, |tokens| shows(&stored, tokens)).await?;
+            let shows = |tokens: &PageTokens| is_like(&noise, &stored, tokens);
+            let cause = cause(site, &ask, audit, at, shows).await?;
             Ok((conclusion, Some(cause)))
+        }
+        // The renders show data of a time at which the page was not sent any more.
+        Conclusion::Differs { class, .. }
+            if class.is_wrong()
+                && !has_dependencies
+                && decided_at.is_some_and(|at| at >= facts.fresh_until().0) =>
+        {
+            Err(UnjudgedReason::ChangedMeanwhile)
         }
         Conclusion::Differs { class, .. } => {
             let cause = explained(page, *class, has_dependencies);
             Ok((conclusion, cause))
         }
         Conclusion::Same => {
-            let is_for_each = |second: &SeenAnswer| is_another(&noise, &stored, (seen, second));
+            let is_for_each = |second: &SeenAnswer| {
+                compute(site, audit, || is_another(&noise, &stored, (seen, second)))
+            };
             let is_leak = is_new && !has_dependencies && second.is_some_and(is_for_each);
             of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_leak).await
         }
         Conclusion::Unjudged(_) => Ok((conclusion, None)),
     }
+}
+
+/// Compares a page with its first render and with the answer of a visitor. Returns the page as tokens, whether the
+/// render is like it, and whether the answer is.
+fn first_look(
+    audit: &AuditState,
+    (page, first): (&SharedPage, &ReferenceRender),
+    seen: &SeenAnswer,
+    noise: &PageNoise,
+) -> (PageTokens, bool, bool) {
+    let stored = stored_tokens(audit, page);
+    let is_right = is_like(noise, &stored, &render_tokens(audit, first));
+    let is_visitors = seen.tokens.as_ref().is_none_or(|tokens| is_like(noise, &stored, tokens));
+    (stored, is_right, is_visitors)
+}
+
+/// Whether two responses differ at places of noise only.
+fn is_like(noise: &PageNoise, one: &PageTokens, other: &PageTokens) -> bool {
+    noise.without_noise(&differing(one, other)).is_empty()
 }
 
 /// Whether two visitors got different answers, and neither is the page. If only the first differs, its data may have
@@ -106,8 +136,7 @@ fn is_another(
     (first, second): (&SeenAnswer, &SeenAnswer),
 ) -> bool {
     let (Some(first), Some(second)) = (&first.tokens, &second.tokens) else { return false };
-    let differ = |a: &PageTokens, b: &PageTokens| !noise.without_noise(&differing(a, b)).is_empty();
-    differ(stored, second) && differ(first, second)
+    !is_like(noise, stored, second) && !is_like(noise, first, second)
 }
 
 /// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_of_maker`: the
@@ -121,11 +150,11 @@ async fn of_visitor(
     is_of_maker: bool,
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let Some(tokens) = &seen.tokens else { return Ok((Conclusion::Same, None)) };
-    let difference = noise.without_noise(&differing(stored, tokens));
+    let difference = compute(site, audit, || noise.without_noise(&differing(stored, tokens)));
     if difference.is_empty() {
         return Ok((Conclusion::Same, None));
     }
-    let shows = |render: &PageTokens| noise.without_noise(&differing(tokens, render)).is_empty();
+    let shows = |render: &PageTokens| is_like(noise, tokens, render);
     let cause = cause(site, ask, audit, (&seen.request, &seen.headers), shows).await?;
     if !is_stored(site, page) {
         return Err(UnjudgedReason::ChangedMeanwhile);
@@ -177,6 +206,19 @@ pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
 /// The version of a page, for the count of different versions.
 pub(crate) fn version(site: &Site, page: &SharedPage) -> u64 {
     site.trial.version_of(page.key().bytes(), &page.content())
+}
+
+/// Runs a comparison with an answer: by `compute`, unless only header sections are compared.
+pub(crate) fn compute_with<T>(
+    site: &Site,
+    state: &AuditState,
+    answer: &VisitorAnswer,
+    comparison: impl FnOnce() -> T,
+) -> T {
+    match &answer.content {
+        VisitorContent::Other(_) | VisitorContent::TooLong => compute(site, state, comparison),
+        VisitorContent::OfPage | VisitorContent::Unknown => comparison(),
+    }
 }
 
 /// The tokens of a page and of the answer in its place; without their content, if that is the same. None if the
