@@ -137,9 +137,10 @@ async fn get(
     let Some(RequestPlan { shared, plan, key }) = planned else {
         return serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
-    if step != RequestStep::Lookup && is_over_renders(site, &request, &target, client, &plan) {
-        let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
-        return deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why));
+    // A look-up counts a miss when it renders, a trial what would be no hit.
+    let is_counted = !matches!(step, RequestStep::Lookup | RequestStep::Trial);
+    if is_counted && is_over_renders(site, &request, &target, client, &plan) {
+        return renders_limited();
     }
     match (step, &site.config.private) {
         (RequestStep::Trial, _) => {
@@ -212,8 +213,14 @@ fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
     })
 }
 
+/// The answer to a request for which a rule allows no more renders.
+pub(crate) fn renders_limited() -> Response<ResponseBody> {
+    let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
+    deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why))
+}
+
 /// Whether a rule allows no more renders: also for a client that invents a session cookie.
-fn is_over_renders(
+pub(crate) fn is_over_renders(
     site: &Site,
     request: &Request<RequestContent>,
     target: &TargetUri,

@@ -2,9 +2,13 @@
 //! and ends no page. The page that would have been sent is looked up, and compared with the answer while it passes
 //! (`delivery::trial`); the rest is in the background (the crate `audit`).
 //!
+//! A request that would be a hit counts neither as a render nor under a limit for requests to the origin. So a trial
+//! refuses no request that the cache would have answered.
+//!
 //! Invariants: nothing stored is sent. The look-up comes before the request to the origin, so the page is one that the
 //! visitor would have got.
 
+use crate::dispatch::{is_over_renders, renders_limited};
 use crate::steps::RequestPlan;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
@@ -42,6 +46,9 @@ pub(crate) async fn answer(
         on_client_gone,
     };
     if !is_for_all {
+        if is_over_renders(site, &request, &target, client, &plan) {
+            return renders_limited();
+        }
         return forward::pass_bypassed(site, request, target, client, why).await;
     }
     let mut client = client.clone();
@@ -53,6 +60,12 @@ pub(crate) async fn answer(
         let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
         would_be_hit(candidates.as_slice(), &verdict)
     };
+    if !found.0 && is_over_renders(site, &request, &target, &client, &plan) {
+        return renders_limited();
+    }
+    if found.0 {
+        client.extras.checks.limit = None;
+    }
     let request_of_page = TrialRequest {
         target: shared.unwrap_or_else(|| target.clone()),
         written: target.clone(),
