@@ -44,8 +44,8 @@ pub(crate) fn read(path: &Path, rules: u64) -> io::Result<Option<EarlierTrial>> 
 }
 
 /// The text of the file.
-pub(crate) fn text(secret: u64, versions: &HashSet<u64>, record: &TrialRecord) -> String {
-    let head = FileHead { secret, versions: versions.clone() };
+pub(crate) fn text(secret: u64, versions: HashSet<u64>, record: &TrialRecord) -> String {
+    let head = FileHead { secret, versions };
     let head = serde_json::to_string(&head).unwrap_or_default();
     format!("{head}\n{}\n", record.written())
 }

@@ -264,14 +264,16 @@ impl SiteTrial {
         if !self.is_on() {
             return None;
         }
+        // Requests of visitors wait for the lock: the report is made of copies.
         let state = self.state();
-        let report = TrialReport::of(&state.record, &state.settings.accepted);
+        let (record, settings) = (state.record.clone(), state.settings.clone());
         let mut notices = state.notices.clone();
-        if state.has_failed || state.settings.file.is_none() {
+        if state.has_failed || settings.file.is_none() {
             notices.insert(TrialNotice::NotSaved);
         }
-        let (serve, notices) = (state.settings.serve, notices.into_iter().collect());
-        Some(TrialStatus { report, serve, notices })
+        drop(state);
+        let report = TrialReport::of(&record, &settings.accepted);
+        Some(TrialStatus { report, serve: settings.serve, notices: notices.into_iter().collect() })
     }
 
     /// The memory of the record and its versions, in bytes.
@@ -284,15 +286,16 @@ impl SiteTrial {
     /// logged.
     pub fn save(&self) {
         let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, text) = {
+        let (path, secret, versions, record) = {
             let mut state = self.state();
             let Some(path) = state.settings.file.clone().filter(|_| state.is_unsaved) else {
                 return;
             };
             state.is_unsaved = false;
-            (path, file::text(state.secret, &state.versions, &state.record))
+            // Requests of visitors wait for the lock: the text is made of copies.
+            (path, state.secret, state.versions.clone(), state.record.clone())
         };
-        let written = file::replace(&path, &text);
+        let written = file::replace(&path, &file::text(secret, versions, &record));
         let mut state = self.state();
         state.is_unsaved |= written.is_err();
         let has_failed = std::mem::replace(&mut state.has_failed, written.is_err());
