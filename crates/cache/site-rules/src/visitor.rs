@@ -6,7 +6,7 @@
 //! only, with a secret. A session cookie that changes at a POST is no evidence: Laravel changes it with each response,
 //! and PHP in strict mode for each value that a client invents.
 
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, pairs};
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, UnknownCookies, pairs};
 use crate::rules::SiteRules;
 use http_cache::Fields;
 use known_names::LOGIN_COOKIES;
@@ -80,6 +80,26 @@ impl SiteRules {
         }
         found.logins.truncate(COOKIES_MAX);
         found
+    }
+
+    /// The cookies of a line that are no session of the application, as they were written; `None` if there are none.
+    /// Left out are session and login cookies, those that a rule names as a session, and unknown cookies if the site
+    /// treats these as sessions. A cookie whose name `is_other` accepts is not left out.
+    pub fn cookies_without_sessions(
+        &self,
+        line: &[u8],
+        is_other: impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
+        let is_session = |pair: &Pair<'_>| {
+            let kind = self.lists.kind(&pair.name);
+            kind == CookieKind::Session
+                || (kind == CookieKind::Unknown && self.lists.unknown == UnknownCookies::Bypass)
+                || is_login(pair)
+                || self.rules.iter().any(|rule| rule.names_session(&pair.name))
+        };
+        let stays = |pair: &Pair<'_>| is_other(pair.name.written()) || !is_session(pair);
+        let left: Vec<&[u8]> = pairs(line).filter(stays).map(|pair| pair.written).collect();
+        (!left.is_empty()).then(|| left.join(&b"; "[..]))
     }
 
     /// The login cookie that a line of Set-Cookie sets, as requests will have it.

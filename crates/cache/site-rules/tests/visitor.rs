@@ -67,6 +67,20 @@ fn a_login_has_a_secret_in_a_cookie_of_signed_in_visitors() {
 }
 
 #[test]
+fn cookies_without_sessions_are_those_that_identify_no_user() {
+    let left = |line: &str, is_other: fn(&[u8]) -> bool| {
+        let left = rules(1).cookies_without_sessions(line.as_bytes(), is_other);
+        left.map(|left| String::from_utf8(left).expect("text"))
+    };
+    let sent =
+        format!("{ID}; theme=dark; wordpress_logged_in_5=me%7C1; pagewell-place=1; my-auth=2");
+    assert_eq!(left(&sent, |_| false), Some("theme=dark; pagewell-place=1".to_owned()));
+    let others = left(&sent, |name| name.starts_with(b"my-"));
+    assert_eq!(others, Some("theme=dark; pagewell-place=1; my-auth=2".to_owned()));
+    assert_eq!(left(&format!("{ID}; fe.typo.user=1"), |_| false), None);
+}
+
+#[test]
 fn the_code_of_a_ticket_is_for_its_host_and_key() {
     let code = rules(1).ticket_code("a.test", b"ticket");
     assert!(is_same_code(&code, &rules(1).ticket_code("a.test", b"ticket")));

@@ -9,7 +9,8 @@
 //! | … and there is no answer within 300 ms, or a 5xx | nothing changes |
 //!
 //! Paths below `/.within.website/` are the challenge's own: they are forwarded to it and never stored. Invariants: no
-//! client waits for a check, and at most 32 are made at a time.
+//! client waits for a check, at most 32 are made at a time, and no request to the challenge has a credential of the
+//! site: `Authorization`, a session or login cookie.
 
 use crate::site::Site;
 use config::log::Seldom;
@@ -19,6 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use miss_control::{OutsideAnswer, OutsideAnswers, ShownEvidence};
 use origin::http::HttpOrigin;
 use origin::{Admission, Origin, OriginClass, OriginRequest};
+use site_rules::SiteRules;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -116,7 +118,7 @@ pub(crate) fn redirect_to(
         None => {}
     }
     if challenge.results.begin(client, now) {
-        tokio::spawn(check(site.clone(), challenge.clone(), client, check_request(asked)));
+        tokio::spawn(check(site.clone(), challenge.clone(), client, check_request(site, asked)));
     }
     None
 }
@@ -152,6 +154,7 @@ fn unanswered(site: &Site, error: &dyn std::fmt::Display) -> CheckResult {
 }
 
 fn check_request(
+    site: &Site,
     (client, target, headers): (&Client, &TargetUri, &HeaderMap),
 ) -> Box<OriginRequest> {
     let admission =
@@ -167,17 +170,41 @@ fn check_request(
             request.headers.append(name.clone(), value.clone());
         }
     }
-    describe_client(&mut request);
+    describe_client(site, &mut request);
     request
 }
 
-/// Adds the field by which Anubis knows the client's address.
-pub fn describe_client(request: &mut OriginRequest) {
+/// Prepares a request to the challenge: removes the credentials of the site, and adds the field by which Anubis knows
+/// the client's address.
+pub fn describe_client(site: &Site, request: &mut OriginRequest) {
     const NAME: HeaderName = HeaderName::from_static("x-real-ip");
+    remove_credentials(&site.config.rules, &mut request.headers);
     let address = request.peer.map(|peer| peer.ip().to_canonical().to_string());
     if let Some(value) = address.and_then(|address| HeaderValue::from_str(&address).ok()) {
         request.headers.insert(NAME, value);
     }
+}
+
+/// Removes what identifies a user of the site. The cookies of the challenge itself stay.
+fn remove_credentials(rules: &SiteRules, headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    headers.remove(header::PROXY_AUTHORIZATION);
+    let left = |line: &HeaderValue| {
+        let cookies = rules.cookies_without_sessions(line.as_bytes(), is_of_anubis)?;
+        HeaderValue::from_bytes(&cookies).ok()
+    };
+    let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().filter_map(left).collect();
+    headers.remove(header::COOKIE);
+    for line in lines {
+        headers.append(header::COOKIE, line);
+    }
+}
+
+/// Whether a cookie is one of Anubis: `techaro.lol-anubis-auth` looks like a login of the site. (With another prefix,
+/// the site names it in `cookies.ignore`.)
+fn is_of_anubis(name: &[u8]) -> bool {
+    const WORD: &[u8] = b"anubis";
+    name.windows(WORD.len()).any(|part| part.eq_ignore_ascii_case(WORD))
 }
 
 /// The address of the challenge's page, which returns to the target: this site's own URL, whatever its path is.
@@ -196,6 +223,36 @@ fn page_for(target: &TargetUri) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_cache::Policy;
+    use site_rules::{Secret, Surroundings, raw};
+
+    #[test]
+    fn the_challenge_gets_no_credentials_of_the_site() {
+        let around = Surroundings {
+            base: Policy::default(),
+            secret: Secret::new([1; 32]),
+            has_trusted_proxies: false,
+            files: None,
+        };
+        let (keys, cookies) = (raw::Keys::default(), raw::Cookies::default());
+        let rules = SiteRules::read(&[], &keys, &cookies, around).unwrap();
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Basic eDp5"),
+            ("proxy-authorization", "Basic eDp5"),
+            ("accept", "text/html"),
+            ("cookie", "PHPSESSID=0123456789abcdef; techaro.lol-anubis-auth-347ddb4a=jwt"),
+            ("cookie", "wordpress_logged_in_5=me"),
+            ("cookie", "pagewell-place=1"),
+        ] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        remove_credentials(&rules, &mut headers);
+        let mut left: Vec<&str> = headers.values().map(|value| value.to_str().unwrap()).collect();
+        left.sort_unstable();
+        let anubis = "techaro.lol-anubis-auth-347ddb4a=jwt";
+        assert_eq!(left, ["pagewell-place=1", anubis, "text/html"]);
+    }
 
     #[test]
     fn the_challenge_returns_to_this_site_only() {

@@ -39,7 +39,7 @@ pub async fn send_following(
     let method = request.method.clone();
     let (spent, trace) = (request.extras.spent.clone(), request.extras.trace.clone());
     if site.services.challenge_of(&request.target).is_some() {
-        challenge::describe_client(request);
+        challenge::describe_client(site, request);
     }
     // The time that the client takes to send content does not count as the origin's.
     site.origin_of(&request.target).take_in(request).await?;
