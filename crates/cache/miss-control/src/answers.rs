@@ -76,9 +76,24 @@ impl<K: Copy + Eq + Hash, A: Clone> OutsideAnswers<K, A> {
     /// Whether the caller is to ask about this client, and to call [`end`](Self::end) afterwards. It is not if the
     /// answer is known, the question is on its way, or there are too many.
     pub fn begin(&self, client: K, now: Duration) -> bool {
+        self.begin_among(client, now, |_| false, usize::MAX)
+    }
+
+    /// As [`begin`](Self::begin), and not if `alike_max` questions about clients that are `alike` are on their way: one
+    /// network cannot delay the questions of all others.
+    pub fn begin_among(
+        &self,
+        client: K,
+        now: Duration,
+        alike: impl Fn(&K) -> bool,
+        alike_max: usize,
+    ) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = state.known.get(&client).is_some_and(|entry| entry.ends > now);
-        !is_known && state.asked.len() < self.questions_max && state.asked.insert(client)
+        !is_known
+            && state.asked.len() < self.questions_max
+            && state.asked.iter().filter(|asked| alike(asked)).count() < alike_max
+            && state.asked.insert(client)
     }
 
     /// Records the answer to a question that was begun.
@@ -131,6 +146,17 @@ mod tests {
         assert!(!all.begin(3, at(61)));
         all.end(2, answer(5, false), at(61));
         assert_eq!((all.get(2, at(62)), all.begin(3, at(62))), (Some(false), true));
+    }
+
+    #[test]
+    fn clients_that_are_alike_have_a_part_of_the_questions() {
+        let all = OutsideAnswers::new(4);
+        let is_small = |client: &u32| *client < 10;
+        let begin = |client: u32| all.begin_among(client, at(0), is_small, 2);
+        assert!(begin(1) && begin(2) && !begin(3), "two of them");
+        assert!(all.begin(20, at(0)), "others have the rest");
+        all.end(1, answer(60, false), at(0));
+        assert!(begin(3) && !begin(4));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 //! crawler, and the name leads back to the address (A or AAAA). Anybody can give an address of their own any name, so
 //! only both together count.
 //!
-//! At most 16 lookups at a time, each at most five seconds. An answer is remembered: a crawler six hours, another
-//! client one hour, a failure of the resolver one minute.
+//! At most 16 lookups at a time, two of them for addresses of one network (/24, or /48 for IPv6), each at most five
+//! seconds: a network whose zone never answers cannot prevent the lookups of others. An answer is remembered: a
+//! crawler six hours, another client one hour, a failure of the resolver one minute.
 
 use config::{Misses, VerifiedCrawler};
 use dns_query::{AnswerError, DnsQuery, DnsRecord, DomainName, RecordContent, RecordKind};
-use miss_control::{OutsideAnswer, OutsideAnswers};
+use miss_control::{ClientNetwork, OutsideAnswer, OutsideAnswers};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,6 +20,8 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 const LOOKUPS_MAX: usize = 16;
+/// The lookups at a time for addresses of one network.
+const NETWORK_LOOKUPS_MAX: usize = 2;
 const LOOKUP_LASTS: Duration = Duration::from_secs(5);
 /// How long one server may take for one question; resolv.conf(5) has 5 s, but no lookup is worth that here.
 const QUESTION_LASTS: Duration = Duration::from_millis(1_200);
@@ -60,10 +63,14 @@ impl CrawlerNames {
         self.answers.get(address.to_canonical(), now)
     }
 
-    /// Looks the address up in the background, unless that is done already, or too many lookups are.
+    /// Looks the address up in the background, unless that is done already, or too many lookups are, of all or of its
+    /// network.
     pub(crate) fn look_up(self: &Arc<CrawlerNames>, address: IpAddr, clock: &Clock) {
         let (address, names, clock) = (address.to_canonical(), self.clone(), clock.clone());
-        if !self.answers.begin(address, clock.monotonic()) {
+        let network = ClientNetwork::of(address);
+        let is_near = |asked: &IpAddr| ClientNetwork::of(*asked) == network;
+        let now = clock.monotonic();
+        if !self.answers.begin_among(address, now, is_near, NETWORK_LOOKUPS_MAX) {
             return;
         }
         tokio::spawn(async move {
@@ -272,6 +279,24 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(names.get(address, clock.monotonic()), Some(Some(1)));
+    }
+
+    #[tokio::test]
+    async fn one_network_has_a_part_of_the_lookups() {
+        let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let (names, clock) = (Arc::new(names(vec![mute.local_addr().unwrap()])), Clock::start());
+        let look_up = |address: &str| {
+            names.look_up(address.parse().unwrap(), &clock);
+            names.answers.len().1
+        };
+        let begun: Vec<usize> =
+            ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8:0:1::1"]
+                .into_iter()
+                .map(look_up)
+                .collect();
+        assert_eq!(begun, [1, 2, 2, 3, 4]);
+        assert_eq!((look_up("2001:db8:0:2::1"), look_up("2001:db8:1::1")), (4, 5));
+        assert_eq!(look_up("198.51.100.1"), 6);
     }
 
     #[tokio::test]
