@@ -51,7 +51,7 @@ pub fn next_steps(
     }
     all.push(step(
         "Begin with a trial: visitors get the site's own answers, until `pagewell trial` says that the cache is safe.",
-        &[&format!("sudo sed -i 's/^#mode/mode/' {CONFIG}")],
+        &[&format!("sudo sed -i 's/^#mode = \"trial\"/mode = \"trial\"/' {CONFIG}")],
     ));
     let curl = curl(plan);
     all.push(step(
@@ -74,7 +74,9 @@ pub fn next_steps(
         "When the trial says \"Safe to turn on\", end it, and verify the cache from outside.",
         &[
             "pagewell trial",
-            &format!("sudo sed -i 's/^mode/#mode/' {CONFIG} && sudo systemctl reload pagewell"),
+            &format!(
+                "sudo sed -i 's/^mode = \"trial\"/#&/' {CONFIG} && sudo systemctl reload pagewell"
+            ),
             "sudo pagewell init --verify",
         ],
     ));

@@ -48,18 +48,23 @@ fn wordpress_behind_nginx() {
     ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
-    // The commands that are printed turn the lines on: first that of the trial, then those of the database.
+    // The commands that are printed turn the lines on: first that of the trial, then those of the database. The last
+    // one ends the trial.
     let seds = said.lines().filter_map(|line| line.split_once("sudo sed -i '"));
     let seds: Vec<&str> = seds.filter_map(|(_, script)| script.split('\'').next()).collect();
-    let after = |script: &str| {
-        fs::write(tree.real("/with"), &text).expect("a file");
+    let after = |text: &str, script: &str| {
+        fs::write(tree.real("/with"), text).expect("a file");
         let run = Command::new("sed").args(["-i", script]).arg(tree.real("/with")).status();
         assert!(run.expect("sed runs").success());
         fs::read_to_string(tree.real("/with")).expect("a file")
     };
-    let with_trial = after(seds[0]);
+    let with_trial = after(&text, seds[0]);
     assert!(with_trial.contains("\nmode = \"trial\"\n"), "{with_trial}");
-    let with_database = after(seds[1]);
+    let with_protect = format!("{with_trial}\n[misses]\nmode = \"protect\"\n");
+    let ended = after(&with_protect, seds[2]);
+    assert!(ended.contains("\n#mode = \"trial\"\n"), "{ended}");
+    assert!(ended.contains("\nmode = \"protect\"\n"), "another mode stays: {ended}");
+    let with_database = after(&text, seds[1]);
     let tree = tree.file("/etc/pagewell/database-password", "secret");
     let config = tree.check(&with_database);
     assert!(config.automatic.is_some(), "{with_database}");
