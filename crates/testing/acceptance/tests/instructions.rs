@@ -47,17 +47,29 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
         let thread = measurement.run(headers, hits, &out).expect("callgrind counts");
         thread.costs(&of, &inner).expect("a profile")
     };
-    for (headers, bound) in [(&[][..], bounds.bare), (&BROWSER_HEADERS[..], bounds.browser)] {
-        let per_hit = |audit: &str| {
-            let [less, more] = [1, 2].map(|times| costs(headers, audit, HITS * times).own);
-            (more - less) / HITS
-        };
-        let (off, drawn) = (per_hit("off"), per_hit("1 in 1000000"));
+    // Two runs without an audit, two with one that hardly copies, and the copy of a hit.
+    let count = |headers: &[(&str, &str)]| -> [u64; 5] {
+        let own = |audit: &str, times: u64| costs(headers, audit, HITS * times).own;
+        let (off, drawn) = ("off", "1 in 1000000");
         let copied = costs(headers, "1 in 100", HITS);
         assert!(copied.calls >= HITS / 100 - 1, "{copied:?}");
         let copy = copied.called / copied.calls;
-        println!("off: {off} in front, audited: {drawn}, and {copy} for a copy");
-        let added = drawn.saturating_sub(off) * 1_000 + copy;
+        [own(off, 1), own(off, 2), own(drawn, 1), own(drawn, 2), copy]
+    };
+    let added = |[off, off_twice, drawn, drawn_twice, copy]: [u64; 5]| {
+        let per_hit = |once: u64, twice: u64| twice.saturating_sub(once) / HITS;
+        per_hit(drawn, drawn_twice).saturating_sub(per_hit(off, off_twice)) * 1_000 + copy
+    };
+    for (headers, bound) in [(&[][..], bounds.bare), (&BROWSER_HEADERS[..], bounds.browser)] {
+        let mut least = count(headers);
+        for _ in 1..COUNTS_MAX {
+            if added(least) > bound * 2 {
+                let again = count(headers);
+                least = std::array::from_fn(|at| least[at].min(again[at]));
+            }
+        }
+        let added = added(least);
+        println!("{least:?} instructions of the runs, {added} thousandths are added to a hit");
         assert!(added <= bound * 2, "{added} thousandths of an instruction, {bound} are a hit's");
     }
 }
