@@ -71,9 +71,14 @@ impl SharedTickets {
         let mut record = if may_differ { read(storage).await? } else { known.clone() };
         if record.is_due(now_ms) {
             let Some(lock) = storage.lock(LOCK).await? else { return Ok(()) };
-            let replaced = replace(storage, now_ms).await;
-            lock.release().await;
-            record = replaced?;
+            let storage = storage.clone();
+            // In a task: a look may be cut off, and the lock is released nevertheless.
+            let replacing = tokio::spawn(async move {
+                let replaced = replace(&storage, now_ms).await;
+                lock.release().await;
+                replaced
+            });
+            record = replacing.await.map_err(|error| error.to_string())??;
         }
         if record != known {
             let mut all = locked(&self.0);
