@@ -6,7 +6,7 @@
 //! | is deferred with a ticket; its cookies are not checked | the same page; the check begins in the background |
 //! | … and the challenge lets it pass (2xx) | it comes first among the clients with tickets for 60 s |
 //! | … and the challenge refuses it (3xx, 4xx) | 307 to the challenge, with its own URL to return to |
-//! | … and there is no answer within 300 ms, or a 5xx | nothing changes |
+//! | … and there is no answer within 300 ms, or a 404, 405 or 5xx | nothing changes |
 //!
 //! Paths below `/.within.website/` are the challenge's own: they are forwarded to it and never stored. Invariants: no
 //! client waits for a check, at most 32 are made at a time, and no request to the challenge has a credential of the
@@ -16,7 +16,7 @@ use crate::site::Site;
 use config::log::Seldom;
 use config::target::TargetUri;
 use config::{Config, MissesMode, OriginServers};
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use miss_control::{OutsideAnswer, OutsideAnswers, ShownEvidence};
 use origin::http::HttpOrigin;
 use origin::{Admission, Origin, OriginClass, OriginRequest};
@@ -37,7 +37,8 @@ const PAGE: &str = "/.within.website/?redir=";
 
 const CHECKS_MAX: usize = 32;
 const CHECK_LASTS: Duration = Duration::from_millis(300);
-/// The requests to the challenge at a time, checks included.
+/// The requests of clients to the challenge at a time. Checks have places of their own, so a flood of such requests
+/// does not delay them.
 const REQUESTS_MAX: usize = 64;
 
 const PASSED_LASTS: Duration = Duration::from_secs(60);
@@ -55,6 +56,8 @@ enum CheckResult {
 /// The challenge of a site, and what it has said about clients.
 pub(crate) struct Challenge {
     server: Origin,
+    /// The same server, for checks.
+    checks: Origin,
     key: RandomState,
     results: OutsideAnswers<u64, CheckResult>,
 }
@@ -69,14 +72,18 @@ impl Challenge {
             ca_file: None,
             check: None,
         };
-        // Its requests are not rationed.
-        let mut config = Config::clone(config);
-        config.misses.mode = MissesMode::Off;
-        config.limits.origin_connections = REQUESTS_MAX;
-        let server = HttpOrigin::new(&servers, &Arc::new(config));
-        let server = server.inspect_err(|error| tracing::error!(event = "challenge-failed", error));
+        let server = |requests_max: usize| {
+            // Its requests are not rationed.
+            let mut config = Config::clone(config);
+            config.misses.mode = MissesMode::Off;
+            config.limits.origin_connections = requests_max;
+            let server = HttpOrigin::new(&servers, &Arc::new(config))
+                .inspect_err(|error| tracing::error!(event = "challenge-failed", error));
+            Some(Origin::Http(Box::new(server.ok()?)))
+        };
         Some(Challenge {
-            server: Origin::Http(Box::new(server.ok()?)),
+            server: server(REQUESTS_MAX)?,
+            checks: server(CHECKS_MAX)?,
             key: RandomState::new(),
             results: OutsideAnswers::new(CHECKS_MAX),
         })
@@ -130,10 +137,10 @@ async fn check(
     client: u64,
     mut request: Box<OriginRequest>,
 ) {
-    let sent = timeout(CHECK_LASTS, challenge.server.send(&mut request, &site.counters)).await;
+    let sent = timeout(CHECK_LASTS, challenge.checks.send(&mut request, &site.counters)).await;
     let result = match sent {
         Ok(Ok(response)) if response.status.is_success() => CheckResult::Passed,
-        Ok(Ok(response)) if !response.status.is_server_error() => CheckResult::Refused,
+        Ok(Ok(response)) if is_refusal(response.status) => CheckResult::Refused,
         Ok(Ok(response)) => unanswered(&site, &response.status),
         Ok(Err(unsent)) => unanswered(&site, &format_args!("{unsent:?}")),
         Err(_) => unanswered(&site, &"no answer within 300 ms"),
@@ -142,6 +149,13 @@ async fn check(
     let lasts = if is_genuine { PASSED_LASTS } else { OTHER_LASTS };
     let answer = OutsideAnswer { answer: result, lasts, is_genuine };
     challenge.results.end(client, answer, site.clock.monotonic());
+}
+
+/// Whether a status is a refusal of the challenge. 404 and 405 are those of a server that has no such endpoint: the
+/// page of the challenge would not be there either.
+fn is_refusal(status: StatusCode) -> bool {
+    let is_elsewhere = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    (status.is_redirection() || status.is_client_error()) && !is_elsewhere
 }
 
 /// Logs that the challenge does not work, at most once a minute.
@@ -252,6 +266,13 @@ mod tests {
         left.sort_unstable();
         let anubis = "techaro.lol-anubis-auth-347ddb4a=jwt";
         assert_eq!(left, ["pagewell-place=1", anubis, "text/html"]);
+    }
+
+    #[test]
+    fn a_server_without_the_endpoint_refuses_nobody() {
+        let refuses = |status: u16| is_refusal(StatusCode::from_u16(status).unwrap());
+        assert!([302, 307, 401, 403, 429].into_iter().all(refuses));
+        assert!(![200, 404, 405, 500, 503].into_iter().any(refuses));
     }
 
     #[test]
