@@ -53,6 +53,10 @@ pub(super) fn rules(
     // A cookie that identifies an owner is a session cookie.
     let mut cookies = file.cookies.clone();
     cookies.session.extend_from_slice(super::private::named(&file.private));
+    if file.misses.challenge.is_some() {
+        // Only Anubis reads its cookies. As logins, which they look like, they would keep visitors from the cache.
+        cookies.ignore.push("*anubis*".to_owned());
+    }
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
 }
 
@@ -241,6 +245,19 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         assert!(said.contains("at least 32 characters"), "{said}");
         assert!(resolved.is_ok());
+    }
+
+    #[test]
+    fn the_cookies_of_the_challenge_are_no_sessions() {
+        let left = |text: &str| {
+            let text = format!("site.origin = \"http://127.0.0.1:8000\"\n{text}");
+            let config = resolve(&toml::from_str(&text).unwrap()).unwrap();
+            let line = b"techaro.lol-anubis-auth-347ddb4a=jwt; my_auth=1";
+            config.rules.cookies_without_sessions(line, |_| false)
+        };
+        assert_eq!(left(""), None);
+        let anubis = b"techaro.lol-anubis-auth-347ddb4a=jwt".to_vec();
+        assert_eq!(left("misses.challenge = \"http://127.0.0.1:8923\""), Some(anubis));
     }
 
     #[test]
