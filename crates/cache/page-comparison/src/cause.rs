@@ -10,7 +10,7 @@
 //! response had the difference. At most twelve renders are asked for. Parts that may not be replayed never get here:
 //! [`RequestPart::is_replayable`] and [`is_replayable_url`] decide.
 
-use crate::pattern::is_token_like;
+use crate::pattern::{is_token_like, parameter_name};
 use crate::place::shown_name;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +79,13 @@ impl RequestPart {
                 || name.starts_with("if-");
         let is_allowed = !is_never && (is_browsers || RequestPart::is_replayable(&name, value));
         is_allowed.then(|| RequestPart::Field(shown_name(&name)))
+    }
+
+    /// The parameter of a pair `name=value`, if a second request may send it. Without a value, the name may be one.
+    pub fn parameter(pair: &str) -> Option<RequestPart> {
+        let (name, value) = pair.split_once('=').filter(|(_, value)| !value.is_empty())?;
+        let is_allowed = RequestPart::is_replayable(name, value);
+        is_allowed.then(|| RequestPart::Parameter(parameter_name(pair)))
     }
 
     /// Whether neither name nor value looks like a credential.
@@ -343,6 +350,14 @@ fn half(among: &[usize], is_second: bool) -> &[usize] {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_parameter_is_named_only_if_it_has_a_value() {
+        let named = |pair| RequestPart::parameter(pair).map(|part| part.text());
+        assert_eq!(named("utm_source=mail").as_deref(), Some("parameter `utm_source`"));
+        assert_eq!((named("alice"), named("alice="), named("token=mail")), (None, None, None));
+        assert_eq!(named("8f3a9c2b77d1=mail").as_deref(), Some("parameter `*`"));
+    }
 
     fn cookies(count: usize) -> Vec<RequestPart> {
         (0..count).map(|n| RequestPart::Cookie(format!("c{n}"))).collect()

@@ -63,7 +63,7 @@ pub fn example_url(path_and_query: &str) -> String {
 }
 
 /// The name of a parameter, if it is a name and not a value without one.
-fn parameter_name(pair: &str) -> String {
+pub(crate) fn parameter_name(pair: &str) -> String {
     let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
     let has_value = pair.contains('=') && !value.is_empty();
     let is_plain =

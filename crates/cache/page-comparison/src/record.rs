@@ -10,7 +10,7 @@ use crate::class::{DifferenceClass, UnjudgedReason};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Problems that are kept; further ones are counted only.
+/// Problems that are stored. Beyond, wrong pages take the places of notices, and then are counted only.
 const MAX_PROBLEMS: usize = 1_000;
 /// Patterns whose versions are counted apart; `PathPatterns` has the same bound.
 const MAX_PATTERNS: usize = 1_001;
@@ -83,7 +83,7 @@ pub struct TrialRecord {
     /// The time that PHP worked for reference renders, in microseconds.
     pub render_micros: u64,
     problems: Vec<FoundProblem>,
-    /// Problems beyond the bound.
+    /// Wrong pages beyond the bound.
     pub problems_left_out: u64,
     suspects: BTreeMap<String, u64>,
 }
@@ -169,11 +169,15 @@ impl TrialRecord {
             known.late_by = known.late_by.max(problem.late_by);
             return;
         }
-        if self.problems.len() >= MAX_PROBLEMS {
-            self.problems_left_out += 1;
-            return;
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        } else if problem.class.is_wrong() {
+            // A stranger can make notices by requests. None of them hides a wrong page.
+            match self.problems.iter().rposition(|known| !known.class.is_wrong()) {
+                Some(notice) => self.problems[notice] = problem,
+                None => self.problems_left_out += 1,
+            }
         }
-        self.problems.push(problem);
     }
 
     /// The problems, the worst class first, within a class the most frequent.

@@ -340,7 +340,13 @@ mod tests {
             record.found(problem(DifferenceClass::Noise, &format!("/{n}")));
         }
         assert_eq!(record.problems().len(), 1_000);
-        assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::NotSafe);
+        assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::Safe, "only notices");
         assert!(TrialReport::of(&record, &[]).json().contains("\"class\": \"noise\""));
+        for n in 0..1_010 {
+            record.found(problem(DifferenceClass::Aged, &format!("/{n}")));
+        }
+        assert_eq!((record.problems().len(), record.problems_left_out), (1_000, 10));
+        assert!(record.problems().iter().all(|problem| problem.class == DifferenceClass::Aged));
+        assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::NotSafe);
     }
 }

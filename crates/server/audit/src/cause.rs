@@ -80,9 +80,7 @@ fn parts(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> Vec<(Reques
     // A visit that is an action, or has a secret in its URL, is never sent again as a whole.
     let has_parameters = is_replayable_url(&request.written.path_and_query);
     for pair in removed_parameters(request).filter(|_| has_parameters) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if RequestPart::is_replayable(name, value) {
-            let part = RequestPart::Parameter(name.to_owned());
+        if let Some(part) = RequestPart::parameter(pair) {
             parts.push((part, PartValue::Parameter(pair.to_owned())));
         }
     }
