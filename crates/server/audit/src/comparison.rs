@@ -53,6 +53,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
 use tokio::runtime::{Handle, RuntimeFlavor};
+use trial_record::TrialNotice;
 
 /// The longest wait for writes in flight and databases, in milliseconds.
 const SETTLE_MAX_MS: u64 = 60_000;
@@ -401,7 +402,13 @@ pub(crate) async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
     tokio::select! {
         ended = wait => match ended {
             SettledWait::Settled => Ok(()),
-            SettledWait::NotFollowed => Err(UnjudgedReason::NotSettled),
+            SettledWait::NotFollowed => {
+                // Only a trial that is on has notices: nothing would remove it from another one.
+                if site.trial.is_on() {
+                    site.trial.notice(TrialNotice::DatabaseNotFollowed, true);
+                }
+                Err(UnjudgedReason::NotSettled)
+            }
         },
         () = pause(&site.clock, SETTLE_MAX_MS) => Err(UnjudgedReason::NotSettled),
     }

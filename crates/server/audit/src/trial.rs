@@ -178,7 +178,7 @@ async fn hit(
         return;
     };
     if is_equal {
-        site.trial.compared(&url, version(site, &page));
+        site.trial.compared(&url, version(site, &state.audit, &page));
         state.is_restless(key, false, 0);
         return;
     }
@@ -297,7 +297,7 @@ enum MadePage {
 /// Makes the page that would have been stored for this request.
 async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) -> MadePage {
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    if !budget().may_begin(site.clock.monotonic(), site.config.limits.origin_connections) {
+    if !budget().may_begin(site.clock.monotonic(), site.origin.places().count) {
         return MadePage::NoBudget;
     }
     let mut ask = request_of(&first.request, None);
@@ -310,8 +310,12 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     budget().spent(took);
     site.trial.rendered(took);
     let request = &first.request;
-    let facts = read_facts(&Method::GET, &request.headers);
-    let (pages, verdict) = decide_on(site, &facts, &request.headers, &request.plan, &request.key);
+    // A reload of the first visitor does not ask for another answer here.
+    let mut headers = (*request.headers).clone();
+    let directives = [header::CACHE_CONTROL, header::PRAGMA];
+    directives.iter().for_each(|name| drop(headers.remove(name)));
+    let facts = read_facts(&Method::GET, &headers);
+    let (pages, verdict) = decide_on(site, &facts, &headers, &request.plan, &request.key);
     match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
             MadePage::Stored(pages.as_slice()[candidate].clone())
@@ -361,9 +365,6 @@ async fn examine(
         }
         let is_failing = reason == UnjudgedReason::RenderFailed;
         site.trial.notice(TrialNotice::OriginFailing, is_failing);
-        if reason == UnjudgedReason::NotSettled {
-            site.trial.notice(TrialNotice::DatabaseNotFollowed, true);
-        }
         // A page that was purged meanwhile would not have been sent any more.
         let is_suspect =
             kind == AnswerKind::WouldBeHit && reason != UnjudgedReason::ChangedMeanwhile;
@@ -375,7 +376,7 @@ async fn examine(
     }
     site.trial.notice(TrialNotice::OriginFailing, false);
     site.trial.notice(TrialNotice::DatabaseNotFollowed, false);
-    site.trial.compared(url, version(site, page));
+    site.trial.compared(url, version(site, &state.audit, page));
     if kind == AnswerKind::WouldBeHit && state.is_last_suspect(pattern, key) {
         site.trial.explained(url);
     }
@@ -399,6 +400,7 @@ fn record_after_watch(
     let place = may_be_late.then(|| state.watches.clone().try_acquire_owned().ok()).flatten();
     let Some(place) = place else { return record(site, url, found) };
     let (site, page, url) = (site.clone(), page.clone(), url.to_owned());
+    let generation = site.trial.generation();
     // The key is free meanwhile: a later answer may be compared.
     tokio::spawn(async move {
         let begun = site.clock.now();
@@ -413,7 +415,10 @@ fn record_after_watch(
             },
             PageFate::Expired | PageFate::Stored => found,
         };
-        record(&site, &url, found);
+        // A new record begins with nothing of the old one.
+        if site.trial.generation() == generation {
+            record(&site, &url, found);
+        }
         drop(place);
     });
 }

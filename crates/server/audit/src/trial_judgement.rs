@@ -23,6 +23,9 @@ use stored_pages::page::{ReadPage, SharedPage};
 /// An answer that is younger than this shows the same data as the page. Milliseconds.
 const YOUNG_MS: u64 = 10_000;
 
+/// Content above this size takes more than a millisecond to decompress.
+const LARGE_BYTES: usize = 64 << 10;
+
 /// Places that are named for one difference.
 const SHOWN_PLACES: usize = 3;
 
@@ -204,8 +207,10 @@ pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
 }
 
 /// The version of a page, for the count of different versions.
-pub(crate) fn version(site: &Site, page: &SharedPage) -> u64 {
-    site.trial.version_of(page.key().bytes(), &page.content())
+pub(crate) fn version(site: &Site, state: &AuditState, page: &SharedPage) -> u64 {
+    let version = || site.trial.version_of(page.key().bytes(), &page.content());
+    // The content may have to be decompressed.
+    if page.length() > LARGE_BYTES { compute(site, state, version) } else { version() }
 }
 
 /// Runs a comparison with an answer: by `compute`, unless only header sections are compared.
