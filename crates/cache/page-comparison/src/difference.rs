@@ -44,10 +44,28 @@ impl PageDifference {
 
     /// The places of the difference as they are shown: at most `most`, without any text of the responses.
     pub fn places(&self, first: &PageTokens, second: &PageTokens, most: usize) -> Vec<String> {
+        self.places_by(most, |index, is_added| {
+            path(if is_added { second } else { first }, index, None)
+        })
+    }
+
+    /// The same for a page and a visitor's answer. Names of JSON members that only the answer has may be data, such as
+    /// names of users: they are shown as `*`.
+    pub fn places_of_visitor(
+        &self,
+        page: &PageTokens,
+        answer: &PageTokens,
+        most: usize,
+    ) -> Vec<String> {
+        self.places_by(most, |index, is_added| {
+            if is_added { path(answer, index, Some(page)) } else { path(page, index, None) }
+        })
+    }
+
+    fn places_by(&self, most: usize, path: impl Fn(u32, bool) -> String) -> Vec<String> {
         let mut shown: Vec<String> = Vec::new();
         for token in &self.tokens {
-            let of = if token.is_added { second } else { first };
-            let path = path(of, token.index);
+            let path = path(token.index, token.is_added);
             if !shown.contains(&path) {
                 shown.push(path);
             }
@@ -70,10 +88,10 @@ impl PageDifference {
     }
 }
 
-/// The place of a token as it is shown, with the number of its word.
-fn path(tokens: &PageTokens, index: u32) -> String {
+/// The place of a token as it is shown, with the number of its word. `known`: the response whose member names are shown.
+fn path(tokens: &PageTokens, index: u32, known: Option<&PageTokens>) -> String {
     let token = tokens.tokens[index as usize];
-    let path = tokens.places.path(token.place);
+    let path = tokens.places.path(token.place, known.map(|known| &known.places));
     if matches!(token.word, 0 | END) { path } else { format!("{path}, word {}", token.word) }
 }
 
@@ -152,6 +170,20 @@ mod tests {
         let (a, b) = (of("s3cr3t", "Alice"), of("0th3r", "Bob"));
         let places = differing(&a, &b).places(&a, &b, 9);
         assert_eq!(places, ["form > input[value], word 1", "p, word 2"]);
+    }
+
+    #[test]
+    fn a_member_of_a_visitors_answer_is_named_only_if_the_page_has_it() {
+        let of = |content: &str| {
+            let fields = [("content-type", &b"application/json"[..])];
+            PageTokens::of(TokenSecret::of(1), 200, fields, content.as_bytes(), false)
+        };
+        let page = of(r#"{"users": {"bob": 1}}"#);
+        let answer = of(r#"{"users": {"alice": {"bob": 2}}}"#);
+        let difference = differing(&page, &answer);
+        let places = difference.places_of_visitor(&page, &answer, 9).join("; ");
+        assert!(places.contains("json > users > *") && !places.contains("alice"), "{places}");
+        assert!(difference.places(&page, &answer, 9).join("; ").contains("alice"));
     }
 
     proptest! {

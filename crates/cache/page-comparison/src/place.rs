@@ -110,14 +110,19 @@ impl PlaceTree {
         self.nodes.get(place as usize).map_or(0, |node| node.hash)
     }
 
-    /// The path as it is shown: the names from the top, at most the last eight.
-    pub(crate) fn path(&self, place: u32) -> String {
+    /// The path as it is shown: the names from the top, at most the last eight. Names of members that `known` does not
+    /// have are shown as `*`, if it is given.
+    pub(crate) fn path(&self, place: u32, known: Option<&PlaceTree>) -> String {
+        let known = known.filter(|_| self.is_json(place));
+        let is_known =
+            |name: &str| known.is_none_or(|known| known.names.iter().any(|other| **other == *name));
         let mut names = Vec::new();
         let mut at = place;
         while let Some(node) = self.nodes.get(at as usize)
             && names.len() < 8
         {
-            let name = &self.names[node.name as usize];
+            let name = &*self.names[node.name as usize];
+            let name = if is_known(name) { name } else { "*" };
             let is_first = node.ordinal == 0;
             names.push(if is_first {
                 name.to_string()
@@ -128,6 +133,15 @@ impl PlaceTree {
         }
         names.reverse();
         names.join(" > ").replace(" > [", "[")
+    }
+
+    /// Whether this is a member or an element of JSON.
+    fn is_json(&self, place: u32) -> bool {
+        let (mut at, mut top) = (place, "");
+        while let Some(node) = self.nodes.get(at as usize) {
+            (at, top) = (node.parent, &*self.names[node.name as usize]);
+        }
+        top == "json"
     }
 
     /// Whether a visitor reads the text at this place: it is that of an element of HTML, and none of `UNREAD`.
@@ -176,8 +190,8 @@ mod tests {
         let secret = places.only(second, "x-8f3a9c2b77d1");
         assert!(!places.is_full());
         let tree = places.finish();
-        assert_eq!(tree.path(value), "body > div:2[value]");
-        assert_eq!(tree.path(secret), "body > div:2 > *");
+        assert_eq!(tree.path(value, None), "body > div:2[value]");
+        assert_eq!(tree.path(secret, None), "body > div:2 > *");
         assert_ne!(tree.hash(body), tree.hash(second));
     }
 }

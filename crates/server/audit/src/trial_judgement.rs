@@ -172,7 +172,7 @@ async fn of_visitor(
     };
     let conclusion = Conclusion::Differs {
         class,
-        places: difference.places(stored, tokens, SHOWN_PLACES),
+        places: difference.places_of_visitor(stored, tokens, SHOWN_PLACES),
         spots: Vec::new(),
         tokens: 0,
         samples: SAMPLES_BEFORE_VERDICT,
