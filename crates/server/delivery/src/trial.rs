@@ -24,7 +24,7 @@ use site_rules::{Plan, RequestClient};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stored_pages::content_decoding;
@@ -146,6 +146,8 @@ pub struct TrialQueue {
     kept_bytes: AtomicUsize,
     /// Hashes of the addresses of the last requests.
     addresses: Mutex<VecDeque<u64>>,
+    /// The hash of the address that has made more than half of them, until it makes less than two fifths; else 0.
+    most_frequent: AtomicU64,
     hasher: RandomState,
 }
 
@@ -157,6 +159,7 @@ impl Default for TrialQueue {
             receiver: Mutex::new(Some(receiver)),
             kept_bytes: AtomicUsize::new(0),
             addresses: Mutex::default(),
+            most_frequent: AtomicU64::new(0),
             hasher: RandomState::new(),
         }
     }
@@ -179,7 +182,8 @@ impl TrialQueue {
     }
 
     /// Whether one address has made more than half of the last requests, or too few are known: a proxy in front that
-    /// is not trusted would get all of the hits, or none.
+    /// is not trusted would get all of the hits, or none. It ends below two fifths, so that the answers of a visitor do
+    /// not change between hits and the origin's at each request.
     pub fn is_one_mostly(&self) -> bool {
         let last = self.addresses();
         if last.len() < ADDRESSES_MIN {
@@ -194,7 +198,17 @@ impl TrialQueue {
                 _ => votes -= 1,
             }
         }
-        last.iter().filter(|address| **address == candidate).count() * 2 > last.len()
+        let count_of = |wanted: u64| last.iter().filter(|address| **address == wanted).count();
+        if count_of(candidate) * 2 > last.len() {
+            self.most_frequent.store(candidate, Ordering::Relaxed);
+            return true;
+        }
+        let before = self.most_frequent.load(Ordering::Relaxed);
+        let is_still = before != 0 && count_of(before) * 5 >= last.len() * 2;
+        if !is_still {
+            self.most_frequent.store(0, Ordering::Relaxed);
+        }
+        is_still
     }
 
     fn addresses(&self) -> MutexGuard<'_, VecDeque<u64>> {
@@ -438,6 +452,12 @@ mod tests {
         (0..64).for_each(|_| queue.note_address(address(1)));
         assert!(queue.is_one_mostly(), "the older ones are forgotten");
         assert_eq!(queue.addresses().len(), ADDRESSES);
+        (0..70).for_each(|n| queue.note_address(address(n + 2)));
+        assert!(queue.is_one_mostly(), "58 of 128 are more than two fifths");
+        (0..10).for_each(|n| queue.note_address(address(n + 100)));
+        assert!(!queue.is_one_mostly());
+        (0..58).for_each(|_| queue.note_address(address(1)));
+        assert!(!queue.is_one_mostly(), "58 of 128 again");
     }
 
     #[test]
