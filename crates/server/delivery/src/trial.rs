@@ -308,6 +308,7 @@ impl AnswerWatch {
             let content = self.content_of_page.get_or_insert_with(|| content_of(page, kept));
             let Some(content) = content else {
                 self.so_far = ContentSoFar::Unknown;
+                self.content_of_page = None;
                 self.kept.release();
                 return;
             };
@@ -332,6 +333,7 @@ impl AnswerWatch {
             return;
         }
         self.so_far = if is_short { ContentSoFar::Unknown } else { ContentSoFar::TooLong };
+        self.content_of_page = None;
         self.kept.release();
     }
 
