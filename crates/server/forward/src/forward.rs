@@ -574,12 +574,11 @@ async fn pump(
             None => break None,
             Some(Err(failure)) => break Some(failure),
             Some(Ok(piece)) => {
-                if let Some(watch) = &mut watch {
-                    watch.piece(&piece);
-                }
-                match sender.send(piece).await {
-                    Ok(()) => {}
-                    Err(ClientGone) => return watch.map_or((), AnswerWatch::client_gone),
+                let copy = watch.as_ref().map(|_| piece.clone());
+                let sent = sender.send(piece).await;
+                watch.iter_mut().zip(copy).for_each(|(watch, piece)| watch.piece(&piece));
+                if let Err(ClientGone) = sent {
+                    return watch.map_or((), AnswerWatch::client_gone);
                 }
             }
         }
