@@ -335,11 +335,16 @@ async fn examine(
     (key, _guard): (u64, &KeyGuard),
 ) -> bool {
     let url = seen.request.target.page();
+    let generation = site.trial.generation();
     let result = if is_stored(site, page) {
         judged(site, state, (page, seen, second), kind).await
     } else {
         Err(UnjudgedReason::ChangedMeanwhile)
     };
+    if site.trial.generation() != generation {
+        // A new record begins with nothing of the old one.
+        return false;
+    }
     let now_ms = site.clock.now().0;
     let was_purged = matches!(result, Err(UnjudgedReason::ChangedMeanwhile))
         || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
@@ -415,7 +420,6 @@ fn record_after_watch(
             },
             PageFate::Expired | PageFate::Stored => found,
         };
-        // A new record begins with nothing of the old one.
         if site.trial.generation() == generation {
             record(&site, &url, found);
         }
