@@ -170,15 +170,20 @@ async fn hit(
     let noise = state.noise(&answer.request.key, pattern);
     let found = compute_with(site, &state.audit, &answer, || {
         let (of_page, of_visitor) = both_tokens(site, &state.audit, &page, &answer)?;
-        let is_equal = noise.without_noise(&differing(&of_page, &of_visitor)).is_empty();
-        Some((is_equal, of_visitor))
+        let difference = differing(&of_page, &of_visitor);
+        let is_equal = noise.without_noise(&difference).is_empty();
+        Some((is_equal, !difference.is_empty(), of_visitor))
     });
-    let Some((is_equal, of_visitor)) = found else {
+    let Some((is_equal, has_noise, of_visitor)) = found else {
         site.trial.unjudged(&url, UnjudgedReason::NoBudget, false);
         return;
     };
     if is_equal {
         site.trial.compared(&url, version(site, &state.audit, &page));
+        // The noise of the pattern was learned after the difference was seen.
+        if has_noise && state.is_last_suspect(pattern, key) {
+            site.trial.explained(&url);
+        }
         state.is_restless(key, false, 0);
         return;
     }
