@@ -1,4 +1,4 @@
-//! What a certificate authority and the DNS answer: problems, certificates, messages, CAA records. Nothing panics, a
+//! The answers of a certificate authority and the DNS: problems, certificates, messages, CAA records. Nothing panics, a
 //! message can be shown in a terminal, and a certificate is used only for its host.
 //!
 //! The first byte chooses the reader.
@@ -10,7 +10,7 @@ use doctor::dns::{RecordKind, answer, question};
 
 const HOST: &str = "a.example.org";
 
-/// Reads the data.
+/// Reads the data as one of these answers.
 pub fn run(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
     match first % 5 {

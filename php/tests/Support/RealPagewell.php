@@ -23,7 +23,7 @@ final class RealPagewell
     {
     }
 
-    /** What an audit counts only if a page was wrong: those that are still so are watched. */
+    /** The counters of an audit that rise only for a wrong page: one that is still wrong is watched. */
     private const FOUND = ['audit_watched', 'audit_broken_promises', 'audit_leaks', 'audit_aged'];
 
     /** Starts it; the scripts of tests/behind find the rest in their environment. Every tenth hit is audited. */
@@ -72,7 +72,7 @@ final class RealPagewell
         $found === '' || throw new \RuntimeException("The audit found wrong pages: $found");
     }
 
-    /** What the audit has found so far: counters, and the lines of the log; nothing if all is right. */
+    /** The findings of the audit so far: counters, and the lines of the log; nothing if all is right. */
     private function found(): string
     {
         $socket = @stream_socket_client($this->admin(), $errno, $error, 5);

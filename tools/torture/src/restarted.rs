@@ -123,7 +123,7 @@ impl CountedPagewell<'_> {
         self.pagewell.counter(name).map_err(error_text)
     }
 
-    /// Its log.
+    /// The log of the program so far.
     pub fn log(&self) -> String {
         self.pagewell.log()
     }

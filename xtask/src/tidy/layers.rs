@@ -255,6 +255,7 @@ const SERVER: &[(&str, &[&str])] = &[
         &[
             "config",
             "reasons",
+            "trial-record",
             "telemetry",
             "stored-pages",
             "history",

@@ -25,7 +25,7 @@ const ANSWERS_MAX: usize = 4_096;
 /// An answer, and how long it may be used.
 #[derive(Clone, Debug)]
 pub struct OutsideAnswer<A> {
-    /// The answer.
+    /// The answer of the service.
     pub answer: A,
     /// How long it is remembered.
     pub lasts: Duration,

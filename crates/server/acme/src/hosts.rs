@@ -171,7 +171,7 @@ impl AcmeHosts {
         self.timed_look(FIRST_LOOK, parts, &mut Vec::new(), 0).await;
     }
 
-    /// Looks at the storage, but not longer than this. What was read until then is used.
+    /// Looks at the storage, but not longer than this. The answers until then are used.
     async fn timed_look(
         self: &Arc<Self>,
         within: Duration,

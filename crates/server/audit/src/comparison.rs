@@ -1,5 +1,4 @@
 //! One comparison: renders, waits, the verdict, and what follows from it.
-//!
 //! **Why a verdict against a page is right.** The page `P` is found wrong only after these steps, in this order:
 //!
 //! 1. **Wait**: the writes in flight have ended, then everything committed is applied and settled.
@@ -18,9 +17,7 @@
 //! | `P` is replaced by other content | another lease: no verdict |
 //! | `P` expires meanwhile | it was fresh when the hit was answered, which is what is judged |
 //!
-//! If a wait takes longer than 60 seconds, there is no verdict.
-//!
-//! A page with a verdict is then watched for a minute (`watch`), and rendered once more:
+//! No verdict follows a wait of more than 60 seconds. After one, `P` is watched for a minute (`watch`) and rendered again:
 //!
 //! | what happens to it | result |
 //! |---|---|
@@ -69,15 +66,15 @@ pub(crate) async fn compared(
     key: KeyGuard,
 ) -> Conclusion {
     let result = match judged(site, hit, state, key).await {
-        Ok(Judged::Final(conclusion)) => return conclusion,
-        Ok(Judged::Suspect(suspect)) => suspect.confirmed(site, state).await,
+        Ok(FirstVerdict::Final(conclusion)) => return conclusion,
+        Ok(FirstVerdict::Suspect(suspect)) => suspect.confirmed(site, state).await,
         Err(reason) => Err(reason),
     };
     result.unwrap_or_else(Conclusion::Unjudged)
 }
 
 /// The result of the first renders.
-enum Judged {
+enum FirstVerdict {
     /// The comparison has ended.
     Final(Conclusion),
     /// The page was found wrong, and is watched.
@@ -102,7 +99,7 @@ async fn judged(
     hit: AuditedHit,
     state: &Arc<AuditState>,
     key: KeyGuard,
-) -> Result<Judged, UnjudgedReason> {
+) -> Result<FirstVerdict, UnjudgedReason> {
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let mut ask = request(&hit);
@@ -113,7 +110,7 @@ async fn judged(
         let difference = differing(&stored, &render_tokens(state, &first));
         (!noise.without_noise(&difference).is_empty()).then_some(stored)
     });
-    let Some(stored) = stored else { return Ok(Judged::Final(Conclusion::Same)) };
+    let Some(stored) = stored else { return Ok(FirstVerdict::Final(Conclusion::Same)) };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
@@ -131,7 +128,7 @@ async fn judged(
     let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
     state.learned(&hit.key, noise.clone());
     let (Conclusion::Differs { class, .. }, Some(last)) = (&conclusion, last) else {
-        return Ok(Judged::Final(conclusion));
+        return Ok(FirstVerdict::Final(conclusion));
     };
     let class = *class;
     let is_watched = matches!(
@@ -139,21 +136,21 @@ async fn judged(
         DifferenceClass::BrokenPromise | DifferenceClass::Leak | DifferenceClass::Aged
     );
     if !is_watched {
-        return Ok(Judged::Final(conclusion));
+        return Ok(FirstVerdict::Final(conclusion));
     }
     let at = PageUrl { url: site.audit.url(&hit.target), path: site.audit.path(&hit.target) };
     let before = state.lock().detections.of_page(page, at, site.clock.now().0);
     if let Some(before) = before {
         let limit = PathLimit { is_short: false, is_neutral: before.is_of_visitor };
         act(site, (&hit.target, limit), &hit.page, last.lease());
-        return Ok(Judged::Final(conclusion.classified(before.class, None)));
+        return Ok(FirstVerdict::Final(conclusion.classified(before.class, None)));
     }
     let watch = WatchGuard::enter(site, state, page, at).ok_or(UnjudgedReason::NoBudget)?;
     // No further hit of the page is compared; those of other pages may be.
     drop(key);
     let is_of_visitor = is_young || class == DifferenceClass::Leak;
     ask.fallback = None;
-    Ok(Judged::Suspect(Box::new(Suspect {
+    Ok(FirstVerdict::Suspect(Box::new(Suspect {
         detection: Detection { page, class, is_of_visitor },
         fresh_until: facts.fresh_until(),
         key: hit.page.key().to_buf(),

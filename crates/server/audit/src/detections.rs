@@ -9,7 +9,7 @@
 //!
 //! **Why strangers gain nothing.** A limit needs two pages that were rendered apart, of exactly one URL with its query:
 //! neither one request with odd fields, nor one rare draw that is compared again and again, nor a page with another
-//! query counts. A page that was late is none. What is remembered is bounded; the oldest is forgotten first.
+//! query counts. A page that was late is none. The memory of detections is bounded; the oldest is forgotten first.
 
 use page_comparison::DifferenceClass;
 use std::collections::HashMap;

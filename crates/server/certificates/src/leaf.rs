@@ -1,4 +1,4 @@
-//! What the host's own certificate says: its names, its issuer and its lifetime (RFC 5280).
+//! Facts of a host's own certificate: its names, its issuer and its lifetime (RFC 5280).
 //!
 //! Invariant: the issuer can be shown in a terminal, and has a bounded length. Not here: trust in the issuer, which
 //! clients check, and keys.
@@ -10,7 +10,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// The most characters of an issuer that are shown.
 const ISSUER_CHARACTERS: usize = 100;
 
-/// What a certificate says.
+/// The facts of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafFacts {
     /// Its DNS names, in lower case.

@@ -12,95 +12,30 @@
 //! client waits for a check, at most 32 are made at a time, and no request to the challenge has a credential of the
 //! site: `Authorization`, a session or login cookie.
 
+use crate::services::{Challenge, CheckResult};
 use crate::site::Site;
 use config::log::Seldom;
 use config::target::TargetUri;
-use config::{Config, MissesMode, OriginServers};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use miss_control::{OutsideAnswer, OutsideAnswers, ShownEvidence};
-use origin::http::HttpOrigin;
-use origin::{Admission, Origin, OriginClass, OriginRequest};
+use miss_control::{OutsideAnswer, ShownEvidence};
+use origin::{Admission, OriginClass, OriginRequest};
 use site_rules::SiteRules;
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::client::Client;
 use tokio::time::timeout;
 
-/// The paths of the challenge.
-pub(crate) const PATHS: &str = "/.within.website/";
 /// The endpoint that says whether cookies pass.
 const CHECK: &str = "/.within.website/x/cmd/anubis/api/check";
 /// The page that shows the challenge, up to the URL to return to.
 const PAGE: &str = "/.within.website/?redir=";
 
-const CHECKS_MAX: usize = 32;
 const CHECK_LASTS: Duration = Duration::from_millis(300);
-/// The requests of clients to the challenge at a time. Checks have places of their own, so a flood of such requests
-/// does not delay them.
-const REQUESTS_MAX: usize = 64;
 
 const PASSED_LASTS: Duration = Duration::from_secs(60);
 /// A client that solves the challenge has other cookies afterwards, so this may be short.
 const OTHER_LASTS: Duration = Duration::from_secs(10);
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CheckResult {
-    Passed,
-    Refused,
-    Unanswered,
-}
-
-/// The challenge of a site, and what it has said about clients.
-pub(crate) struct Challenge {
-    server: Origin,
-    /// The same server, for checks.
-    checks: Origin,
-    key: RandomState,
-    results: OutsideAnswers<u64, CheckResult>,
-}
-
-impl Challenge {
-    /// None if there is none.
-    pub(crate) fn of(config: &Arc<Config>) -> Option<Challenge> {
-        let servers = OriginServers {
-            servers: vec![config.misses.challenge.clone()?],
-            backups: Vec::new(),
-            tls_name: None,
-            ca_file: None,
-            check: None,
-        };
-        let server = |requests_max: usize| {
-            // Its requests are not rationed.
-            let mut config = Config::clone(config);
-            config.misses.mode = MissesMode::Off;
-            config.limits.origin_connections = requests_max;
-            let server = HttpOrigin::new(&servers, &Arc::new(config))
-                .inspect_err(|error| tracing::error!(event = "challenge-failed", error));
-            Some(Origin::Http(Box::new(server.ok()?)))
-        };
-        Some(Challenge {
-            server: server(REQUESTS_MAX)?,
-            checks: server(CHECKS_MAX)?,
-            key: RandomState::new(),
-            results: OutsideAnswers::new(CHECKS_MAX),
-        })
-    }
-
-    pub(crate) fn server(&self) -> &Origin {
-        &self.server
-    }
-
-    /// The number of the client in the results: its cookies, which include its ticket, and its user agent.
-    fn client_of(&self, headers: &HeaderMap) -> u64 {
-        let cookies: Vec<&[u8]> =
-            headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
-        let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes);
-        self.key.hash_one((cookies, agent))
-    }
-}
 
 /// Whether the challenge has let the client with these header lines pass.
 pub(crate) fn has_passed(site: &Site, headers: &HeaderMap) -> bool {

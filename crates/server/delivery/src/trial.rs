@@ -75,7 +75,7 @@ pub enum VisitorContent {
 
 /// The answer that a visitor got from the origin.
 pub struct VisitorAnswer {
-    /// The request.
+    /// The request of the visitor.
     pub request: TrialRequest,
     /// The fresh page that would have been sent.
     pub page: Option<SharedPage>,
@@ -83,7 +83,7 @@ pub struct VisitorAnswer {
     pub status: StatusCode,
     /// The header lines of the answer, as the origin has sent them.
     pub headers: HeaderMap,
-    /// Its content.
+    /// The content, as far as it is needed.
     pub content: VisitorContent,
     /// When its request was sent, in milliseconds since 1970.
     pub begun_ms: u64,

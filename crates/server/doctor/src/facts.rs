@@ -56,7 +56,7 @@ pub struct Facts {
     pub sysctl_lines: Vec<(String, String)>,
     /// The responses of the site.
     pub answers: Vec<Answer>,
-    /// What decides on certificates of an authority, if `[acme]` obtains them.
+    /// The facts that decide on certificates of an authority, if `[acme]` obtains them.
     pub https: Option<HttpsFacts>,
 }
 

@@ -5,10 +5,10 @@
 
 use std::net::IpAddr;
 
-/// What decides on the certificates of an authority.
+/// The facts that decide on the certificates of an authority.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpsFacts {
-    /// The authority.
+    /// The certificate authority: its directory and its clock.
     pub authority: AuthorityFacts,
     /// The hosts that are to have a certificate.
     pub hosts: Vec<HostFacts>,

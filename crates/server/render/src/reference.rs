@@ -67,11 +67,11 @@ impl ReferenceRender {
 pub struct SentParts {
     /// Cookies, each with its name and value as sent.
     pub cookies: Vec<String>,
-    /// Header lines.
+    /// Header lines, as sent.
     pub fields: Vec<(HeaderName, HeaderValue)>,
     /// Parameters of the query that a page does not have, as sent.
     pub parameters: Vec<String>,
-    /// The client's address.
+    /// The address that PHP sees as the client's.
     pub address: Option<SocketAddr>,
 }
 

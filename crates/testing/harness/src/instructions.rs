@@ -7,11 +7,8 @@
 //! cancel out. There is one core, and therefore one worker.
 //!
 //! Start and end vary by some 200,000 instructions. A smaller difference is found in the costs of the functions of the
-//! hit path alone ([`Thread::costs`]), which are exact.
-//!
-//! Not counted: the kernel and the other threads. The access log's writer handles lines in batches whose size
-//! depends on the machine's load. The figure differs with another compiler, another C library, or a CPU with
-//! other extensions, because the C library and `memchr` select code by them.
+//! hit path alone ([`Thread::costs`]), which are exact. Not counted: the kernel and the other threads, such as the
+//! access log's writer. The figure differs with another compiler, C library or CPU.
 
 use crate::load::{Load, LoadEnd};
 use crate::page_origin::page_origin;
@@ -275,9 +272,9 @@ pub struct Thread {
 pub struct FunctionCosts {
     /// Executed in the functions themselves.
     pub own: u64,
-    /// The calls of the inner function, and the instructions executed in these, with all that they call.
+    /// The number of calls of the inner functions.
     pub calls: u64,
-    /// See `calls`.
+    /// The instructions executed in these calls, with all that they call.
     pub called: u64,
 }
 

@@ -246,7 +246,7 @@ impl MariaDb {
         command.arg(option("pid-file", &self.data_dir.join("mariadbd.pid")));
         command.args(["--innodb-buffer-pool-size=64M", "--skip-name-resolve"]);
         command.args(["--character-set-server=utf8mb4", "--skip-log-bin"]);
-        // What is committed outlives the server that is killed, but not the machine.
+        // A commit outlives the server that is killed, but not the machine.
         command.args(["--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0"]);
         match self.options.port {
             Some(port) => {

@@ -1,4 +1,4 @@
-//! What a certificate authority would find: its directory, and for each host the DNS, the CAA records, and the answer
+//! The view of a certificate authority: its directory, and for each host the DNS, the CAA records, and the answer
 //! to a challenge at each address.
 //!
 //! | file | contents |

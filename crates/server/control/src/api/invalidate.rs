@@ -12,6 +12,7 @@ use history::shown::cut;
 use page_store::{AppliedChange, ChangeTarget, Strength};
 use serde::{Deserialize, Serialize};
 use site_state::page_name::{path_and_query, prefix};
+use site_state::pending_changes::PendingBatch;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -56,11 +57,35 @@ pub struct InvalidationResult {
     pub late: bool,
 }
 
+/// Executes an invalidation to its end, even if the client disconnects.
+pub(super) async fn execute(
+    default_site: &Arc<Site>,
+    call: Invalidate,
+    peer: Option<SocketAddr>,
+) -> Result<serde_json::Value, ControlError> {
+    let default_site = default_site.clone();
+    let carried_out = async move {
+        let pending = PendingBatch::begin(default_site.all_sites().map(|site| site.state())).await;
+        let site = default_site.clone();
+        // Purging a million pages takes a while, so it runs on a blocking thread.
+        let done = tokio::task::spawn_blocking(move || invalidate(&site, &call, peer));
+        let told = done.await;
+        let others = pending.acknowledge().await;
+        told.map(|told| (told, others))
+    };
+    let done = tokio::spawn(carried_out).await.and_then(|done| done);
+    let (told, others) = done.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
+    told.map(|mut told| {
+        others.say_in(&mut told);
+        told
+    })
+}
+
 /// Executes a call.
 ///
 /// # Errors
 /// The call is invalid; nothing was changed.
-pub(super) fn invalidate(
+fn invalidate(
     site: &Arc<Site>,
     call: &Invalidate,
     peer: Option<SocketAddr>,

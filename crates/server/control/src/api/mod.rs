@@ -50,7 +50,6 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Deserialize;
-use site_state::pending_changes::PendingBatch;
 use sockets::{AcceptedConnection, Listener, accept_each};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -471,7 +470,7 @@ async fn call(
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
         ("/v1/invalidate", &Method::POST) => {
             let call = read_json(control, request).await?;
-            invalidate(site, call, peer).await.map(Answer::Json)
+            invalidate::execute(site, call, peer).await.map(Answer::Json)
         }
         ("/v1/reload", &Method::POST) => {
             let NoParameters {} = read_json(control, request).await?;
@@ -515,30 +514,6 @@ async fn on_blocking_thread(
 ) -> Result<Answer, ControlError> {
     let told = tokio::task::spawn_blocking(call).await;
     told.unwrap_or_else(|panic| Err(ControlError::Unreadable(panic.to_string()))).map(Answer::Json)
-}
-
-/// Executes an invalidation to its end, even if the client disconnects.
-async fn invalidate(
-    default_site: &Arc<Site>,
-    call: Invalidate,
-    peer: Option<SocketAddr>,
-) -> Result<serde_json::Value, ControlError> {
-    let default_site = default_site.clone();
-    let carried_out = async move {
-        let pending = PendingBatch::begin(default_site.all_sites().map(|site| site.state())).await;
-        let site = default_site.clone();
-        // Purging a million pages takes a while, so it runs on a blocking thread.
-        let done = tokio::task::spawn_blocking(move || invalidate::invalidate(&site, &call, peer));
-        let told = done.await;
-        let others = pending.acknowledge().await;
-        told.map(|told| (told, others))
-    };
-    let done = tokio::spawn(carried_out).await.and_then(|done| done);
-    let (told, others) = done.map_err(|panic| ControlError::Unreadable(panic.to_string()))?;
-    told.map(|mut told| {
-        others.say_in(&mut told);
-        told
-    })
 }
 
 /// The body of a call without parameters.

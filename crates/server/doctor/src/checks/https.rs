@@ -184,7 +184,7 @@ fn address(one: &AddressFacts, has_plain: bool) -> HostFault {
                 "ss -ltnp sport = :{}    # stop that program, and let Pagewell listen there",
                 port(has_plain)
             ),
-            "What that program served is not served any more.",
+            "The pages of that program are gone.",
         ),
         _ => (
             "certificate-other-server",

@@ -1,4 +1,4 @@
-//! What an audit and a trial write about visitors: nothing. Requests and pages carry canaries in every place; then the
+//! An audit and a trial write nothing about visitors. Requests and pages carry canaries in every place; then the
 //! log, all files but the stored pages, and all answers of the control interface are searched.
 
 use acceptance::{Site, client, counter, is_hit, until};

@@ -170,7 +170,8 @@ fn stream(
 fn the_servers_of_the_machine_are_read() {
     let text =
         "# x\nnameserver 192.0.2.53\nnameserver fe80::1%eth0\n nameserver ::1\noptions edns0\n";
-    let servers = ["192.0.2.53:53".parse().unwrap(), "[::1]:53".parse().unwrap()];
+    let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+    let servers = [address("192.0.2.53:53"), address("[::1]:53")];
     assert_eq!(of_text(text), servers);
-    assert_eq!(of_text(""), ["127.0.0.1:53".parse().unwrap()]);
+    assert_eq!(of_text(""), [address("127.0.0.1:53")]);
 }

@@ -192,7 +192,7 @@ fn settings(resolver: SocketAddr, port: u16) -> ProbeSettings {
     }
 }
 
-/// What is seen of the host; the authority cannot be reached.
+/// The facts of the host; the authority cannot be reached.
 fn seen(settings: ProbeSettings) -> HttpsFacts {
     let closed = TcpListener::bind((V4, 0)).unwrap().local_addr().unwrap();
     probed(format!("https://{closed}/"), [HOST.to_owned()].into(), settings)
