@@ -7,7 +7,8 @@
 //!
 //! Left out of the header section: fields of the connection and of the delivery (`Date`, `Age`, …), fields that
 //! follow from content and time of the render (`ETag`, `Last-Modified`, `Expires`, `Content-Length`), and the values
-//! of `Set-Cookie`, which are always another's; the names of these cookies are compared.
+//! of `Set-Cookie`, which are always another's; the names of these cookies are compared. `Cache-Control` is left out, too: a
+//! framework may send another one if its statements are captured, which those of a reference render are not.
 
 use crate::place::{PlaceBuilder, PlaceTree, ROOT};
 use crate::{html, json};
@@ -29,10 +30,11 @@ pub(crate) const END: u32 = u32::MAX;
 const END_VALUE: u64 = 0xD1B5_4A32_D192_ED03;
 
 /// Fields that say nothing about what a visitor sees.
-const NOT_COMPARED: [&str; 24] = [
+const NOT_COMPARED: [&str; 25] = [
     "accept-ranges",
     "age",
     "alt-svc",
+    "cache-control",
     "cache-status",
     "connection",
     "content-encoding",

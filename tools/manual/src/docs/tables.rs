@@ -44,6 +44,7 @@ fn heading_of(table: &str) -> &'static str {
         "wake" => {
             "\n## `[[wake]]`\n\n[WordPress: a timer](../guide/wordpress.md#scheduled-posts-wp-cron).\n"
         }
+        "trial" => "\n## `[trial]`\n\nSee [Try it on your site](../guide/trial.md).\n",
         "misses" => "\n## `[misses]`\n\nSee [Crawlers](../guide/crawlers.md).\n",
         "rewarm" => {
             "\n## `[rewarm]`\n\n[Cache warming](../guide/purging.md#cache-warming-after-a-large-purge).\n"
