@@ -7,8 +7,8 @@
 //!
 //! Left out of the header section: fields of the connection and of the delivery (`Date`, `Age`, …), fields that
 //! follow from content and time of the render (`ETag`, `Last-Modified`, `Expires`, `Content-Length`), and the values
-//! of `Set-Cookie`, which are always another's; the names of these cookies are compared. `Cache-Control` is left out, too: a
-//! framework may send another one if its statements are captured, which those of a reference render are not.
+//! of `Set-Cookie`, which are always another's; the names of these cookies are compared. `Cache-Control` is left out,
+//! too: a framework may send another one if its statements are captured, which those of a reference render are not.
 
 use crate::place::{PlaceBuilder, PlaceTree, ROOT};
 use crate::{html, json};
