@@ -44,7 +44,7 @@ fn cause(Application { name, class, .. }: &Application) -> Option<&'static str> 
         ("leak", name) if name.starts_with("by-language") => "field `accept-language`",
         ("leak", _) => "field `user-agent`",
         ("broken-promise", _) => "tag `news`",
-        ("aged", _) => "stored for 600 s",
+        ("aged", _) => "stored for 86400 s",
         _ => "",
     })
 }
@@ -112,8 +112,10 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         is_usual: true,
     });
     // The first answer of one page alone may also be from before a change of its data; an audit finds it.
-    let is_of_visitor =
-        |name: &str| matches!(name, "by-referer" | "by-cookie-script" | "by-first-visitor");
+    let is_of_visitor = |name: &str| {
+        matches!(name, "by-referer" | "by-cookie-script" | "by-first-visitor")
+            || OF_VISITORS.iter().any(|(other, ..)| *other == name)
+    };
     let all: Vec<Application> = gallery()
         .into_iter()
         .filter(|application| !is_of_visitor(&application.name))
