@@ -4,8 +4,9 @@
 //! |---|---|
 //! | another identifier or question, or no response | [`AnswerError::NotOurs`] |
 //! | truncated | [`AnswerError::Truncated`]: the same question over TCP |
-//! | the name or the record does not exist | no records |
-//! | any other code than these two | [`AnswerError::Failed`] |
+//! | the name does not exist | [`AnswerError::NoSuchName`] |
+//! | the name has no record of this kind | no records |
+//! | any other code than 0 (success) and 3 (no such name) | [`AnswerError::Failed`] |
 //!
 //! Only the section of answers is read; records of other names and kinds are left out.
 
@@ -16,8 +17,9 @@ use std::net::IpAddr;
 const CNAME: u16 = 5;
 const CLASS_INTERNET: u16 = 1;
 const NO_SUCH_NAME: u8 = 3;
-/// A resolver follows aliases itself, so a longer chain is none that it would send.
-const ALIASES_MAX: usize = 8;
+/// Maximum number of aliases from the name to its records. A resolver follows aliases itself, and sends no
+/// longer chain.
+const ALIASES_MAX: usize = 16;
 /// More records than any name has that somebody uses; the rest of an answer is not read.
 const RECORDS_MAX: usize = 256;
 
@@ -46,6 +48,9 @@ pub enum RecordContent {
         /// Its value; bytes that are no UTF-8 are replaced.
         value: String,
     },
+    /// A CAA record that breaks the grammar of RFC 8659: the caller has to assume that it forbids a certificate.
+    /// The other records of the answer are returned, too.
+    InvalidAuthority,
 }
 
 /// The reasons for which an answer has no records to use.
@@ -57,6 +62,8 @@ pub enum AnswerError {
     Truncated,
     /// It violates RFC 1035.
     Malformed,
+    /// The name does not exist, so it has records of no kind (the code 3, NXDOMAIN).
+    NoSuchName,
     /// The resolver could not answer: its code (2 for a failure, 5 for a refusal).
     Failed(u8),
 }
@@ -68,8 +75,10 @@ impl DnsQuery {
         if is_truncated {
             return Err(AnswerError::Truncated);
         }
-        if !matches!(code, 0 | NO_SUCH_NAME) {
-            return Err(AnswerError::Failed(code));
+        match code {
+            0 => {}
+            NO_SUCH_NAME => return Err(AnswerError::NoSuchName),
+            code => return Err(AnswerError::Failed(code)),
         }
         let count = usize::from(number(message, 6).ok_or(AnswerError::Malformed)?);
         let mut found = Vec::new();
@@ -119,7 +128,7 @@ impl DnsQuery {
         found: &[RawRecord],
     ) -> Result<DomainName, AnswerError> {
         let mut owner = self.name.clone();
-        for _ in 0..ALIASES_MAX {
+        for _ in 0..=ALIASES_MAX {
             let is_alias = |record: &&RawRecord| record.kind == CNAME && record.owner == owner;
             let Some(alias) = found.iter().find(is_alias) else { return Ok(owner) };
             owner = alias.name(message).ok_or(AnswerError::Malformed)?;
@@ -156,7 +165,7 @@ impl RawRecord {
             RecordKind::A => RecordContent::Address(<[u8; 4]>::try_from(content).ok()?.into()),
             RecordKind::Aaaa => RecordContent::Address(<[u8; 16]>::try_from(content).ok()?.into()),
             RecordKind::Ptr => RecordContent::Name(self.name(message)?),
-            RecordKind::Caa => authority(content)?,
+            RecordKind::Caa => authority(content).unwrap_or(RecordContent::InvalidAuthority),
         })
     }
 

@@ -74,12 +74,68 @@ fn aliases_are_followed_and_strangers_left_out() {
 
     let circle = answer(&ask, 0, &[record(5, b"\xc0\x0c")]);
     assert_eq!(ask.read(&circle), Err(AnswerError::Malformed));
+    let there_and_back = [record(5, b"\x01b\xc0\x0e"), record_of(b"\x01b\xc0\x0e", 5, b"\xc0\x0c")];
+    assert_eq!(ask.read(&answer(&ask, 0, &there_and_back)), Err(AnswerError::Malformed));
 }
 
 #[test]
-fn a_name_that_does_not_exist_has_no_records_and_a_failure_is_one() {
+fn a_chain_of_sixteen_aliases_is_followed_and_a_longer_one_is_not() {
+    let ask = query("a.example", RecordKind::A);
+    let name = |at: u8| [1, b'a' + at, 0xc0, 0x0e];
+    let chain = |length: u8| {
+        let mut records: Vec<_> =
+            (0..length).map(|at| record_of(&name(at), 5, &name(at + 1))).collect();
+        records.push(record_of(&name(length), 1, &[192, 0, 2, 1]));
+        ask.read(&answer(&ask, 0, &records))
+    };
+    assert_eq!(data(chain(16)), [RecordContent::Address([192, 0, 2, 1].into())]);
+    assert_eq!(chain(17), Err(AnswerError::Malformed));
+}
+
+#[test]
+fn a_caa_record_that_breaks_the_grammar_hides_no_other() {
+    let ask = query("shop.example", RecordKind::Caa);
+    for wrong in [&b""[..], b"\0", b"\0\0ca.test", b"\0\x09issue", b"\0\x06is sueca.test"] {
+        let records = [record(257, b"\0\x05issueca.test"), record(257, wrong)];
+        let found = data(ask.read(&answer(&ask, 0, &records)));
+        let (tag, value) = ("issue".to_owned(), "ca.test".to_owned());
+        let right = RecordContent::Authority { is_critical: false, tag, value };
+        assert_eq!(found, [right, RecordContent::InvalidAuthority], "{wrong:?}");
+    }
+}
+
+#[test]
+fn the_owner_of_a_record_is_no_pointer_to_itself_or_forward() {
+    let ask = query("a.example", RecordKind::A);
+    let owner = u16::try_from(ask.datagram().len()).expect("a short message");
+    for target in [owner, owner + 1, 0x3fff] {
+        let pointer = (target | 0xc000).to_be_bytes();
+        let message = answer(&ask, 0, &[record_of(&pointer, 1, &[192, 0, 2, 1])]);
+        assert_eq!(ask.read(&message), Err(AnswerError::Malformed), "to {target}");
+    }
+}
+
+#[test]
+fn no_part_of_an_answer_is_one_and_no_damaged_byte_panics() {
+    let ask = query("a.example", RecordKind::Caa);
+    let foreign = record_of(b"\x01b\xc0\x0e", 257, b"\0\x05issueevil");
+    let whole = answer(&ask, 0, &[record(257, b"\0\x05issueca.test"), foreign]);
+    assert_eq!(data(ask.read(&whole)).len(), 1, "the record of another name is left out");
+    for end in 0..whole.len() {
+        assert!(ask.read(&whole[..end]).is_err(), "{end} bytes");
+        for value in 0..=255 {
+            let mut damaged = whole.clone();
+            damaged[end] = value;
+            assert!(ask.read(&damaged).map_or(0, |found| found.len()) <= 2);
+        }
+    }
+}
+
+#[test]
+fn names_without_records_and_failures_of_the_resolver_differ() {
     let ask = query(PTR, RecordKind::Ptr);
-    assert_eq!(ask.read(&answer(&ask, 3, &[])), Ok(Vec::new()));
+    assert_eq!(ask.read(&answer(&ask, 3, &[])), Err(AnswerError::NoSuchName));
+    assert_eq!(ask.read(&answer(&ask, 0, &[])), Ok(Vec::new()));
     assert_eq!(ask.read(&answer(&ask, 2, &[])), Err(AnswerError::Failed(2)));
     let mut short = answer(&ask, 5, &[])[..12].to_vec();
     short[5] = 0;

@@ -117,8 +117,10 @@ impl CrawlerNames {
         for server in servers {
             let query = DnsQuery { id: random(), name: name.clone(), kind };
             let answer = timeout(QUESTION_LASTS, ask_server(*server, &query)).await;
-            if let Ok(Ok(Ok(records))) = answer {
-                return Ok(records);
+            match answer {
+                Ok(Ok(Ok(records))) => return Ok(records),
+                Ok(Ok(Err(AnswerError::NoSuchName))) => return Ok(Vec::new()),
+                _ => {}
             }
         }
         Err(NoAnswer)
@@ -223,6 +225,10 @@ mod tests {
                 answer.extend((content.len() as u16).to_be_bytes());
                 answer.extend(*content);
             }
+        }
+        if answer[7] == 0 {
+            // The name does not exist.
+            answer[3] |= 3;
         }
         answer
     }
