@@ -5,10 +5,12 @@
 
 use acme::{Bundle, ChallengeKind, OrderFailure, TEXT_CHARACTERS};
 use certificates::LeafFacts;
+use dns_query::{AnswerError, DnsQuery, DomainName, RecordContent, RecordKind};
 use doctor::caa::{domains, refusal};
-use doctor::dns::{RecordKind, answer, question};
 
 const HOST: &str = "a.example.org";
+/// Maximum number of CAA records of the answer that is read.
+const RECORDS_MAX: usize = 200;
 
 /// Reads the data as one of these answers.
 pub fn run(data: &[u8]) {
@@ -28,7 +30,7 @@ pub fn run(data: &[u8]) {
         }
         3 => message(rest),
         _ => {
-            let records: Vec<Vec<u8>> = rest.split(|byte| *byte == b'\n').map(Into::into).collect();
+            let records = authorities(rest);
             let own = ["ca.test".to_owned()];
             let is_allowed = refusal(&records, &own, &["http-01"]).is_none();
             // An authority that is unknown is refused by fewer records.
@@ -46,20 +48,41 @@ fn problem(data: &[u8]) {
     }
 }
 
-/// Two bytes of the number, then the message.
+/// The CAA records of an answer with these contents, one a line.
+fn authorities(contents: &[u8]) -> Vec<RecordContent> {
+    let name = DomainName::from_text(HOST).expect("a name");
+    let query = DnsQuery { id: 7, name, kind: RecordKind::Caa };
+    let mut message = query.datagram();
+    message[2] = 0x81;
+    for content in contents.split(|byte| *byte == b'\n').take(RECORDS_MAX) {
+        let Ok(length) = u16::try_from(content.len()) else { break };
+        message[7] += 1;
+        message.extend([0xc0, 12]);
+        for word in [RecordKind::Caa as u16, 1, 0, 60, length] {
+            message.extend(word.to_be_bytes());
+        }
+        message.extend(content);
+    }
+    let found = query.read(&message).expect("CAA records of any content are read");
+    found.into_iter().map(|record| record.data).collect()
+}
+
+/// Two bytes of the identifier, then the message.
 fn message(data: &[u8]) {
-    let Some((number, _)) = data.split_first_chunk::<2>() else { return };
-    let number = u16::from_be_bytes(*number);
+    let Some((id, _)) = data.split_first_chunk::<2>() else { return };
+    let id = u16::from_be_bytes(*id);
+    let host = DomainName::from_text(HOST).expect("a name");
     for kind in [RecordKind::A, RecordKind::Aaaa, RecordKind::Caa] {
-        if let Some(found) = answer(data, number, HOST, kind) {
-            let bytes: usize = found.records.iter().map(Vec::len).sum();
-            assert!(bytes <= data.len());
+        if let Ok(found) = (DnsQuery { id, name: host.clone(), kind }).read(data) {
+            assert!(found.len() <= data.len());
         }
     }
-    let Ok(name) = std::str::from_utf8(data) else { return };
-    if let Some(asked) = question(number, name, RecordKind::Caa) {
-        assert!(asked.len() <= 12 + 255 + 4 + 11);
-        assert!(answer(&asked, number, name, RecordKind::Caa).is_none());
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(name) = DomainName::from_text(text) {
+        let query = DnsQuery { id, name, kind: RecordKind::Caa };
+        let asked = query.datagram();
+        assert!(asked.len() <= 12 + 255 + 4);
+        assert_eq!(query.read(&asked), Err(AnswerError::NotOurs));
     }
-    assert!(domains(name).count() <= data.len() + 1);
+    assert!(domains(text).count() <= data.len() + 1);
 }

@@ -2,7 +2,9 @@
 //!
 //! The records of the host count, else those of the nearest domain above it that has some ([`domains`]). Of their
 //! properties, `issue` names authorities, with parameters (RFC 8657). Invariant: what cannot be understood forbids, as
-//! it does for an authority.
+//! it does for an authority. Not here: the encoding of the records (the crate `dns-query`).
+
+use dns_query::RecordContent;
 
 /// The domains whose records may count, the nearest first: the name, and all above it.
 pub fn domains(name: &str) -> impl Iterator<Item = &str> {
@@ -10,39 +12,26 @@ pub fn domains(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(name, |name| Some(name.split_once('.')?.1))
 }
 
-/// A property of a CAA record.
-struct Property<'a> {
-    is_critical: bool,
-    tag: String,
-    value: &'a [u8],
-}
-
-impl Property<'_> {
-    fn read(record: &[u8]) -> Option<Property<'_>> {
-        let (&[flags, length], rest) = record.split_first_chunk::<2>()?;
-        let (tag, value) = rest.split_at_checked(usize::from(length))?;
-        let is_tag = !tag.is_empty() && tag.iter().all(u8::is_ascii_alphanumeric);
-        let tag = is_tag.then(|| String::from_utf8_lossy(tag).to_ascii_lowercase())?;
-        Some(Property { is_critical: flags & 0x80 != 0, tag, value })
-    }
-}
-
 /// Why these records of one domain forbid a certificate; `None` if they allow it. `identities` are the names of the
 /// authority; without any, only records that allow nobody forbid. `methods` are the challenges that can be answered.
 #[must_use]
-pub fn refusal(records: &[Vec<u8>], identities: &[String], methods: &[&str]) -> Option<String> {
+pub fn refusal(
+    records: &[RecordContent],
+    identities: &[String],
+    methods: &[&str],
+) -> Option<String> {
     let (mut allowed, mut has_issue) = (Vec::new(), false);
     for record in records {
-        let Some(property) = Property::read(record) else {
+        let RecordContent::Authority { is_critical, tag, value } = record else {
             return Some("one of them cannot be read".into());
         };
-        match property.tag.as_str() {
+        match tag.as_str() {
             "issue" => {
                 has_issue = true;
-                allowed.extend(Permission::read(property.value));
+                allowed.extend(Permission::read(value));
             }
             "issuewild" | "iodef" | "contactemail" | "contactphone" | "issuemail" | "issuevmc" => {}
-            tag if property.is_critical => {
+            tag if *is_critical => {
                 return Some(format!("one of them requires that {tag} is understood"));
             }
             _ => {}
@@ -88,8 +77,10 @@ struct Permission {
 
 impl Permission {
     /// `None` for a value without an authority, or one that breaks the grammar.
-    fn read(value: &[u8]) -> Option<Permission> {
-        let value = std::str::from_utf8(value).ok().filter(|text| text.is_ascii())?;
+    fn read(value: &str) -> Option<Permission> {
+        if !value.is_ascii() {
+            return None;
+        }
         let (issuer, parameters) = value.split_once(';').unwrap_or((value, ""));
         let issuer = issuer.trim_matches([' ', '\t']).to_ascii_lowercase();
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.';
@@ -114,13 +105,13 @@ impl Permission {
 mod tests {
     use super::*;
 
-    fn record(flags: u8, tag: &str, value: &str) -> Vec<u8> {
-        let length = u8::try_from(tag.len()).unwrap();
-        [&[flags, length], tag.as_bytes(), value.as_bytes()].concat()
+    fn record(flags: u8, tag: &str, value: &str) -> RecordContent {
+        let (tag, value) = (tag.to_owned(), value.to_owned());
+        RecordContent::Authority { is_critical: flags & 0x80 != 0, tag, value }
     }
 
     fn why(records: &[(u8, &str, &str)]) -> Option<String> {
-        let records: Vec<Vec<u8>> =
+        let records: Vec<RecordContent> =
             records.iter().map(|(flags, tag, value)| record(*flags, tag, value)).collect();
         let identities = ["letsencrypt.org".to_owned()];
         refusal(&records, &identities, &["http-01", "tls-alpn-01"])
@@ -136,7 +127,7 @@ mod tests {
     #[test]
     fn properties_allow_and_forbid_as_rfc_8659_says() {
         assert_eq!(why(&[(0, "issue", "letsencrypt.org")]), None);
-        assert_eq!(why(&[(0, "ISSUE", " LetsEncrypt.org ; a=b")]), None);
+        assert_eq!(why(&[(0, "issue", " LetsEncrypt.org ; a=b")]), None);
         assert_eq!(why(&[(0, "issue", "ca.test"), (128, "issue", "letsencrypt.org")]), None);
         assert_eq!(why(&[(0, "iodef", "mailto:a@b"), (0, "issuewild", ";")]), None, "no issue");
         assert_eq!(why(&[(0, "unknown", "x")]), None);
@@ -146,7 +137,14 @@ mod tests {
         assert_eq!(of(&[(0, "issue", "")]), "they allow no authority");
         assert_eq!(of(&[(0, "issue", "letsencrypt.org; nonsense")]), "they allow no authority");
         assert!(of(&[(128, "unknown", "x")]).contains("requires that unknown is understood"));
-        assert!(of(&[(0, "is sue", "x")]).contains("cannot be read"));
+        assert_eq!(of(&[(0, "issue", "letsencrypt.org; a=\u{fffd}")]), "they allow no authority");
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_forbids() {
+        let records = [record(0, "issue", "ca.test"), RecordContent::InvalidAuthority];
+        let why = refusal(&records, &["ca.test".to_owned()], &["http-01"]);
+        assert_eq!(why.as_deref(), Some("one of them cannot be read"));
     }
 
     #[test]
@@ -164,14 +162,18 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_panic() {
-        let whole = record(0, "issue", "letsencrypt.org; validationmethods=http-01");
+    fn no_value_panics() {
+        let whole = b"letsencrypt.org; validationmethods=http-01";
+        let judge = |value: &[u8]| {
+            let records = [record(0, "issue", &String::from_utf8_lossy(value))];
+            let _ = refusal(&records, &["a".into()], &["http-01"]);
+        };
         for end in 0..whole.len() {
-            let _ = refusal(&[whole[..end].to_vec()], &["a".into()], &["http-01"]);
+            judge(&whole[..end]);
             for value in 0..=255 {
-                let mut damaged = whole.clone();
+                let mut damaged = *whole;
                 damaged[end] = value;
-                let _ = refusal(&[damaged], &["a".into()], &["http-01"]);
+                judge(&damaged);
             }
         }
     }

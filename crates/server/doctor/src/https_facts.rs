@@ -3,6 +3,7 @@
 //! An authority asks the DNS for the addresses and the CAA records of a host, and requests a path at port 80 of them.
 //! Not here: how the facts are collected, and what they mean (`checks::https`).
 
+use dns_query::RecordContent;
 use std::net::IpAddr;
 
 /// The facts that decide on the certificates of an authority.
@@ -52,8 +53,8 @@ pub enum CaaFacts {
     Nowhere,
     /// The servers of this domain fail, which an authority takes as a refusal.
     Failing(String),
-    /// This domain has them.
-    At(String, Vec<Vec<u8>>),
+    /// The domain that has CAA records, and these records.
+    At(String, Vec<RecordContent>),
 }
 
 /// An address of a host.

@@ -2,12 +2,11 @@
 //! by severity, each with its evidence, the exact command that fixes it, and the risk of that command.
 //!
 //! Nothing is collected here: the caller collects the [`Facts`], and [`read`] parses the texts of `/proc`. An
-//! unknown fact is `None`, and checks that depend on it are skipped. Nothing is ever changed. [`dns`] reads and writes
-//! messages of the DNS, [`caa`] judges CAA records. Not here: I/O, time, state, and the output format.
+//! unknown fact is `None`, and checks that depend on it are skipped. Nothing is ever changed. [`caa`] judges CAA
+//! records, which the crate `dns-query` decodes. Not here: I/O, time, state, and the output format.
 
 pub mod caa;
 mod checks;
-pub mod dns;
 mod facts;
 mod finding;
 mod https_facts;

@@ -215,6 +215,7 @@ fn seen(one: &AddressFacts, has_plain: bool) -> String {
 mod tests {
     use super::*;
     use crate::HttpsFacts;
+    use dns_query::RecordContent;
 
     fn at(address: &str, answer: PortAnswer) -> AddressFacts {
         let address = address.parse().unwrap();
@@ -257,14 +258,16 @@ mod tests {
 
     #[test]
     fn caa_records_that_forbid_are_named() {
-        let record = [b"\x00\x05issue".as_slice(), b"other.test"].concat();
-        let at = |record: Vec<u8>| CaaFacts::At("org".into(), vec![record]);
-        let found_at = found(Vec::new(), at(record));
+        let at = |value: &str| {
+            let (tag, value) = ("issue".to_owned(), value.to_owned());
+            let record = RecordContent::Authority { is_critical: false, tag, value };
+            CaaFacts::At("org".into(), vec![record])
+        };
+        let found_at = found(Vec::new(), at("other.test"));
         assert_eq!(found_at[0].name, "certificate-caa");
         assert!(found_at[0].evidence.contains("of org: they allow other.test, and not ca.test"));
         assert!(found_at[0].command.ends_with("org. CAA 0 issue \"ca.test\""));
-        let record = [b"\x00\x05issue".as_slice(), b"ca.test"].concat();
-        assert!(found(Vec::new(), at(record)).is_empty());
+        assert!(found(Vec::new(), at("ca.test")).is_empty());
         assert_eq!(found(Vec::new(), CaaFacts::Failing("org".into())).len(), 1);
     }
 

@@ -1,13 +1,16 @@
-//! Questions to the servers of the DNS, over UDP, and over TCP for an answer that was cut off.
+//! Questions to the servers of the DNS, over UDP, and over TCP for a truncated answer.
 //!
 //! A server that does not answer within [`ANSWER_WITHIN`] is followed by the next one. Invariants: a datagram counts
-//! only if it comes from the server that was asked and answers the question (`doctor::dns`); an answer over TCP has at
-//! most 64 KiB. Not here: `/etc/hosts`, which no certificate authority knows.
+//! only if it comes from the server that was asked and answers the question (the crate `dns-query`); an answer over TCP
+//! has at most 64 KiB. Not here: `/etc/hosts`, which no certificate authority knows.
 
 use super::Deadline;
+use dns_query::{
+    AnswerError, DNS_PORT, DnsQuery, DnsRecord, DomainName, RecordContent, RecordKind, SERVERS_MAX,
+    name_servers,
+};
 use doctor::CaaFacts;
 use doctor::caa::domains;
-use doctor::dns::{self, DnsAnswer, RecordKind};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{ErrorKind, Read, Write};
@@ -16,13 +19,9 @@ use std::time::Duration;
 
 /// The timeout of one question to one server.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Maximum number of servers that are asked.
-const SERVERS_MAX: usize = 3;
 /// Maximum number of domains whose CAA records are asked for.
 const DOMAINS_MAX: usize = 10;
 const CONFIGURATION: &str = "/etc/resolv.conf";
-/// The code of an answer: the name does not exist.
-const NO_SUCH_NAME: u8 = 3;
 
 /// The servers in `/etc/resolv.conf`; the machine itself if it names none.
 pub(super) fn configured() -> Vec<SocketAddr> {
@@ -30,14 +29,32 @@ pub(super) fn configured() -> Vec<SocketAddr> {
 }
 
 fn of_text(text: &str) -> Vec<SocketAddr> {
-    let words = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
-    let addresses = words.filter_map(|word| word.trim().parse::<IpAddr>().ok());
-    let mut servers: Vec<SocketAddr> =
-        addresses.take(SERVERS_MAX).map(|address| SocketAddr::new(address, 53)).collect();
+    let mut servers = name_servers(text);
     if servers.is_empty() {
-        servers.push((Ipv4Addr::LOCALHOST, 53).into());
+        servers.push((Ipv4Addr::LOCALHOST, DNS_PORT).into());
     }
     servers
+}
+
+/// The reasons for which a question to all servers has no answer with records.
+enum DnsFailure {
+    /// The name does not exist.
+    NoSuchName,
+    /// The servers of the domain fail or refuse: the response code.
+    Failed(u8),
+    /// No server has answered, or none validly, which says nothing about the name: a text for the finding.
+    NoAnswer(&'static str),
+}
+
+impl DnsFailure {
+    fn text(&self) -> String {
+        match self {
+            DnsFailure::NoSuchName => "the name does not exist (NXDOMAIN)".into(),
+            DnsFailure::Failed(2) => "the servers of the domain fail (SERVFAIL)".into(),
+            DnsFailure::Failed(code) => format!("the servers of the domain refuse (code {code})"),
+            DnsFailure::NoAnswer(why) => (*why).into(),
+        }
+    }
 }
 
 /// The servers, with the time that is left.
@@ -52,11 +69,8 @@ impl Resolver<'_> {
         let (mut found, mut failed) = (Vec::new(), None);
         for kind in [RecordKind::Aaaa, RecordKind::A] {
             match self.ask(name, kind) {
-                Ok(answer) if answer.code == 0 => {
-                    found.extend(answer.records.iter().filter_map(|bytes| address(bytes)));
-                }
-                Ok(answer) => failed = Some(said(answer.code)),
-                Err(why) => failed = Some(why),
+                Ok(records) => found.extend(records.iter().filter_map(address)),
+                Err(why) => failed = Some(why.text()),
             }
         }
         match failed {
@@ -70,91 +84,85 @@ impl Resolver<'_> {
     pub(super) fn caa(&self, name: &str) -> CaaFacts {
         for domain in domains(name).take(DOMAINS_MAX) {
             match self.ask(domain, RecordKind::Caa) {
-                Ok(answer) if matches!(answer.code, 0 | NO_SUCH_NAME) => {
-                    if !answer.records.is_empty() {
-                        return CaaFacts::At(domain.to_owned(), answer.records);
-                    }
-                }
-                Ok(_) => return CaaFacts::Failing(domain.to_owned()),
-                // No server was reached, which says nothing about the domain.
-                Err(_) => return CaaFacts::Unknown,
+                Ok(records) if records.is_empty() => {}
+                Ok(records) => return CaaFacts::At(domain.to_owned(), records),
+                Err(DnsFailure::NoSuchName) => {}
+                Err(DnsFailure::Failed(_)) => return CaaFacts::Failing(domain.to_owned()),
+                Err(DnsFailure::NoAnswer(_)) => return CaaFacts::Unknown,
             }
         }
         CaaFacts::Nowhere
     }
 
     /// The first answer that is no failure of the server; else the last failure.
-    fn ask(&self, name: &str, kind: RecordKind) -> Result<DnsAnswer, String> {
-        let number = RandomState::new().build_hasher().finish() as u16;
-        let question = dns::question(number, name, kind).ok_or("not a name of the DNS")?;
-        let mut failed = Err("no server of the DNS answers (/etc/resolv.conf)".to_owned());
+    fn ask(&self, name: &str, kind: RecordKind) -> Result<Vec<RecordContent>, DnsFailure> {
+        let name = DomainName::from_text(name)
+            .map_err(|_| DnsFailure::NoAnswer("not a name of the DNS"))?;
+        let mut failed = DnsFailure::NoAnswer(
+            "no server of the DNS answers, or its answer is invalid (/etc/resolv.conf)",
+        );
         for server in self.servers.iter().take(SERVERS_MAX) {
-            let read = |bytes: &[u8]| dns::answer(bytes, number, name, kind);
+            let query = DnsQuery { id: random(), name: name.clone(), kind };
             let deadline = self.deadline.part(ANSWER_WITHIN);
-            let answer = match datagram(*server, &question, deadline, read) {
-                Ok(answer) if answer.is_cut_off => stream(*server, &question, deadline, read),
+            let answer = match datagram(*server, &query, deadline) {
+                Ok(Err(AnswerError::Truncated)) => stream(*server, &query, deadline),
                 other => other,
             };
             match answer {
-                Ok(answer) if matches!(answer.code, 0 | NO_SUCH_NAME) => return Ok(answer),
-                Ok(answer) => failed = Ok(answer),
-                Err(_) => {}
+                Ok(Ok(records)) => {
+                    return Ok(records.into_iter().map(|record| record.data).collect());
+                }
+                Ok(Err(AnswerError::NoSuchName)) => return Err(DnsFailure::NoSuchName),
+                Ok(Err(AnswerError::Failed(code))) => failed = DnsFailure::Failed(code),
+                Ok(Err(_)) | Err(_) => {}
             }
         }
-        failed
+        Err(failed)
     }
 }
 
-fn said(code: u8) -> String {
-    match code {
-        NO_SUCH_NAME => "the name does not exist (NXDOMAIN)".into(),
-        2 => "the servers of the domain fail (SERVFAIL)".into(),
-        code => format!("the servers of the domain refuse (code {code})"),
+fn address(record: &RecordContent) -> Option<IpAddr> {
+    match record {
+        RecordContent::Address(address) => Some(*address),
+        _ => None,
     }
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
-    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
-    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+/// An identifier that an attacker who does not see the question cannot guess.
+fn random() -> u16 {
+    RandomState::new().build_hasher().finish() as u16
 }
 
-fn datagram(
-    server: SocketAddr,
-    question: &[u8],
-    deadline: Deadline,
-    read: impl Fn(&[u8]) -> Option<DnsAnswer>,
-) -> std::io::Result<DnsAnswer> {
+/// An answer to the question: its records, or the reason for which it has none to use.
+type Answer = Result<Vec<DnsRecord>, AnswerError>;
+
+fn datagram(server: SocketAddr, query: &DnsQuery, deadline: Deadline) -> std::io::Result<Answer> {
     let any: IpAddr = if server.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
     let socket = UdpSocket::bind((any, 0))?;
     // Datagrams of others are not received then.
     socket.connect(server)?;
-    socket.send(question)?;
+    socket.send(&query.datagram())?;
     let mut bytes = [0; 4096];
     loop {
         socket.set_read_timeout(Some(deadline.wait()?))?;
         let length = socket.recv(&mut bytes)?;
-        if let Some(answer) = read(&bytes[..length]) {
+        let answer = query.read(&bytes[..length]);
+        if answer != Err(AnswerError::NotOurs) {
             return Ok(answer);
         }
     }
 }
 
-fn stream(
-    server: SocketAddr,
-    question: &[u8],
-    deadline: Deadline,
-    read: impl Fn(&[u8]) -> Option<DnsAnswer>,
-) -> std::io::Result<DnsAnswer> {
+fn stream(server: SocketAddr, query: &DnsQuery, deadline: Deadline) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect_timeout(&server, deadline.wait()?)?;
-    let length = u16::try_from(question.len()).map_err(|_| ErrorKind::InvalidInput)?;
     stream.set_write_timeout(Some(deadline.wait()?))?;
-    stream.write_all(&[&length.to_be_bytes(), question].concat())?;
+    stream.write_all(&query.framed())?;
     let mut bytes = Vec::new();
     loop {
         if let Some((length, rest)) = bytes.split_first_chunk::<2>() {
             let length = usize::from(u16::from_be_bytes(*length));
             if rest.len() >= length {
-                return read(&rest[..length]).ok_or(ErrorKind::InvalidData.into());
+                return Ok(query.read(&rest[..length]));
             }
         }
         stream.set_read_timeout(Some(deadline.wait()?))?;

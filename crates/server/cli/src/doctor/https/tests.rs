@@ -42,6 +42,8 @@ enum Way {
     Silent,
     /// That it has failed.
     Failing,
+    /// That the name does not exist.
+    NoName,
 }
 
 /// A server of the DNS, for as long as the test runs.
@@ -91,9 +93,8 @@ fn name_server(zone: Zone, way: Way) -> SocketAddr {
     at
 }
 
-/// The answer to a question without the size of datagrams at its end.
+/// The answer to a question.
 fn reply(zone: &Zone, question: &[u8], way: Way) -> Vec<u8> {
-    let question = &question[..question.len() - 11];
     let (name, kind) = question[12..].split_at(question.len() - 16);
     let kind = u16::from_be_bytes([kind[0], kind[1]]);
     let mut labels = Vec::new();
@@ -110,9 +111,12 @@ fn reply(zone: &Zone, question: &[u8], way: Way) -> Vec<u8> {
     let records = of_name.map(|(_, records)| records.clone()).unwrap_or_default();
     let mut bytes = question.to_vec();
     bytes[2] = 0x81;
-    bytes[3] = if way == Way::Failing { 0x82 } else { 0x80 };
+    bytes[3] = match way {
+        Way::Failing => 0x82,
+        Way::NoName => 0x83,
+        _ => 0x80,
+    };
     bytes[7] = u8::try_from(records.len()).unwrap();
-    bytes[11] = 0;
     for record in records {
         bytes.extend([0xc0, 12]);
         for word in [kind, 1, 0, 60, u16::try_from(record.len()).unwrap()] {
@@ -276,6 +280,9 @@ fn a_host_without_address_is_seen() {
     let found = findings(settings(name_server(Zone::new(), Way::Failing), 80));
     let names: Vec<_> = found.iter().map(|finding| finding.name).collect();
     assert_eq!(names, ["certificate-dns", "certificate-caa"], "servers that fail forbid");
+    let found = findings(settings(name_server(Zone::new(), Way::NoName), 80));
+    assert_eq!((found.len(), found[0].name), (1, "certificate-dns"));
+    assert!(found[0].evidence.contains("NXDOMAIN"), "{}", found[0].evidence);
 }
 
 #[test]
@@ -305,6 +312,9 @@ fn the_nearest_caa_records_count_and_those_of_others_do_not() {
         assert_eq!(of(&nearest, way), None);
         assert_eq!(of(&[("org", CAA, other), ("org", CAA, right)], way), None);
     }
+    let unreadable: &[u8] = b"\x00\x09issue";
+    let why = of(&[(HOST, CAA, right), (HOST, CAA, unreadable)], Way::Right).unwrap();
+    assert_eq!(why, "CAA records of www.example.org: one of them cannot be read.");
 }
 
 #[test]
