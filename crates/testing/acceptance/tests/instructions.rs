@@ -7,7 +7,9 @@
 //! build.
 
 use harness::PrivateDir;
-use harness::instructions::{BROWSER_HEADERS, Bounds, HitMeasurement, PerHit, Protocol};
+use harness::instructions::{
+    BROWSER_HEADERS, Bounds, HitMeasurement, PerHit, Protocol, costs_of_run,
+};
 
 const BOUNDS: &str = include_str!("instructions.toml");
 /// So many hits that the start and the end, which vary by some 200,000 instructions, cause an error of at most
@@ -44,8 +46,8 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
         let more = ["--config", &config.display().to_string()];
         let (binary, protocol, fields) = (acceptance::binary(), Protocol::Http1, &[][..]);
         let measurement = HitMeasurement { binary, more: &more, protocol, fields };
-        let thread = measurement.run(headers, hits, &out).expect("callgrind counts");
-        thread.costs(&of, &inner).expect("a profile")
+        measurement.run(headers, hits, &out).expect("callgrind counts");
+        costs_of_run(&out, &of, &inner).expect("a profile")
     };
     // Two runs without an audit, two with one that hardly copies, and the copy of a hit.
     let count = |headers: &[(&str, &str)]| -> [u64; 5] {

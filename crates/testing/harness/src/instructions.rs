@@ -7,7 +7,7 @@
 //! cancel out. There is one core, and therefore one worker.
 //!
 //! Start and end vary by some 200,000 instructions. A smaller difference is found in the costs of the functions of the
-//! hit path alone ([`Thread::costs`]), which are exact. Not counted: the kernel and the other threads, such as the
+//! hit path alone ([`costs_of_run`]), which are exact. Not counted: the kernel and the other threads, such as the
 //! access log's writer. The figure differs with another compiler, C library or CPU.
 
 use crate::load::{Load, LoadEnd};
@@ -278,17 +278,22 @@ pub struct FunctionCosts {
     pub called: u64,
 }
 
-impl Thread {
-    /// The costs of the functions whose names have one of the texts `of`, and of the calls of functions whose names
-    /// have all texts `inner`.
-    ///
-    /// # Errors
-    /// callgrind's file cannot be read.
-    pub fn costs(&self, of: &[&str], inner: &[&str]) -> Result<FunctionCosts, StartError> {
-        let text = fs::read_to_string(&self.file);
-        let text = text.map_err(|error| fault(StartReason::Refused, error))?;
-        Ok(costs(&text, of, inner))
+/// The costs of the functions whose names have one of the texts `of`, and of the calls of functions whose names have all
+/// texts `inner`, in all threads of the run that wrote `out`: a worker that compares pages leaves its connections to
+/// another thread.
+///
+/// # Errors
+/// A file of callgrind cannot be read.
+pub fn costs_of_run(out: &Path, of: &[&str], inner: &[&str]) -> Result<FunctionCosts, StartError> {
+    let mut sum = FunctionCosts::default();
+    for file in files(out) {
+        let text = fs::read_to_string(file).map_err(|error| fault(StartReason::Refused, error))?;
+        let one = costs(&text, of, inner);
+        sum.own += one.own;
+        sum.calls += one.calls;
+        sum.called += one.called;
     }
+    Ok(sum)
 }
 
 /// The name of a function in a line that begins with `field`. A number stands for it after its first line.
