@@ -177,9 +177,14 @@ mod tests {
         records: &'static [(&'static str, u16, &'static [u8])],
         truncates: bool,
     ) -> SocketAddr {
-        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let address = socket.local_addr().unwrap();
-        let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+        // A port that is free for both protocols.
+        let (listener, address, socket) = loop {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            if let Ok(socket) = UdpSocket::bind(address).await {
+                break (listener, address, socket);
+            }
+        };
         tokio::spawn(async move {
             loop {
                 let mut message = [0; 512];

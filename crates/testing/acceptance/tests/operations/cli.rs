@@ -98,6 +98,7 @@ fn help_names_every_command_and_flag() {
                 "--php-env",
                 "--origin",
                 "--log",
+                "--trial",
                 "--take-over",
             ][..],
         ),
