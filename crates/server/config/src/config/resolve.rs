@@ -71,8 +71,7 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
 
 /// Checks and completes the configuration of one site.
 pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
-    check_user(file)?;
-    let limits = resolve_limits(file)?;
+    let limits = check_user(file).and_then(|()| resolve_limits(file))?;
     let (admin, admin_token) = resolve_admin(file)?;
     let memory_bytes = memory_bytes(file)?;
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
@@ -88,15 +87,14 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
     let own = (hosts.canonical.as_deref(), if listen_tls.is_empty() { "http" } else { "https" });
     let audit = super::audit::resolve(file.audit.as_deref())?;
-    let trial = super::trial::resolve(file.mode.as_deref(), &file.trial)?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
     let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules)?;
     let error_pages = resolve_rules::error_pages(file, &site)?;
     Ok(Config {
         wakes: super::wake::resolve(&file.wake, own, &site)?,
-        watches_hits: rules.may_answer() || audit.is_some() || trial.is_some(),
+        watches_hits: rules.may_answer() || audit.is_some() || file.mode.is_some(),
         audit,
-        trial,
+        trial: super::trial::resolve(file.mode.as_deref(), &file.trial)?,
         passwords: resolve_rules::passwords(&rules)?,
         rules,
         watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),

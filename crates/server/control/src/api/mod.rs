@@ -463,8 +463,6 @@ async fn call(
         ("/v1/misses", &Method::GET) => Ok(Answer::Json(crate::explain::misses(site))),
         ("/v1/explain", &Method::POST) => {
             let (site, call) = (site.clone(), read_json(control, request).await?);
-            // For a site with files, this checks which file or script a URL means, and may wait for
-            // the disk.
             on_blocking_thread(move || explain::explain(&site, &call)).await
         }
         ("/metrics", &Method::GET) => Ok(Answer::Metrics(Format::accepted(request.headers()))),
