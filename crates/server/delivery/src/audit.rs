@@ -13,7 +13,7 @@ use page_comparison::{ConfidenceBound, UnjudgedReason};
 use site_rules::Plan;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stored_pages::page::SharedPage;
 use telemetry::client::Client;
@@ -66,6 +66,7 @@ struct AuditHour {
 
 /// The hits of a site that are to be compared, and the decisions about its URLs.
 pub struct AuditQueue {
+    hits: AtomicU64,
     sender: mpsc::Sender<AuditedHit>,
     receiver: Mutex<Option<mpsc::Receiver<AuditedHit>>>,
     has_limits: AtomicBool,
@@ -79,6 +80,7 @@ impl Default for AuditQueue {
     fn default() -> AuditQueue {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         AuditQueue {
+            hits: AtomicU64::new(0),
             sender,
             receiver: Mutex::new(Some(receiver)),
             has_limits: AtomicBool::new(false),
@@ -91,6 +93,12 @@ impl Default for AuditQueue {
 }
 
 impl AuditQueue {
+    /// The number of a hit among those that may be drawn; each number is given once.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.hits.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
     /// Queues a hit, unless too many wait.
     pub fn add(&self, hit: AuditedHit) {
         // Full: other hits are compared instead.

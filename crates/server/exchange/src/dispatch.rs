@@ -218,8 +218,7 @@ fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
     site.config.audit.is_some_and(|audit| {
         facts.method == Kind::Get
             && client.extras.purpose == RequestPurpose::Client
-            // The number that this hit is about to get.
-            && audit.draws(site.counters.hits.get() + 1)
+            && audit.draws(site.audit.number())
     })
 }
 

@@ -1,6 +1,5 @@
-//! Sends requests to the origin. It removes fields that must not be forwarded and finds the script
-//! that answers. It also forwards requests whose responses are not stored: unsafe methods, requests
-//! with content.
+//! Sends requests to the origin. It removes fields that must not be forwarded and finds the script that answers. It also
+//! forwards requests whose responses are not stored: unsafe methods, requests with content.
 //!
 //! Invalidation by unsafe requests is in `writes`. How long Pagewell waits for a response after the
 //! client has disconnected is in `client_gone`.

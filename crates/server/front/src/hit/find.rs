@@ -173,8 +173,7 @@ impl HitFinder {
             if !asked.is_free(site, key) {
                 return None;
             }
-            // The number that this hit is about to get.
-            if site.config.audit.is_some_and(|audit| audit.draws(site.counters.hits.get() + 1)) {
+            if site.config.audit.is_some_and(|audit| audit.draws(site.audit.number())) {
                 asked.audit(site, peer, key, (plan, page));
             }
         }
