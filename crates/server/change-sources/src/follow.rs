@@ -127,8 +127,9 @@ impl Follower {
             snapshots.note_everything();
         }
         self.feed.progress().gap();
-        self.site.counters.database_gaps.add();
         tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
+        // Last: who sees it counted finds the pages purged and the reason in the log.
+        self.site.counters.database_gaps.add();
     }
 
     /// Records what a new connection has reported.
