@@ -216,6 +216,9 @@ pub fn run(amount: &Amount) -> Result<(), String> {
         return short(amount);
     }
     if let Some(comparisons) = amount.audited {
+        if amount.without_lease_check {
+            return audited::found_out(amount).map(|line| println!("{line}"));
+        }
         return audited::torture(amount, comparisons);
     }
     if let Some(machines) = amount.machines {
