@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Places that are remembered for one key.
 const MAX_SPOTS: usize = 1_024;
-/// Places that are counted for one pattern of paths: more are text that is drawn anew, and no common nonce.
+/// Places that are counted for one pattern of paths: more are text that is drawn for each render, and no common nonce.
 const MAX_PATTERN_SPOTS: usize = 256;
 /// A place that is noise for so many keys of a pattern is noise for all of them.
 const KEYS_BEFORE_NOISE: u8 = 5;

@@ -35,7 +35,7 @@ use delivery::audit::{AuditedHit, PathLimit};
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use history::ChangeSource;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use http_cache::{ForwardReason, Timestamp};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceClass, Inquiry, InquiryStep, PageDependence, PageNoise,
@@ -43,9 +43,7 @@ use page_comparison::{
 };
 use page_store::{Key, KeyBuf, Lease};
 use reasons::Reason;
-use render::{
-    ExtraFields, NoReference, Ranges, ReferenceRender, RenderRequest, SentParts, control,
-};
+use render::{NoReference, ReferenceRender, RenderRequest, SentParts, reference};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
@@ -56,7 +54,7 @@ use trial_record::TrialNotice;
 const SETTLE_MAX_MS: u64 = 60_000;
 /// A page without dependencies that differs while it is younger than this was made for its first visitor: its data has
 /// hardly changed since. Milliseconds.
-const YOUNG_MS: u64 = 10_000;
+pub(crate) const YOUNG_MS: u64 = 10_000;
 
 /// Compares the page of a hit with renders, and acts if it is found wrong for the second time.
 pub(crate) async fn compared(
@@ -114,14 +112,13 @@ async fn judged(
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
-    let has_dependencies = !facts.tags().is_empty() || hit.page.payload().reads().is_some();
+    let has_dependencies = has_dependencies(&hit.page);
     let dependence =
         if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
     let is_young = age_ms < YOUNG_MS;
     let page = identity(site, &hit.page);
     let circumstances = Circumstances {
-        was_replaced: !site.answers_from_cache()
-            || stored_page(site, hit.page.key(), page).is_none(),
+        was_replaced: !is_stored(site, &hit.page),
         matched_when_stored: (is_young && !has_dependencies).then_some(false),
         ..Circumstances::of(dependence)
     };
@@ -160,6 +157,11 @@ async fn judged(
         noise,
         _watch: watch,
     })))
+}
+
+/// Whether a change can be reported that concerns the page.
+pub(crate) fn has_dependencies(page: &SharedPage) -> bool {
+    !page.payload().stored.tags().is_empty() || page.payload().reads().is_some()
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
@@ -293,10 +295,10 @@ pub(crate) fn note(site: &Site, target: &TargetUri, conclusion: &Conclusion) {
         // A nonce is on most pages with a form: it is counted as right.
         DifferenceClass::Noise | DifferenceClass::RefusedButSame => return,
     }
+    let (is_wrong, meaning) = (class.is_wrong(), class.meaning());
     let (class, places) = (class.name(), places.join("; "));
     let url = example_url(target.page());
-    let meaning = DifferenceClass::of_name(class).map_or("", DifferenceClass::meaning);
-    if DifferenceClass::of_name(class).is_some_and(DifferenceClass::is_wrong) {
+    if is_wrong {
         tracing::warn!(event = "audit-found", class, url, places, samples, meaning);
     } else {
         tracing::info!(event = "audit-found", class, url, places, samples, meaning);
@@ -305,39 +307,17 @@ pub(crate) fn note(site: &Site, target: &TargetUri, conclusion: &Conclusion) {
 
 /// The request of a visitor during a trial, for a render of this page.
 pub(crate) fn request_of(request: &TrialRequest, page: Option<&SharedPage>) -> RenderRequest {
-    RenderRequest {
-        target: request.target.clone(),
-        key: request.key.clone(),
-        method: Method::GET,
-        headers: request.headers.clone(),
-        version: request.version,
-        client: request.client.clone(),
-        plan: request.plan,
-        why: ForwardReason::Stale,
-        validate: None,
-        fallback: page.cloned(),
-        ranges: Ranges::Cut,
-        owner: None,
-        extra_fields: ExtraFields::default(),
-    }
+    let page_of = (request.target.clone(), request.key.clone(), request.plan);
+    let asked = (Method::GET, request.version, request.headers.clone());
+    let ask = RenderRequest::of_page(page_of, asked, request.client.clone(), ForwardReason::Stale);
+    RenderRequest { fallback: page.cloned(), ..ask }
 }
 
 fn request(hit: &AuditedHit) -> RenderRequest {
-    RenderRequest {
-        target: hit.target.clone(),
-        key: hit.key.clone(),
-        method: Method::GET,
-        headers: hit.headers.clone(),
-        version: hit.version,
-        client: hit.client.clone(),
-        plan: hit.plan,
-        why: ForwardReason::Stale,
-        validate: None,
-        fallback: Some(hit.page.clone()),
-        ranges: Ranges::Cut,
-        owner: None,
-        extra_fields: ExtraFields::default(),
-    }
+    let page = (hit.target.clone(), hit.key.clone(), hit.plan);
+    let asked = (Method::GET, hit.version, hit.headers.clone());
+    let ask = RenderRequest::of_page(page, asked, hit.client.clone(), ForwardReason::Stale);
+    RenderRequest { fallback: Some(hit.page.clone()), ..ask }
 }
 
 /// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
@@ -375,7 +355,7 @@ pub(crate) async fn render_with(
         return Err(UnjudgedReason::NoBudget);
     }
     site.counters.audit_renders.add();
-    match control(site, ask, parts).await {
+    match reference(site, ask, parts).await {
         Ok(render) => {
             budget().spent(render.took);
             site.trial.rendered(render.took);
@@ -417,6 +397,12 @@ fn stored_page(site: &Site, key: Key<'_>, page: PageIdentity) -> Option<SharedPa
     site.store.peek(key).iter().find(is_it).cloned()
 }
 
+/// Whether this page is still stored and not marked.
+pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
+    let is_found = || stored_page(site, page.key(), identity(site, page)).is_some();
+    site.answers_from_cache() && is_found()
+}
+
 pub(crate) fn identity(site: &Site, page: &SharedPage) -> PageIdentity {
     PageIdentity {
         key: site.audit.key(page.key().bytes()),
@@ -426,17 +412,21 @@ pub(crate) fn identity(site: &Site, page: &SharedPage) -> PageIdentity {
     }
 }
 
-fn fields(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
-    headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
-}
-
 pub(crate) fn stored_tokens(state: &AuditState, page: &SharedPage) -> PageTokens {
     let response = page.response();
-    let (status, content) = (response.status.as_u16(), page.content());
-    PageTokens::of(state.secret, status, fields(&response.headers), &content, true)
+    tokens(state, (response.status, &response.headers), &page.content(), true)
 }
 
 pub(crate) fn render_tokens(state: &AuditState, render: &ReferenceRender) -> PageTokens {
-    let status = render.status.as_u16();
-    PageTokens::of(state.secret, status, fields(&render.headers), &render.content, true)
+    tokens(state, (render.status, &render.headers), &render.content, true)
+}
+
+pub(crate) fn tokens(
+    state: &AuditState,
+    (status, headers): (StatusCode, &HeaderMap),
+    content: &[u8],
+    keeps_numbers: bool,
+) -> PageTokens {
+    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    PageTokens::of(state.secret, status.as_u16(), fields, content, keeps_numbers)
 }

@@ -23,9 +23,9 @@
 //! their requests and comparisons, and 16 comparisons at a time.
 
 use crate::cause::is_replayable;
-use crate::comparison::{compute, render, render_tokens, request_of};
+use crate::comparison::{compute, is_stored, render, render_tokens, request_of};
 use crate::trial_judgement::{
-    AnswerKind, both_tokens, compute_with, is_stored, judged, version, visitor_tokens,
+    AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
 use crate::watch::{PageFate, watched};
@@ -40,7 +40,7 @@ use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, UnjudgedReason, differing, example_url,
     is_replayable_url, path_pattern,
 };
-use render::store_for_trial;
+use render::{is_of_mobile, store_for_trial};
 use site_rules::Peer;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
@@ -260,8 +260,7 @@ fn kind_of(site: &Site, request: &TrialRequest) -> (String, Vec<Box<str>>, bool,
         value.unwrap_or_default().to_owned()
     };
     let language: String = text(header::ACCEPT_LANGUAGE).chars().take(2).collect();
-    let is_mobile = text(header::USER_AGENT).contains("Mobile");
-    (path_pattern(request.target.page()), cookies, is_mobile, language)
+    (path_pattern(request.target.page()), cookies, is_of_mobile(&request.headers), language)
 }
 
 /// Two visitors got answers that are not stored. Reports if both, and a neutral render, are the same all the same.

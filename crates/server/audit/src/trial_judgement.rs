@@ -6,12 +6,12 @@
 use crate::AuditState;
 use crate::cause::{cause, class_of};
 use crate::comparison::{
-    compute, render, render_tokens, request_of, sampled, settle, stored_tokens,
+    YOUNG_MS, compute, has_dependencies, is_stored, render, render_tokens, request_of, sampled,
+    settle, stored_tokens, tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
-use http::{HeaderMap, StatusCode};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
     PageDependence, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
@@ -19,9 +19,6 @@ use page_comparison::{
 use render::{ReferenceRender, RenderRequest, visitors_form};
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, SharedPage};
-
-/// An answer that is younger than this shows the same data as the page. Milliseconds.
-const YOUNG_MS: u64 = 10_000;
 
 /// Content above this size takes more than a millisecond to decompress.
 const LARGE_BYTES: usize = 64 << 10;
@@ -62,7 +59,7 @@ pub(crate) async fn judged(
     }
     let facts = &page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
-    let has_dependencies = !facts.tags().is_empty() || page.payload().reads().is_some();
+    let has_dependencies = has_dependencies(page);
     let dependence =
         if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
     let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
@@ -198,14 +195,6 @@ fn explained(
     }
 }
 
-/// Whether the page is still stored and not marked: another form of the same response counts.
-pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
-    let is_it = |other: &SharedPage| {
-        other.variant() == page.variant() && other.lease() == page.lease() && !other.is_marked()
-    };
-    site.answers_from_cache() && site.store.peek(page.key()).iter().any(is_it)
-}
-
 /// The version of a page, for the count of different versions.
 pub(crate) fn version(site: &Site, state: &AuditState, page: &SharedPage) -> u64 {
     let version = || site.trial.version_of(page.key().bytes(), &page.content());
@@ -263,14 +252,4 @@ pub(crate) fn visitor_tokens(
     let ask = request_of(&answer.request, None);
     let headers = visitors_form(site, &ask, (answer.status, &answer.headers));
     tokens(state, (answer.status, &headers), content, false)
-}
-
-fn tokens(
-    state: &AuditState,
-    (status, headers): (StatusCode, &HeaderMap),
-    content: &[u8],
-    keeps_numbers: bool,
-) -> PageTokens {
-    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    PageTokens::of(state.secret, status.as_u16(), fields, content, keeps_numbers)
 }

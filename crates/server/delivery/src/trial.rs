@@ -30,6 +30,7 @@ use std::time::Duration;
 use stored_pages::content_decoding;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::{Client, Spent};
+use telemetry::per_address::subscriber;
 use tokio::sync::mpsc;
 use trial_record::TrialSettings;
 
@@ -213,17 +214,6 @@ impl TrialQueue {
 
     fn addresses(&self) -> MutexGuard<'_, VecDeque<u64>> {
         self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The part of an address that a subscriber has: of IPv6 a /64 network.
-fn subscriber(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            [a, b, c, d, 0, 0, 0, 0].into()
-        }
-        address => address,
     }
 }
 

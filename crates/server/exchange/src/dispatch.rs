@@ -23,11 +23,11 @@ use delivery::visitors;
 use forward::ForwardCause;
 use forward::client_gone::OnClientGone;
 use forward::upgrade;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, Method as Kind, RequestFacts, Reuse, StaleBecause, Verdict};
 use reasons::Reason;
-use render::{ExtraFields, Ranges, RenderRequest};
+use render::RenderRequest;
 use site_rules::{BypassBecause, Plan};
 use std::sync::Arc;
 use stored_pages::page::SharedPage;
@@ -162,7 +162,7 @@ async fn get(
     let facts = read_facts(&head.method, &headers);
     let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
     let asked = (head.method, head.version, headers.clone());
-    let ask = |why| RenderRequest { why, ..render_request((target, key, plan), asked, client) };
+    let ask = |why| RenderRequest::of_page((target, key, plan), asked, client.clone(), why);
     let pages = candidates.as_slice();
     let (why, validate, fallback) = match verdict {
         Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => {
@@ -188,29 +188,6 @@ async fn get(
     let ask = RenderRequest { validate: page(validate), fallback: page(fallback), ..ask(why) };
     let response = render::get(site, ask).await;
     encode_response(site, &facts, response)
-}
-
-/// The request of a render of this page; the reason is the caller's.
-fn render_request(
-    (target, key, plan): (TargetUri, Vec<u8>, Plan),
-    (method, version, headers): (Method, Version, Arc<HeaderMap>),
-    client: &Client,
-) -> RenderRequest {
-    RenderRequest {
-        target,
-        key,
-        method,
-        headers,
-        version,
-        client: client.clone(),
-        plan,
-        why: ForwardReason::UriMiss,
-        validate: None,
-        fallback: None,
-        ranges: Ranges::Cut,
-        owner: None,
-        extra_fields: ExtraFields::default(),
-    }
 }
 
 /// Whether the hit is compared with a render.

@@ -36,7 +36,7 @@ use http_cache::{
 use origin::OriginResponse;
 use page_store::Lease;
 use reasons::Reason;
-use render::{ExtraFields, Ranges, RenderRequest};
+use render::RenderRequest;
 use site_rules::{NoOwner, Owner, Plan, RewriteFor};
 use std::sync::Arc;
 use telemetry::client::Client;
@@ -301,21 +301,10 @@ async fn store(
     let mut status =
         CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(ForwardReason::UriMiss));
     status.forward_status = Some(response.status);
-    let ask = RenderRequest {
-        target: keep.target,
-        key,
-        method: head.method.clone(),
-        headers: Arc::new(head.headers.clone()),
-        version: head.version,
-        client: keep.client,
-        plan: keep.plan,
-        why: ForwardReason::UriMiss,
-        validate: None,
-        fallback: None,
-        ranges: Ranges::Cut,
-        owner,
-        extra_fields: ExtraFields::default(),
-    };
+    let page = (keep.target, key, keep.plan);
+    let asked = (head.method.clone(), head.version, Arc::new(head.headers.clone()));
+    let ask = RenderRequest::of_page(page, asked, keep.client, ForwardReason::UriMiss);
+    let ask = RenderRequest { owner, ..ask };
     Keeping::Answer(render::store_for_owner(site, ask, keep.lease, stored, response, status).await)
 }
 

@@ -9,7 +9,7 @@
 //! page that is not stored inserts the contents itself.
 
 use super::reads::limit_untracked;
-use super::{ExtraFields, Ranges, Render, RenderPermit, RenderRequest};
+use super::{Render, RenderPermit, RenderRequest};
 use ::esi::{EsiDialect, Inline, Template};
 use bytes::Bytes;
 use config::target::TargetUri;
@@ -232,21 +232,9 @@ impl InlineStore {
         if plan.handling == Handling::Store && headers.contains_key(header::COOKIE) {
             return InlineStore(None);
         }
-        let ask = RenderRequest {
-            target: target.clone(),
-            key,
-            method: Method::GET,
-            headers,
-            version: Version::HTTP_11,
-            client: client.clone(),
-            plan,
-            why: ForwardReason::Bypass,
-            validate: None,
-            fallback: None,
-            ranges: Ranges::Cut,
-            owner: None,
-            extra_fields: ExtraFields::default(),
-        };
+        let page = (target.clone(), key, plan);
+        let asked = (Method::GET, Version::HTTP_11, headers);
+        let ask = RenderRequest::of_page(page, asked, client.clone(), ForwardReason::Bypass);
         let lease = site.store.lease();
         InlineStore(Some(Render::for_nobody(site, ask, RenderPermit::Solo(lease)).0))
     }

@@ -22,6 +22,7 @@ mod permit;
 mod reads;
 mod reference;
 mod refresh;
+mod request;
 mod revised;
 pub mod rewarm;
 mod stale;
@@ -37,8 +38,9 @@ pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
 use permit::RenderPermit;
 use reasons::Reason;
-pub use reference::{NoReference, ReferenceRender, SentParts, control, neutral, reference};
+pub use reference::{NoReference, ReferenceRender, SentParts, is_of_mobile, neutral, reference};
 pub use refresh::{RefreshOutcome, refresh};
+pub use request::RenderRequest;
 use revised::NotKept;
 use stale::{on_failure, over_renders, stale_on};
 pub use superseded::end_private_copies;
@@ -47,7 +49,6 @@ pub use task::store_for_owner;
 pub use trial::{sent_by_render, store_for_trial, visitors_form};
 
 use capture::Capture;
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::esi;
 use delivery::lookup::decide_on;
@@ -55,106 +56,28 @@ use delivery::serve;
 use delivery::site::Site;
 use delivery::waiter::RenderOutcome;
 use forward::client_gone::{OnClientGone, must_await_response, unless_left};
-use forward::litespeed;
-use forward::rewrites::RoutedRequest;
 use forward::{Answerer, answerer};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Version, header};
-use http_cache::status::{CacheOutcome, CacheStatus};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_cache::{
-    Failure, ForwardReason, LifetimeSource, RequestFacts, Reuse, StoredResponse, Timestamp,
-    Verdict, make_conditional,
+    Failure, ForwardReason, LifetimeSource, Reuse, StoredResponse, Timestamp, Verdict,
+    make_conditional,
 };
 use origin::routes::Script;
 use origin::{OriginRequest, OriginResponse, Unsent};
-use page_store::{Candidates, Number};
-use site_rules::{Owner, Plan, PlannedFields};
+use page_store::Number;
 use statements::footprints::{PageNames, PageReads, ScriptHash};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use stored_pages::page::{ReadPage, SharedPage, StoredPage};
-use telemetry::client::{Client, RequestPurpose};
+use stored_pages::page::{ReadPage, SharedPage};
+use telemetry::client::RequestPurpose;
 use telemetry::limit_hits::Limit;
 use telemetry::panics::{self, Place};
-use telemetry::request_fields::{AsSent, read_facts};
 use tokio::sync::oneshot;
 
 /// Maximum number of origin requests per render. They are conditional, unconditional, for a range
 /// of a page that is not stored, and with dropped fields that `Vary` names.
 const ATTEMPTS_MAX: usize = 4;
-
-/// A GET or HEAD that the store could not answer.
-#[derive(Clone)]
-pub struct RenderRequest {
-    /// The target of the request.
-    pub target: TargetUri,
-    /// The cache key of the page.
-    pub key: Vec<u8>,
-    /// The method, GET or HEAD.
-    pub method: Method,
-    /// The header lines of the client.
-    pub headers: Arc<HeaderMap>,
-    /// The HTTP version of the client's request.
-    pub version: Version,
-    /// The client and its connection.
-    pub client: Client,
-    /// The plan: the result of the site's rules for the request.
-    pub plan: Plan,
-    /// The reason why it is not answered from the store.
-    pub why: ForwardReason,
-    /// The stored page to be validated.
-    pub validate: Option<SharedPage>,
-    /// The stored page to use as a fallback if the origin fails.
-    pub fallback: Option<SharedPage>,
-    /// How the request's Range is handled.
-    pub ranges: Ranges,
-    /// The owner of the private copy; `None` for a shared page.
-    pub owner: Option<Arc<Owner>>,
-    /// The client's fields that are forwarded in addition to those of every render.
-    pub extra_fields: ExtraFields,
-}
-
-impl RenderRequest {
-    fn facts(&self) -> RequestFacts<'_> {
-        read_facts(&self.method, &self.headers)
-    }
-
-    fn routed(&self) -> RoutedRequest<'_> {
-        RoutedRequest::of_page(&self.target, &self.method)
-    }
-
-    fn status(&self) -> CacheStatus<'static> {
-        CacheStatus::new(serve::CACHE_NAME, CacheOutcome::Forwarded(self.why))
-    }
-
-    /// Applies the plan's changes to the header lines that are sent to the origin.
-    fn plan_headers(&self, site: &Site, headers: &mut HeaderMap, is_fixed: bool) {
-        let fields = AsSent(&*self.headers);
-        let planned = PlannedFields::new(&site.config.rules, self.plan, &fields);
-        let planned = if is_fixed { planned } else { planned.of_client() };
-        forward::as_planned(headers, &planned);
-        litespeed::give_vary_value(&site.config.dialects, &self.plan, headers);
-    }
-
-    /// Selects the pages to validate and to fall back on from the pages stored now.
-    fn look_again(&mut self, stored: &Candidates<StoredPage>, verdict: Verdict) {
-        let page = |at: usize| stored.as_slice().get(at).cloned();
-        (self.validate, self.fallback) = match verdict {
-            Verdict::Forward { validate, fallback, .. } => {
-                (validate.and_then(page), fallback.and_then(page))
-            }
-            // A stale page that may still be served: this is a refresh.
-            Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
-            Verdict::Unsatisfied => (None, None),
-        };
-        self.send_nominated(stored);
-        // A change has marked the page. Its validator may be older than the change, so it is not
-        // used.
-        if self.validate.as_ref().is_some_and(|page| page.is_marked()) {
-            self.validate = None;
-        }
-    }
-}
 
 /// Answers a request by a render: its own, or that of another request.
 pub async fn get(site: &Arc<Site>, mut ask: RenderRequest) -> Response<ResponseBody> {
@@ -546,6 +469,7 @@ mod tests {
     use super::*;
     use delivery::waiter::Waiter;
     use page_store::{FillLimits, Fills, Limits, Store, Turn};
+    use stored_pages::page::StoredPage;
 
     /// The outcome that a follower receives after its leader has ended by `leave`.
     fn outcome_after(leave: impl FnOnce(RenderPermit)) -> Option<RenderOutcome> {

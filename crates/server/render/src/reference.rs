@@ -117,6 +117,12 @@ pub enum NoReference {
     NotCompared,
 }
 
+/// Whether a request comes from a mobile device, as its `User-Agent` says.
+pub fn is_of_mobile(headers: &HeaderMap) -> bool {
+    let agent = headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
+    agent.windows(6).any(|word| word == b"Mobile")
+}
+
 /// Returns the request for the same page without anything of its visitor; `None` if that would be another page.
 pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     let stored = ask.fallback.as_ref().map(|page| page.payload().stored.nominated().clone());
@@ -130,9 +136,8 @@ pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
         }
     }
     if !is_nominated(&header::USER_AGENT) {
-        let agent = ask.headers.get(header::USER_AGENT).map_or(&b""[..], |agent| agent.as_bytes());
-        let is_mobile = agent.windows(6).any(|word| word == b"Mobile");
-        headers.insert(header::USER_AGENT, if is_mobile { MOBILE } else { DESKTOP });
+        let agent = if is_of_mobile(&ask.headers) { MOBILE } else { DESKTOP };
+        headers.insert(header::USER_AGENT, agent);
     }
     if !is_nominated(&header::ACCEPT) {
         headers.insert(header::ACCEPT, ACCEPT);
@@ -144,22 +149,12 @@ pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     Some(all)
 }
 
-/// Renders the page of this request for a visitor of whom nothing is known.
+/// Renders the page of this request for a visitor of whom nothing is known but these parts of a request: none for a
+/// reference, some to find those on which the page depends.
 ///
 /// # Errors
 /// The reason why there is no such render.
 pub async fn reference(
-    site: &Arc<Site>,
-    ask: &RenderRequest,
-) -> Result<ReferenceRender, NoReference> {
-    control(site, ask, &SentParts::default()).await
-}
-
-/// The same with some parts of a visitor's request, to find those on which the page depends.
-///
-/// # Errors
-/// The reason why there is no such render.
-pub async fn control(
     site: &Arc<Site>,
     ask: &RenderRequest,
     parts: &SentParts,

@@ -10,7 +10,7 @@
 //! or the rules bypass this request, the page waits for its next client. Not here: the choice of
 //! the pages (`page_store`), and renders that a stale hit starts.
 
-use crate::{ExtraFields, Ranges, RefreshOutcome, RenderRequest, refresh};
+use crate::{RefreshOutcome, RenderRequest, refresh};
 use config::target::TargetUri;
 use delivery::lookup::decide_on;
 use delivery::site::Site;
@@ -177,19 +177,6 @@ fn ask(site: &Arc<Site>, key: &KeyBuf) -> Option<RenderRequest> {
     if plan.handling != Handling::Store || own != bytes {
         return None;
     }
-    Some(RenderRequest {
-        target,
-        key: own,
-        method: Method::GET,
-        headers: Arc::new(headers),
-        version: Version::HTTP_11,
-        client,
-        plan,
-        why: ForwardReason::Stale,
-        validate: None,
-        fallback: None,
-        ranges: Ranges::Cut,
-        owner: None,
-        extra_fields: ExtraFields::default(),
-    })
+    let asked = (Method::GET, Version::HTTP_11, Arc::new(headers));
+    Some(RenderRequest::of_page((target, own, plan), asked, client, ForwardReason::Stale))
 }

@@ -63,7 +63,7 @@ impl Drop for AddressRequest {
 impl PerAddress {
     /// Counts a connection; `None` if the address has `most` already.
     pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<ConnectionGuard> {
-        let address = counted_as(peer.ip());
+        let address = subscriber(peer.ip());
         let mut open = self.open();
         let count = &mut open.entry(address).or_default().connections;
         if *count >= most {
@@ -91,7 +91,7 @@ impl PerAddress {
     /// The requests of an address; `None` unless it has a counted connection.
     pub fn requests(&self, peer: SocketAddr) -> Option<AddressRequests> {
         let open = self.open();
-        open.get(&counted_as(peer.ip())).map(|open| AddressRequests(open.requests.clone()))
+        open.get(&subscriber(peer.ip())).map(|open| AddressRequests(open.requests.clone()))
     }
 
     /// The number of addresses with an open connection.
@@ -121,7 +121,8 @@ impl Drop for ConnectionGuard {
     }
 }
 
-fn counted_as(address: IpAddr) -> IpAddr {
+/// The part of an address that a subscriber has: for IPv6 a /64 network.
+pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let network = u128::from(address) >> 64 << 64;

@@ -22,8 +22,8 @@ impl Audit {
         Audit { one_in, below: u64::MAX / u64::from(one_in) }
     }
 
-    /// Whether the hit with this number is compared. The numbers count on, for all sites together; multiples of the
-    /// golden ratio are distributed evenly, also over those of one site. This costs a hit three instructions.
+    /// Whether the hit of the site with this number is compared. Multiples of the golden ratio are distributed evenly,
+    /// also over every second or tenth number.
     #[inline]
     pub fn draws(self, number: u64) -> bool {
         number.wrapping_mul(0x9E37_79B9_7F4A_7C15) < self.below

@@ -26,7 +26,7 @@ pub(super) struct EventStreams {
 pub(super) struct EventStreamPlace(OwnedSemaphorePermit);
 
 impl EventStreams {
-    /// Streams of which at most `max` run at once.
+    /// At most `max` streams at a time.
     pub(super) fn new(max: usize) -> EventStreams {
         EventStreams { places: Arc::new(Semaphore::new(max)), max }
     }

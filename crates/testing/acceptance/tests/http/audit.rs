@@ -68,20 +68,25 @@ fn visit(pagewell: &Pagewell, application: &Application) -> Response {
     client(pagewell).host("a.test").send(&request).expect("an answer")
 }
 
-/// The classes that were reported for an application.
-fn reported(log: &str, name: &str) -> Vec<String> {
+/// The classes that were reported for an application by this event of the log, each with its line.
+pub(crate) fn reported(log: &str, event: &str, name: &str) -> Vec<(String, String)> {
     let url = format!("/{name}.php");
-    let lines = log.lines().filter(|line| line.contains("audit-found"));
+    let lines = log.lines().filter(|line| line.contains(event));
     let of_it = lines.filter(|line| {
         let mut words = line.split([' ', '"', '=']);
         words.any(|word| word.split('?').next() == Some(url.as_str()))
     });
     of_it
         .filter_map(|line| {
-            let class = line.split("class=").nth(1)?;
-            Some(class.trim_start_matches('"').split([' ', '"']).next()?.to_owned())
+            let class = line.split("class=").nth(1)?.trim_start_matches('"');
+            Some((class.split([' ', '"']).next()?.to_owned(), line.to_owned()))
         })
         .collect()
+}
+
+/// The classes that the audit has reported for an application.
+fn classes(log: &str, name: &str) -> Vec<String> {
+    reported(log, "audit-found", name).into_iter().map(|(class, _)| class).collect()
 }
 
 /// The comparisons that have ended.
@@ -144,7 +149,7 @@ fn examine(pagewell: &Pagewell, site: &Site, applications: &[&Application]) -> V
         await_comparisons(pagewell, || watched() == 0 && ended(pagewell) >= before + hits);
         let log = log(pagewell);
         left.retain(|application| {
-            let is_found = reported(&log, &application.name).contains(&application.class);
+            let is_found = classes(&log, &application.name).contains(&application.class);
             if is_found {
                 println!("{:<18} {:<16} after {requests}", application.name, application.class);
             }
@@ -156,11 +161,11 @@ fn examine(pagewell: &Pagewell, site: &Site, applications: &[&Application]) -> V
     }
     let log = log(pagewell);
     let missed = left.iter().map(|application| {
-        let found = reported(&log, &application.name);
+        let found = classes(&log, &application.name);
         format!("{}: {} was not found; reported: {found:?}", application.name, application.class)
     });
     let alarms = applications.iter().filter(|application| application.is_right());
-    let alarms = alarms.map(|application| (application, reported(&log, &application.name)));
+    let alarms = alarms.map(|application| (application, classes(&log, &application.name)));
     let alarms = alarms.filter(|(_, found)| !found.is_empty());
     let alarms = alarms.map(|(right, found)| format!("{}: reported as {found:?}", right.name));
     missed.chain(alarms).collect()

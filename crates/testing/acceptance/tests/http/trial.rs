@@ -3,7 +3,7 @@
 //!
 //! The whole gallery is a target of its own (`make trial`); a part of it is tested with all other tests.
 
-use crate::audit::{Application, CANARY, LIBRARY, gallery, log};
+use crate::audit::{Application, CANARY, LIBRARY, gallery, log, reported};
 use acceptance::{Site, advance, client, counter, is_hit};
 use harness::{Pagewell, Request};
 use std::collections::HashMap;
@@ -87,20 +87,9 @@ fn visit(pagewell: &Pagewell, name: &str, number: usize) {
     panic!("{name}: the comparison does not end");
 }
 
-/// The classes that were reported for an application, each with its line.
-fn reported(log: &str, name: &str) -> Vec<(String, String)> {
-    let url = format!("/{name}.php");
-    let lines = log.lines().filter(|line| line.contains("trial-found"));
-    let of_it = lines.filter(|line| {
-        let mut words = line.split([' ', '"', '=']);
-        words.any(|word| word.split('?').next() == Some(url.as_str()))
-    });
-    of_it
-        .filter_map(|line| {
-            let class = line.split("class=").nth(1)?.trim_start_matches('"');
-            Some((class.split([' ', '"']).next()?.to_owned(), line.to_owned()))
-        })
-        .collect()
+/// The classes that the trial has reported for an application, each with its line.
+fn found(log: &str, name: &str) -> Vec<(String, String)> {
+    reported(log, "trial-found", name)
 }
 
 /// Runs a trial over the applications that are wanted. Returns the faults of the trial.
@@ -143,7 +132,7 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
         (1..6).for_each(|number| send(name, number));
     }
     for Application { name, class, .. } in &all {
-        let is_found = || reported(&log(&pagewell), name).iter().any(|(found, _)| found == class);
+        let is_found = || found(&log(&pagewell), name).iter().any(|(found, _)| found == class);
         let is_watched = matches!(&**class, "broken-promise" | "aged");
         let mut number = 6;
         while class != "right" && !is_watched && number < REQUESTS_MAX - 2 && !is_found() {
@@ -154,7 +143,7 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     // Pages that are out of date are watched for a minute: a purge would have been late.
     advance(&pagewell, 61);
     let is_found = |Application { name, class, .. }: &Application| {
-        reported(&log(&pagewell), name).iter().any(|(found, _)| found == class)
+        found(&log(&pagewell), name).iter().any(|(found, _)| found == class)
     };
     let is_watched = |class: &str| matches!(class, "broken-promise" | "aged");
     let watched = || all.iter().filter(|application| is_watched(&application.class));
@@ -168,7 +157,7 @@ fn judged(all: &[Application], log: &str, requests: &HashMap<&str, usize>) -> Ve
     let mut named = 0;
     for application in all {
         let Application { name, class, .. } = application;
-        let found = reported(log, name);
+        let found = found(log, name);
         let classes: Vec<&str> = found.iter().map(|(class, _)| class.as_str()).collect();
         let line = found.iter().find(|(found, _)| found == class).map(|(_, line)| line.as_str());
         match (class.as_str(), line) {
