@@ -46,10 +46,10 @@ pub struct CrawlAmount {
 
 /// A server that does not answer for so long ends a request of [`fill`].
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The further seconds of a run: the start of the server, and stored articles.
-const START_SECONDS: u64 = 10;
-/// Honest visitors.
-const VISITORS: u32 = 20;
+/// The further seconds of a run: the start of the server, stored articles, requests that wait at the end.
+const START_SECONDS: u64 = 45;
+/// Honest visitors: so many that they open twenty pages each second.
+const VISITORS: u32 = 20 * clients::THINKING_MS as u32 / 1000;
 /// Threads of the crawler, each with one request at a time: for 200 each second that are answered after 2 s.
 const CRAWLERS: u32 = 400;
 const STACK_BYTES: usize = 128 << 10;
@@ -151,19 +151,23 @@ fn one_run(
     figures
 }
 
-/// Stores the articles that visitors read. Each is asked for by another client, so that no server limits them.
+/// Stores the articles and filters that visitors read. Each is asked for by another client, so that no server limits
+/// them.
 fn fill(guard: &Guard) {
     let (next, server) = (AtomicU32::new(0), guard.address());
     let store = || {
         loop {
-            let article = next.fetch_add(1, Relaxed);
-            if article >= site::ARTICLES {
+            let number = next.fetch_add(1, Relaxed);
+            if number >= site::ARTICLES + site::FILTERS {
                 return;
             }
+            let target = match number.checked_sub(site::ARTICLES) {
+                None => format!("/article/{number}/"),
+                Some(filter) => site::usual_filter(filter as usize),
+            };
             let first = u32::from(std::net::Ipv4Addr::new(10, 255, 0, 0));
-            let client = std::net::Ipv4Addr::from_bits(first + article);
+            let client = std::net::Ipv4Addr::from_bits(first + number);
             let open = connection::ProxiedConnection::open(server, client, PATIENCE);
-            let target = format!("/article/{article}/");
             let _ = open.and_then(|mut connection| connection.send(&target, "", None));
         }
     };
@@ -230,7 +234,7 @@ fn goals(measured: &ServerRuns) -> Vec<Goal> {
     let of_run = |crawler: Crawler, figures: &RunFigures| {
         let is_adapted = matches!(crawler, Crawler::C | Crawler::E);
         let [session, all, files] =
-            [0, 1, 2].map(|at| figures.times_ms()[at] / before[at].max(1.0));
+            [0, 1, 2].map(|at| figures.times_ms()[at] / before[at].max(0.001));
         let (session_most, all_most) = if is_adapted { (2.0, 3.5) } else { (1.4, 1.8) };
         let lost = figures.lost_percent(|kind| !is_adapted || kind != PageKind::Crawled);
         let deferred_most = if is_adapted { 25.0 } else { 6.0 };

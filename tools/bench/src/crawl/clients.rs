@@ -1,13 +1,13 @@
-//! Twenty honest visitors, and the crawlers of the design's section 2.
+//! Honest visitors, who open twenty pages each second, and the crawlers of the design's section 2.
 //!
-//! A visitor reads articles with their files, opens filters that nobody has opened, searches; a tenth are signed in,
-//! and some write. It thinks between pages. A page that loads again is loaded again after two seconds, four times at
-//! most. The crawler asks for cold URLs at its rate, whatever is answered; it does not wait for one request before it
-//! sends the next.
+//! They are the visitors of the design's simulator. A first page is an article with its files, which three in ten
+//! have; later pages are articles, filters (a fifth of them new) and searches; a tenth sign in and write. A page that
+//! loads again is loaded again after two seconds, four times at most. The crawler asks for cold URLs at its rate,
+//! whatever is answered; it does not wait for one request before it sends the next.
 
 use super::connection::{PageAnswer, ProxiedConnection};
 use super::figures::{PageKind, RunFigures};
-use super::site::{ARTICLES, FILES};
+use super::site::{ARTICLES, FILES, FILTERS, usual_filter};
 use harness::{Random, Stopwatch};
 use std::collections::BTreeMap;
 use std::io;
@@ -18,9 +18,14 @@ use std::time::Duration;
 
 /// A client gives up after this time.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PAGES_OF_A_VISIT: u32 = 6;
+/// The usual time between two pages of a visitor.
+pub const THINKING_MS: usize = 4_000;
 /// A deferred page is loaded again after this time, as its field says.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 const TRIES_MAX: u32 = 5;
+/// The files that the crawlers C and E ask for before a page.
+const FILES_OF_CRAWLERS: [u32; 2] = [1, 3];
 
 /// A crawler of the design, by its letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,43 +165,58 @@ impl Visitor<'_> {
 /// A visitor, until the run ends: one visit after the other, each from another address.
 pub fn visit(run: &CrawlRun, place: u32) {
     let mut random = Random::new(u64::from(place) + 1);
+    // Not all at once.
+    run.sleep(Duration::from_millis(random.below(2 * THINKING_MS) as u64));
     let mut visit = 0;
     while run.goes_on() {
         visit += 1;
         // A tenth is behind one address.
         let number = if place.is_multiple_of(10) { 0 } else { place * 10_000 + visit };
         let address = Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number);
-        let mut visitor = Visitor { run, address, connection: None, cookies: BTreeMap::new() };
-        let signed_in = random.chance(10) || place == 1;
-        if signed_in {
-            let name = format!("v{place}-{visit}");
-            visitor.cookies.insert("visitor".to_owned(), name.clone());
-            visitor.open(PageKind::Write, "/login", Some(&format!("visitor={name}")));
+        let visitor = Visitor { run, address, connection: None, cookies: BTreeMap::new() };
+        one_visit(visitor, &mut random, &format!("v{place}-{visit}"));
+    }
+}
+
+fn one_visit(mut visitor: Visitor<'_>, random: &mut Random, name: &str) {
+    let run = visitor.run;
+    let (signs_in, has_files) = (random.chance(10), random.below(10) < 3);
+    for page in 0..PAGES_OF_A_VISIT {
+        if !run.goes_on() {
+            return;
         }
-        for _ in 0..6 {
-            if !run.goes_on() {
-                return;
+        let cold = run.number.fetch_add(1, Relaxed);
+        // The first ones are read most.
+        let most = 1 + random.below(ARTICLES as usize);
+        let article = format!("/article/{}/", random.below(most));
+        let (kind, target, content) = match (signs_in, page, random.below(20)) {
+            (_, 0, _) => (PageKind::Warm, article, None),
+            (true, 1, _) => (PageKind::Write, "/login".into(), Some(format!("visitor={name}"))),
+            (true, _, 0) => (PageKind::Write, "/comment".into(), Some("text=hello".into())),
+            (true, ..) => (PageKind::Session, format!("/account/{}", random.below(20)), None),
+            (_, _, 0) => (PageKind::Other, format!("/search?q={name}-{cold}"), None),
+            (_, _, 1..=3) if random.chance(5) => {
+                (PageKind::Crawled, format!("/shop/?colour={cold}&size={name}"), None)
             }
-            let cold = run.number.fetch_add(1, Relaxed);
-            let (kind, target) = match (signed_in, random.below(12)) {
-                (true, _) => (PageKind::Session, format!("/account/{}", random.below(20))),
-                (_, 0) => (PageKind::Crawled, format!("/shop/?colour={cold}&size=v{place}")),
-                (_, 1) => (PageKind::Other, format!("/search?q=v{cold}")),
-                _ => (PageKind::Warm, format!("/article/{}/", random.below(ARTICLES as usize))),
-            };
-            if visitor.open(kind, &target, None) {
-                for file in 0..FILES {
-                    let begun = Stopwatch::start();
-                    let target = format!("/file-{file}.css");
-                    let is_there = visitor.send(&target, None).is_ok_and(|one| one.status == 200);
-                    run.note(|figures| figures.file(is_there, begun.elapsed()));
-                }
-            }
-            if !signed_in && random.chance(20) {
-                visitor.open(PageKind::Write, "/comment", Some("text=hello"));
-            }
-            run.sleep(Duration::from_millis(500 + random.below(1_000) as u64));
+            (_, _, 1..=3) => (PageKind::Warm, usual_filter(random.below(FILTERS as usize)), None),
+            _ => (PageKind::Warm, article, None),
+        };
+        if content.is_some() {
+            visitor.cookies.insert("visitor".to_owned(), name.to_owned());
         }
+        let came = visitor.open(kind, &target, content.as_deref());
+        let files = match page {
+            _ if !came || has_files => 0,
+            0 => FILES,
+            _ => u32::from(random.below(10) < 6),
+        };
+        for file in 0..files {
+            let begun = Stopwatch::start();
+            let target = format!("/file-{file}.css");
+            let is_there = visitor.send(&target, None).is_ok_and(|one| one.status == 200);
+            run.note(|figures| figures.file(is_there, begun.elapsed()));
+        }
+        run.sleep(Duration::from_millis((THINKING_MS / 2 + random.below(THINKING_MS)) as u64));
     }
 }
 
@@ -227,8 +247,8 @@ fn crawled(run: &CrawlRun, crawler: Crawler, number: u64) -> io::Result<bool> {
         _ => format!("/shop/?colour=c{number}&size={number}"),
     };
     let files = match crawler {
-        Crawler::C => 1,
-        Crawler::E => FILES,
+        Crawler::C => FILES_OF_CRAWLERS[0],
+        Crawler::E => FILES_OF_CRAWLERS[1],
         _ => 0,
     };
     for file in 0..files {

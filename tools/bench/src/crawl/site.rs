@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 /// The children of php-fpm, and the places at it.
 pub const CHILDREN: u32 = 6;
 /// The most used articles, which are stored before anything is measured.
-pub const ARTICLES: u32 = 300;
+pub const ARTICLES: u32 = 200;
+/// The usual filters, which are stored, too.
+pub const FILTERS: u32 = 100;
 /// The files of a page.
-pub const FILES: u32 = 3;
+pub const FILES: u32 = 10;
 
 const SCRIPT: &str = r#"<?php
 $path = parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH);
@@ -42,6 +44,11 @@ if ($path === '/login') {
 header('Content-Type: text/html; charset=utf-8');
 echo '<!DOCTYPE html><title>', htmlspecialchars($path), '</title>', str_repeat("<p>$text</p>\n", 100);
 "#;
+
+/// The path and query of a usual filter.
+pub fn usual_filter(number: usize) -> String {
+    format!("/shop/?colour={number}&size=usual")
+}
 
 /// The running site: PHP and MariaDB.
 pub struct CrawledSite {
