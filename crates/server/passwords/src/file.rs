@@ -236,7 +236,11 @@ mod tests {
         assert_eq!(of_kind(0) + of_kind(1), names.len());
         assert!(of_kind(0) > 0 && of_kind(1) > 0, "each kind stands for some");
         assert!(names.iter().all(|name| of(name) == of(name)), "always the same");
-        assert!(!users.is_right("nobody-1", b"secret"));
+        for name in &names {
+            crate::hash::COMPUTED.take();
+            assert!(!users.is_right(name, b"secret"), "{name}");
+            assert_eq!(crate::hash::COMPUTED.take(), [of(name)], "the hash is computed, once");
+        }
     }
 
     #[test]
