@@ -31,11 +31,27 @@ shared_with_sessions = true
 fields = ["Store", "Content-Currency"]
 "#;
 
+/// What WordPress needs of a server for visitors: fields for browsers, and long lifetimes of versioned files.
+const WORDPRESS: &str = r#"
+# Browsers keep these files for a year: WordPress adds a version to their URLs.
+[[rule]]
+path = ["/wp-includes/**", "/**.css", "/**.js", "/**.woff2"]
+file_cache = "public, max-age=31536000, immutable"
+
+[[rule]]
+set_headers = { X-Content-Type-Options = "nosniff", X-Frame-Options = "SAMEORIGIN" }
+
+# Remove the first # of these lines if no program of yours needs XML-RPC.
+#[[rule]]
+#path = "/xmlrpc.php"
+#deny = 403
+"#;
+
 /// Drupal's code and configuration, which its `.htaccess` denies.
 const DRUPAL: &str = r#"
 # Source code and settings of modules and themes are not sent.
 [[rule]]
-path_regex = '\.(engine|inc|install|make|module|profile|po|theme|twig|yml)$'
+path_regex = '(?i)\.(engine|inc|install|make|module|profile|po|theme|twig|yml)$'
 deny = 403
 "#;
 
@@ -101,6 +117,10 @@ pub fn file_text(plan: &SetupPlan) -> String {
     }
     if plan.site.kind == SiteKind::Drupal && !has_http_origin(plan) {
         text.push_str(DRUPAL);
+    }
+    // A server in front has its own fields.
+    if plan.site.kind == SiteKind::WordPress && plan.front == FrontServer::Nobody {
+        text.push_str(WORDPRESS);
     }
     if plan.site.kind == SiteKind::Magento {
         text.push_str(MAGENTO);

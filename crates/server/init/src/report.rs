@@ -172,8 +172,8 @@ fn front(plan: &SetupPlan) -> String {
                 None => "If visitors upload files, write php = false for their directory.",
             };
             format!(
-                "Pagewell takes port 80 itself: no other web server was found. It reads no rules of another server: \
-                 write them as [[rule]]. {scripts}"
+                "Pagewell takes port 80 itself: no other web server was found. It reads no .htaccess files: \
+                 `pagewell import htaccess FILE` translates them. {scripts}"
             )
         }
     }

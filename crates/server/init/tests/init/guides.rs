@@ -1,24 +1,30 @@
-//! The guides show what `init` writes: for each application, a page has a configuration all of whose lines are
-//! in the written file.
+//! The guides show what `init` writes: for each application, its page has all rules of the written file, and the page
+//! or another one a configuration all of whose lines are in that file.
 
 use crate::tree::{Tree, lines};
 use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The machine and the host of each guide.
-const GUIDES: [(SiteKind, &str, &str, bool); 4] = [
-    (SiteKind::WordPress, "/var/www/blog", "blog.example www.blog.example", true),
-    (SiteKind::MediaWiki, "/var/www/wiki", "wiki.example", false),
-    (SiteKind::Php, "/var/www/site", "example.org", false),
-    (SiteKind::Magento, "/var/www/shop", "shop.example", false),
+/// The page of each application, with the machine and the host of its configuration; whether nginx is in front.
+const GUIDES: [(SiteKind, &str, &str, &str, bool); 5] = [
+    (SiteKind::WordPress, "wordpress", "/var/www/blog", "blog.example www.blog.example", true),
+    (SiteKind::WordPress, "wordpress", "/var/www/blog", "blog.example", false),
+    (SiteKind::MediaWiki, "mediawiki", "/var/www/wiki", "wiki.example", false),
+    (SiteKind::Php, "php", "/var/www/site", "example.org", false),
+    (SiteKind::Magento, "shops", "/var/www/shop", "shop.example", false),
 ];
+
+/// The pages with rules for the configuration of plain PHP.
+const RULES_ONLY: [(SiteKind, &str); 3] =
+    [(SiteKind::Laravel, "laravel"), (SiteKind::Symfony, "symfony"), (SiteKind::Drupal, "drupal")];
 
 #[test]
 fn each_guide_shows_the_configuration_that_init_writes() {
     let blocks = blocks();
-    for (kind, dir, names, is_behind_nginx) in GUIDES {
+    for (kind, page, dir, names, is_behind_nginx) in GUIDES {
         let (tree, _) = Tree::with_php().site(kind);
+        let tree = tree.file("/proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 1 kB\n");
         let tree = if is_behind_nginx { tree.with_nginx(dir, names) } else { tree };
         let host = names.split(' ').next().map(str::to_owned);
         let (_, written) = tree.init_with(&InitArgs { name: host, ..tree.args(dir) });
@@ -28,10 +34,14 @@ fn each_guide_shows_the_configuration_that_init_writes() {
         } else {
             &format!("root = \"{dir}\"")
         };
+        // Without another server, `init` knows no further names of the site.
+        let is_written = |line: &String| written.contains(line) || line.starts_with("aliases = ");
         let is_shown = |block: &&Vec<String>| {
             let has = |line: &str| block.iter().any(|is| is == line);
-            has(marker) && has("[site]") && block.iter().all(|line| written.contains(line))
+            let has_rules = is_behind_nginx || rules(&written).all(|line| has(line));
+            has(marker) && has("[site]") && has_rules && block.iter().all(is_written)
         };
+        assert_rules(kind, page, &written);
         assert!(
             blocks.iter().any(|block| is_shown(&block)),
             "no page below docs shows the configuration of {kind:?}:\n{}",
@@ -40,14 +50,37 @@ fn each_guide_shows_the_configuration_that_init_writes() {
     }
 }
 
+#[test]
+fn each_guide_shows_the_rules_that_init_writes() {
+    for (kind, page) in RULES_ONLY {
+        let (tree, dir) = Tree::with_php().site(kind);
+        assert_rules(kind, page, &lines(&tree.init(dir).1));
+    }
+}
+
+/// The lines of a configuration that restrict requests or change responses.
+fn rules(written: &[String]) -> impl Iterator<Item = &String> {
+    let start = written.iter().position(|line| line == "[[rule]]").unwrap_or(written.len());
+    let points = written.iter().filter(|line| line.starts_with("entry_points"));
+    points.chain(&written[start..]).take_while(|line| !line.starts_with("[key"))
+}
+
+/// The page of an application has all rules, each on a line or within a sentence.
+fn assert_rules(kind: SiteKind, page: &str, written: &[String]) {
+    let text = fs::read_to_string(docs().join(format!("guide/{page}.md"))).expect("a page");
+    for line in rules(written) {
+        assert!(text.contains(line.as_str()), "{page}.md lacks a rule for {kind:?}: {line}");
+    }
+}
+
+fn docs() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3);
+    above.expect("the directory of the workspace").join("docs")
+}
+
 /// The configurations in all pages.
 fn blocks() -> Vec<Vec<String>> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(3)
-        .expect("the pages below docs")
-        .join("docs");
-    let (mut dirs, mut blocks) = (vec![docs], Vec::new());
+    let (mut dirs, mut blocks) = (vec![docs()], Vec::new());
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(dir).expect("the pages below docs") {
             let path: PathBuf = entry.expect("the pages below docs").path();
