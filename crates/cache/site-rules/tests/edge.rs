@@ -228,7 +228,9 @@ fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
         fields(&Method::POST, "a/", 404),
         "content-disposition: inline, link: </x>, x-a: 1, x-bad: yes, x-post: yes"
     );
-    assert_eq!(rules.field_rules_of(&view(&get, "a/b/x.css")), [1, 2, 5]);
+    assert_eq!(rules.field_rules_of(&view(&get, "a/b/x.css")), [1, 2]);
+    assert_eq!(rules.file_cache_rule_of(&view(&get, "a/b/x.css")), Some(5));
+    assert_eq!(rules.file_cache_rule_of(&view(&get, "a/b/x.js")), None);
     let mut file = HeaderMap::new();
     rules.cache_file(&view(&get, "a/b/x.css"), &mut file);
     assert_eq!(file["cache-control"], "max-age=9");

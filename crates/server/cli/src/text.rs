@@ -30,9 +30,10 @@ pub fn url(told: &Value) -> String {
     }
     for rule in told["other_rules"].as_array().into_iter().flatten() {
         let name = [text(&rule["number"]), text(&rule["name"])];
-        out.row("rule", &format!("{} ({})", name.join(" ").trim_end(), text(&rule["kind"])));
+        out.row("rule", &format!("{} ({})", name.join(" ").trim(), text(&rule["kind"])));
     }
-    out.row("steps", &list(&told["steps"], ", "));
+    let steps = [list(&told["steps"], ", "), list(&told["later_steps"], ", ")];
+    out.row("steps", steps.join(", ").trim_end_matches(", "));
     if told["client"].is_object() {
         let client = &told["client"];
         let level = format!("{} (evidence: {})", text(&client["level"]), text(&client["evidence"]));

@@ -4,8 +4,9 @@
 //! Invariants: finding the step has no effect: nothing is counted, logged, stored or sent. Purges come first, so that
 //! no other step can prevent an invalidation. HTTPS on the same host comes before all that may show or store a page.
 //! The plan of the site's rules is made only if no earlier step applies. Whether a stored page answers is decided in
-//! `delivery::lookup`; a plain hit does not come here. The rows `limited` and `password` are checks: they are carried out, and then the request goes on with the next row
-//! (`checks`). A limit for requests that reach the origin is no step, because a stored page may answer them.
+//! `delivery::lookup`; a plain hit does not come here. The rows `limited` and `password` are checks: they are carried
+//! out, and then the request goes on with the next row (`checks`). The second table, `LATER_STEPS`, has what follows: a
+//! limit for requests that reach the origin is there, because a stored page may answer them.
 
 use crate::challenge;
 use crate::edge;
@@ -262,6 +263,41 @@ pub fn step_names(found: RequestStep) -> (Vec<&'static str>, usize) {
     let at = names.iter().position(|name| *name == found.name());
     let last = names.len() - 1;
     (names, at.unwrap_or(last))
+}
+
+/// The source of an answer, which decides the later steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerSource {
+    /// Pagewell itself, at a step of the table.
+    Step,
+    /// A stored page.
+    Cache,
+    /// A file of the site, or an error or redirect of its document root.
+    Files,
+    /// The origin of a site without files of its own.
+    Origin,
+    /// A script.
+    Script,
+}
+
+/// The steps after those of the table, in their order, each with the answers that pass it. They are carried out by
+/// `forward::rewrites`, `forward::scripts`, `forward::rate_limit`, `delivery::error_pages` and
+/// `edge::ResponseChanges`. A stored page has its fields already.
+const LATER_STEPS: [(&str, &[AnswerSource]); 5] = {
+    use AnswerSource::{Cache, Files, Origin, Script, Step};
+    [
+        ("rewritten", &[Files, Script]),
+        ("script", &[Files, Script]),
+        ("limited-origin", &[Origin, Script]),
+        ("error-page", &[Step, Files, Origin, Script]),
+        ("fields", &[Step, Cache, Files, Origin, Script]),
+    ]
+};
+
+/// The names of the later steps that an answer passes, in their order.
+pub fn later_step_names(source: AnswerSource) -> Vec<&'static str> {
+    let passes = |(_, sources): &&(&str, &[AnswerSource])| sources.contains(&source);
+    LATER_STEPS.iter().filter(passes).map(|(name, _)| *name).collect()
 }
 
 /// A request whose step is to be found.

@@ -119,6 +119,15 @@ impl SiteRules {
             response.is_none_or(|response| response.fit(StatusCode::OK, &headers))
                 && rule.fits(view)
         };
-        self.edge.fields.iter().filter(fits).map(|rule| rule.number).collect()
+        let changes = |rule: &&FieldRule| {
+            !(rule.removed.is_empty() && rule.set.is_empty() && rule.added.is_empty())
+        };
+        self.edge.fields.iter().filter(changes).filter(fits).map(|rule| rule.number).collect()
+    }
+
+    /// The number of the rule whose `file_cache` a file of this request gets: the last one that matches.
+    pub fn file_cache_rule_of(&self, view: &RequestView<'_>) -> Option<usize> {
+        let fits = |rule: &&FieldRule| rule.file_cache.is_some() && rule.fits(view);
+        self.edge.fields.iter().rev().find(fits).map(|rule| rule.number)
     }
 }

@@ -151,16 +151,17 @@ pub(super) fn escaped(value: &str) -> String {
 const FINDINGS: &str = "Problems that need attention now, by their names in GET /v1/status.";
 
 const EDGE_ANSWERS: &str =
-    "Requests answered by a rule for access, rates, passwords or redirects, by its kind.";
+    "Requests answered by a rule for access, rates, passwords, redirects or scripts, by its kind.";
 
 type CounterRead = fn(&Counters) -> u64;
 
 /// The kinds of rules that answer requests, and how often they did.
-const EDGE_KINDS: [(&str, CounterRead); 4] = [
+const EDGE_KINDS: [(&str, CounterRead); 5] = [
     ("denied", |counters| counters.denied.get()),
     ("limited", |counters| counters.rate_limited.get()),
     ("password", |counters| counters.passwords_refused.get()),
     ("redirected", |counters| counters.redirected.get()),
+    ("script", |counters| counters.scripts_refused.get()),
 ];
 
 const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the table of limits.";

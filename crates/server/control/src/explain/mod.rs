@@ -155,6 +155,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "key": shown::parts_of(&judged.key),
         "rule": judged.rule,
         "steps": judged.steps,
+        "later_steps": rules::later_steps(asked, &judged),
         "other_rules": rules::json(asked, &judged),
         "verdict": judged.verdict.as_str(),
         "reason": judged.reason.map(Reason::as_str),

@@ -1,13 +1,15 @@
-//! Lists the rules that apply to a request, without the one of the cache: for access, for scripts, and for the fields of
-//! its response.
+//! Lists the rules that apply to a request, without the one of the cache: for access, for scripts, for errors, and for
+//! the fields of its response; and the steps that its answer passes.
 //!
 //! Each kind has its own first match; the fields of all matching rules apply.
 
 use super::ExplainRequest;
-use super::judge::Judgement;
-use exchange::steps::RequestStep;
+use super::judge::{ExplainVerdict, Judgement};
+use exchange::steps::{AnswerSource, RequestStep, later_step_names};
 use forward::rewrites::{self, RoutedRequest};
-use forward::script_refusal;
+use forward::{route_of, script_refusal};
+use http::StatusCode;
+use origin::routes::Route;
 use reasons::Reason;
 use serde_json::{Value, json};
 use site_rules::{AccessRequest, RedirectSource, RequestView, ScriptRefusal};
@@ -48,14 +50,52 @@ pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
     if let Some(ScriptRefusal::Rule(number)) = refusal {
         add("php", number);
     }
+    if judged.reason == Some(Reason::File)
+        && let Some(number) = rules.file_cache_rule_of(&view)
+    {
+        add("file_cache", number);
+    }
     rules.field_rules_of(&view).into_iter().for_each(|number| add("response fields", number));
     let other = match refusal {
-        Some(ScriptRefusal::NoEntryPoint) => "site.entry_points does not name the script",
-        Some(ScriptRefusal::TooManyScripts) => "the path names more than 16 scripts",
-        Some(ScriptRefusal::Rule(_)) | None => return all.into(),
+        Some(ScriptRefusal::NoEntryPoint) => Some("site.entry_points does not name the script"),
+        Some(ScriptRefusal::TooManyScripts) => Some("the path names more than 16 scripts"),
+        Some(ScriptRefusal::Rule(_)) | None => None,
     };
-    all.push(json!({ "kind": "php", "number": null, "name": other }));
+    let of_script = other.map(|name| json!({ "kind": "php", "number": null, "name": name }));
+    let page = error_status(judged).and_then(|status| asked.site.config.error_pages.of(status));
+    let of_page = page.map(|page| {
+        json!({ "kind": "error page", "number": null, "name": page.path.display().to_string() })
+    });
+    all.extend(of_script.into_iter().chain(of_page));
     all.into()
+}
+
+/// The status of an error of Pagewell that needs no request to the origin.
+fn error_status(judged: &Judgement) -> Option<StatusCode> {
+    match (judged.step, judged.reason) {
+        (RequestStep::Denied(denial), _) => Some(denial.status),
+        (RequestStep::Redirected(source), _) => Some(source.status),
+        (_, Some(Reason::NotFound | Reason::ScriptRefused)) => Some(StatusCode::NOT_FOUND),
+        _ => None,
+    }
+}
+
+/// Returns the names of the steps that follow the one that answers the request.
+pub(super) fn later_steps(asked: &ExplainRequest, judged: &Judgement) -> Vec<&'static str> {
+    let site = &asked.site;
+    let source = match judged.verdict {
+        _ if judged.step.is_answered_here() => AnswerSource::Step,
+        ExplainVerdict::Hit | ExplainVerdict::Stale => AnswerSource::Cache,
+        ExplainVerdict::Answered if judged.reason == Some(Reason::OnlyIfCached) => {
+            AnswerSource::Step
+        }
+        _ if site.files.is_none() => AnswerSource::Origin,
+        _ => match route_of(site, &RoutedRequest::of_page(&judged.target, &asked.method)) {
+            Route::Script(_) => AnswerSource::Script,
+            _ => AnswerSource::Files,
+        },
+    };
+    later_step_names(source)
 }
 
 /// The answer of a rule in words, and the address of the client that is assumed, if a rule depends on it.

@@ -101,3 +101,46 @@ fn the_order_of_rules_is_the_same_for_everything_that_answers() {
     let whole = client(&pagewell).send(&request).expect("an answer");
     assert_eq!(whole.text(), "[]", "{}", cache_status(&whole));
 }
+
+#[test]
+fn what_follows_the_answer_has_one_order_too() {
+    let site = site();
+    site.file("uploads/x.php", "<?php echo 'ran';");
+    site.file("404.html", "no such page");
+    let pagewell = site.serve(
+        "[[rule]]\npath = \"/run\"\nrewrite = \"/uploads/x.php\"\n\
+         [[rule]]\npath = \"/uploads/**\"\nphp = false\n\
+         [[rule]]\npath = \"/closed\"\ndeny = 403\n\
+         [[rule]]\npath = \"/go\"\nredirect = \"/\"\n\
+         [[rule]]\nlimit = { rate = \"2/h\" }\n\
+         [[rule]]\npath = \"/**.css\"\nfile_cache = \"max-age=9\"\n\
+         [[rule]]\nset_headers = { X-All = \"yes\" }\n\
+         [error_pages]\n404 = \"404.html\"\n",
+    );
+    let all = ["rewritten", "script", "limited-origin", "error-page", "fields"];
+    let of_files = ["rewritten", "script", "error-page", "fields"];
+    let of_steps = ["error-page", "fields"];
+    // The limit is for two requests: only those that reach a script count.
+    for (path, status, said, later, rules) in [
+        ("/", 200, "a page", &all[..], "limit response fields"),
+        ("/", 200, "a page", &["fields"], "limit response fields"),
+        ("/closed", 403, "", &of_steps, "deny limit response fields"),
+        ("/go", 301, "", &of_steps, "redirect limit response fields"),
+        ("/style.css", 200, "style", &of_files, "limit file_cache response fields"),
+        ("/run", 404, "no such page", &of_files, "limit rewrite php response fields error page"),
+        ("/script.php", 200, "ran", &all, "limit response fields"),
+        ("/script.php", 429, "", &all, "limit response fields"),
+        ("/run", 404, "no such page", &of_files, "limit rewrite php response fields error page"),
+        ("/", 200, "a page", &["fields"], "limit response fields"),
+    ] {
+        let told = pagewell.explain(&json!({ "url": path }).to_string()).expect("an explanation");
+        assert_eq!(told["later_steps"], json!(later), "{path}: {told}");
+        let kinds = told["other_rules"].as_array().into_iter().flatten();
+        let kinds: Vec<&str> = kinds.filter_map(|rule| rule["kind"].as_str()).collect();
+        assert_eq!(kinds.join(" "), rules, "{path}: {told}");
+        let response = client(&pagewell).get(path).expect("an answer");
+        assert_eq!(response.status, status, "{path}: {}", cache_status(&response));
+        assert!(response.text().contains(said), "{path}: {}", response.text());
+        assert_eq!(response.header("x-all"), Some("yes"), "{path}");
+    }
+}
