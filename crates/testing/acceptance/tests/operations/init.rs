@@ -3,8 +3,8 @@
 //!
 //! The machine is a tree with links to the real site and socket; so the written paths are real ones.
 
-use acceptance::{Site, binary};
-use harness::{Address, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir};
+use acceptance::{Site, binary, client};
+use harness::{Address, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir, Request};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -12,8 +12,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The tree of a machine with nginx in front, this php-fpm and this site.
-fn machine(site: &Site, php: &PhpFpm) -> std::path::PathBuf {
+/// The tree of a machine with this php-fpm and this site, and nginx in front or no other server.
+fn machine(site: &Site, php: &PhpFpm, with_nginx: bool) -> std::path::PathBuf {
     let tree = site.at("machine");
     let root = site.root();
     let link = |path: &Path| {
@@ -32,8 +32,23 @@ fn machine(site: &Site, php: &PhpFpm) -> std::path::PathBuf {
     file("etc/php/8.2/fpm/pool.d/www.conf", &pool);
     let server =
         format!("http {{ server {{ server_name site.example; root {}; }} }}", root.display());
-    file("etc/nginx/nginx.conf", &server);
+    if with_nginx {
+        file("etc/nginx/nginx.conf", &server);
+    }
     tree
+}
+
+/// Runs `init` for a site. Returns the file that it has written, and what it said.
+fn written(site: &Site, php: &PhpFpm, with_nginx: bool) -> (String, String) {
+    let shown = |path: &Path| path.display().to_string();
+    let tree = shown(&machine(site, php, with_nginx));
+    let (root, file) = (shown(&site.root()), shown(&site.at("written.toml")));
+    // The link to the site leads out of the tree, and so does the file beside it.
+    let below = Path::new(&tree).join(site.at("").strip_prefix("/").expect("an absolute path"));
+    let output = pagewell(&["init", &root, "--yes", "--machine", &tree, "--output", &file]);
+    assert!(output.status.success(), "{}", text(&output));
+    fs::rename(below.join("written.toml"), &file).expect("init has written the file");
+    (file, text(&output))
 }
 
 fn pagewell(args: &[&str]) -> Output {
@@ -50,15 +65,9 @@ fn verified(page: &str, more: &str) -> Output {
     let dir = PrivateDir::temporary("fpm").expect("a directory");
     let php = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
     let shown = |path: &Path| path.display().to_string();
-    let (tree, root, file) =
-        (shown(&machine(&site, &php)), shown(&site.root()), shown(&site.at("written.toml")));
-    // The link to the site leads out of the tree, and so does the file beside it.
-    let below = Path::new(&tree).join(site.at("").strip_prefix("/").expect("an absolute path"));
-    let written = below.join("written.toml");
-    let output = pagewell(&["init", &root, "--yes", "--machine", &tree, "--output", &file]);
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).contains("nginx stays in front"), "{}", text(&output));
-    fs::rename(&written, &file).expect("init has written the file");
+    let (file, said) = written(&site, &php, true);
+    assert!(said.contains("nginx stays in front"), "{said}");
+    let root = shown(&site.root());
     let toml = fs::read_to_string(&file).expect("it can be read");
     assert!(
         toml.contains("host = \"site.example\"") && toml.contains(&shown(php.socket())),
@@ -198,5 +207,144 @@ fn php_below_the_uploads_is_tried() {
         let said = text(&pagewell(&["init", "--verify", "--output", &file, "--url", &at]));
         assert!(said.contains(expected), "{said}");
         assert!(said.contains("deny all") != refuses, "{said}");
+    }
+}
+
+/// An application: files by which it is recognised, a script that visitors may have uploaded, and files that its
+/// configuration denies.
+struct AttackedSite {
+    title: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    script: &'static str,
+    denied: &'static [&'static str],
+}
+
+const FRONT: &str = "<?php echo 'front';";
+const ATTACK: &str = "<?php echo 'attack ran';";
+
+const ATTACKED: [AttackedSite; 5] = [
+    AttackedSite {
+        title: "WordPress",
+        files: &[
+            ("wp-includes/version.php", "<?php $wp_version = '6.1';"),
+            ("wp-includes/css/a.css", "style"),
+            ("index.php", FRONT),
+            ("wp-content/uploads/2026/x.php", ATTACK),
+        ],
+        script: "/wp-content/uploads/2026/x.php",
+        denied: &[],
+    },
+    AttackedSite {
+        title: "Laravel",
+        files: &[("artisan", ""), ("public/index.php", FRONT), ("public/storage/x.php", ATTACK)],
+        script: "/storage/x.php",
+        denied: &[],
+    },
+    AttackedSite {
+        title: "Symfony",
+        files: &[
+            ("config/bundles.php", "<?php"),
+            ("public/index.php", FRONT),
+            ("public/uploads/x.php", ATTACK),
+        ],
+        script: "/uploads/x.php",
+        denied: &[],
+    },
+    AttackedSite {
+        title: "Drupal",
+        files: &[
+            ("web/core/lib/Drupal.php", "<?php class Drupal { const VERSION = '10.3.1'; }"),
+            ("web/index.php", FRONT),
+            ("web/sites/default/files/x.php", ATTACK),
+            ("web/modules/a.inc", "secret"),
+            ("web/modules/A.INC", "secret"),
+            ("web/a.Twig", "secret"),
+        ],
+        script: "/sites/default/files/x.php",
+        denied: &["/modules/a.inc", "/modules/A.INC", "/a.Twig"],
+    },
+    AttackedSite {
+        title: "MediaWiki",
+        files: &[
+            ("includes/WebStart.php", "<?php"),
+            ("index.php", FRONT),
+            ("images/x.php", ATTACK),
+        ],
+        script: "/images/x.php",
+        denied: &[],
+    },
+];
+
+/// Spellings of a path.
+fn spellings(path: &str) -> Vec<String> {
+    let (start, name) = path.rsplit_once('/').expect("a slash");
+    let upper = name.to_ascii_uppercase();
+    [
+        path.to_owned(),
+        format!("{path}?a=b"),
+        format!("{path}/y"),
+        format!("{path}/index.php"),
+        format!("/{path}"),
+        format!("/.{path}"),
+        format!("/zz/..{path}"),
+        format!("/index.php/..{path}"),
+        format!("/%{:02x}{}", path.as_bytes()[1], &path[2..]),
+        format!("{start}%2f{name}"),
+        format!("{start}%5c{name}"),
+        format!("/zz%2f..{start}%2f{name}"),
+        format!("/zz%5c..{}%5c{name}", start.replace('/', "%5c")),
+        format!("{start}/{upper}"),
+        format!("{path}%20"),
+        format!("{path}."),
+        format!("{path}%00.jpg"),
+    ]
+    .into()
+}
+
+/// The configuration that `init` writes for each application, with the attacks on scripts and denied files.
+#[test]
+fn what_init_writes_lets_no_uploaded_script_run() {
+    let fpm = PrivateDir::temporary("fpm").expect("a directory");
+    let php = PhpFpm::start(fpm, &PoolOptions::default()).expect("php-fpm starts");
+    for AttackedSite { title, files, script, denied } in ATTACKED {
+        let site = Site::new(files);
+        if !files.iter().any(|(name, _)| *name == "index.php") {
+            fs::remove_file(site.root().join("index.php")).expect("a file of every site");
+        }
+        let (file, said) = written(&site, &php, false);
+        assert!(said.contains(title), "{title}: {said}");
+        let server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+        let mut client = client(&server);
+        assert_eq!(client.get("/").expect("an answer").text(), "front", "{title}");
+        for path in spellings(script) {
+            for method in ["GET", "HEAD", "POST"] {
+                let request = Request::new(method, &path).header("content-length", "0");
+                let response = client.send(&request).expect("an answer");
+                let text = response.text();
+                let is_harmless = !text.contains("attack") && !text.contains("<?php");
+                assert!(is_harmless, "{title}: {method} {path}: {text}");
+            }
+            let url = format!("http://{}{path}", server.address());
+            let over_http2 = Command::new("nghttp").arg(&url).output().expect("nghttp runs");
+            assert!(!text(&over_http2).contains("attack"), "{title}: {path}");
+        }
+        assert_eq!(client.get(script).expect("an answer").status, 404, "{title}");
+        for path in denied.iter().flat_map(|path| spellings(path)) {
+            let response = client.get(&path).expect("an answer");
+            assert!(!response.text().contains("secret"), "{title}: {path}");
+        }
+        for path in denied {
+            assert_eq!(client.get(path).expect("an answer").status, 403, "{title}: {path}");
+        }
+        if title == "WordPress" {
+            let style = client.get("/wp-includes/css/a.css").expect("an answer");
+            assert!(style.header("cache-control").is_some_and(|value| value.contains("immutable")));
+            for path in ["/", "/wp-includes/css/a.css", script] {
+                let response = client.get(path).expect("an answer");
+                let fields = ["x-content-type-options", "x-frame-options"];
+                let found = fields.map(|name| response.header(name).unwrap_or_default());
+                assert_eq!(found, ["nosniff", "SAMEORIGIN"], "{path}");
+            }
+        }
     }
 }
