@@ -39,12 +39,38 @@ final class PackagesTest extends TestCase
         self::assertSame(['.', '..', 'pagewell'], scandir(dirname($plugin)));
     }
 
+    /** The classes of the core get the environment and the request as arguments (docs/decisions/php-integrations.md). */
+    public function testTheCoreReadsNoGlobals(): void
+    {
+        $core = __DIR__ . '/../core/src';
+        $readers = [];
+        foreach ([...glob("$core/*.php") ?: [], ...glob("$core/*/*.php") ?: []] as $class) {
+            foreach (token_get_all((string) file_get_contents($class)) as $token) {
+                $text = is_array($token) && in_array($token[0], [T_VARIABLE, T_STRING, T_NAME_FULLY_QUALIFIED], true) ? ltrim($token[1], '\\') : '';
+                if (preg_match('/^(\$_[A-Z]+|\$GLOBALS|getenv|apache_request_headers|getallheaders|filter_input|headers_list)$/D', $text) === 1) {
+                    $readers[] = basename($class) . ": $text";
+                }
+            }
+        }
+        self::assertSame([], array_diff($readers, ['Front.php: $_SERVER']));
+        self::assertContains('Front.php: $_SERVER', $readers);
+    }
+
     public function testEachSuiteIsRun(): void
     {
         preg_match_all('/<testsuite name="([a-z]+)"/', (string) file_get_contents(__DIR__ . '/../phpunit.xml'), $suites);
         $others = implode(',', array_diff($suites[1], ['wordpress']));
         self::assertStringContainsString("\nPHP_SUITES = $others\n", (string) file_get_contents(__DIR__ . '/../../Makefile'));
         self::assertStringContainsString("--testsuite $others;", (string) file_get_contents(__DIR__ . '/../../scripts/compat'));
+    }
+
+    public function testEachPackageIsTestedAloneByComposerTest(): void
+    {
+        foreach (glob(__DIR__ . '/../*/composer.json') ?: [] as $file) {
+            $suite = basename(dirname($file));
+            $scripts = json_decode((string) file_get_contents($file), true)['scripts'] ?? [];
+            self::assertSame(['test' => "phpunit --configuration .. --testsuite $suite"], $scripts, $file);
+        }
     }
 
     public function testTheTemplateOfTranslationsHasTheTextsOfThePlugin(): void
