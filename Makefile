@@ -70,6 +70,7 @@ php-pages:
 
 further-tests:
 	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
+	@$(PHASE) "deployment files" scripts/check-deployments --offline
 	@scripts/phase "model" $(TARGET) model
 	@$(PHASE) "demo" $(BUILT)/xtask demo --check --https
 	@$(PHASE) "torture" $(BUILT)/torture --short
@@ -121,7 +122,8 @@ dist: ## build a release in target/dist: archive for Linux with glibc 2.31, pack
 	@scripts/setup dist
 	@$(CARGO) xtask dist
 
-package-test: package ## try the packages and the guides in Debian 12 and 13, build the container (as root)
+package-test: package ## check the deployment files, try the packages and guides in Debian 12 and 13, build the container (as root)
+	@PAGEWELL_BIN=$(BUILT)/../release/pagewell scripts/check-deployments
 	@scripts/package-test
 
 fmt: ## format the Rust sources

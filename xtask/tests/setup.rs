@@ -6,9 +6,10 @@
 
 use harness::PrivateDir;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The programs that the script itself runs.
 const TOOLS: [&str; 17] = [
@@ -110,7 +111,7 @@ fn missing_programs_are_listed_by_package() {
     let wordpress = "wordpress wordpress-theme-twentytwentyone wordpress-theme-twentytwentythree";
     let rest = format!(
         "apache2-bin chromium chromium-driver composer fcgiwrap libnginx-mod-stream mediawiki memcached minisign nghttp2-client nginx-light openssl pebble php php-apcu php-mbstring \
-         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3 python3-prometheus-client python3-venv redis-server \
+         php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit postgresql python3 python3-prometheus-client python3-venv python3-yaml redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -119,7 +120,7 @@ fn missing_programs_are_listed_by_package() {
     machine.has("chromium", FOUND);
     let rest = format!(
         "apache2-bin chromium-driver composer fcgiwrap mediawiki memcached minisign openssl pebble php php-apcu php-mbstring php-memcache php-memcached php-pgsql php-sqlite3 php-xml phpunit \
-         postgresql python3 python3-prometheus-client python3-venv redis-server systemd valgrind {wordpress}\n"
+         postgresql python3 python3-prometheus-client python3-venv python3-yaml redis-server systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
     // Its libraries are asked for with `php -r`.
@@ -130,7 +131,7 @@ fn missing_programs_are_listed_by_package() {
          php-nyholm-psr7 php-pgsql php-psr-http-client php-sqlite3 php-symfony-dependency-injection php-symfony-expression-language \
          php-symfony-framework-bundle php-symfony-http-kernel php-symfony-messenger php-symfony-security-bundle \
          php-symfony-twig-bundle php-symfony-web-profiler-bundle php-symfony-yaml php-twig phpunit postgresql \
-         python3 python3-prometheus-client python3-venv redis-server \
+         python3 python3-prometheus-client python3-venv python3-yaml redis-server \
          systemd valgrind {wordpress}\n"
     );
     assert_eq!(machine.setup(&["--list", "test"]), (1, rest));
@@ -282,4 +283,54 @@ fn wrong_usage_is_refused() {
     for args in [&[][..], &["everything"], &["demo", "test"], &["--list"]] {
         assert_eq!(Machine::new().setup(args).0, 2, "{args:?}");
     }
+}
+
+/// The lines on standard error, and the exit status, of `scripts/phase` with these arguments.
+fn phase(args: &[&str]) -> (Option<i32>, Vec<String>) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/phase");
+    let mut command = Command::new(script);
+    command.args(args).env_remove("PHASE_TABLE").env("PHASE", "../scripts/phase");
+    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.status.code(), text.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn a_phase_says_its_name_and_duration_and_keeps_the_exit_status() {
+    let (status, lines) = phase(&["a name", "sh", "-c", "exit 7"]);
+    assert_eq!(status, Some(7));
+    assert_eq!(lines[0], "== a name");
+    assert!(lines[1].starts_with("== a name failed after "), "{lines:?}");
+    let (status, lines) = phase(&["a name", "true"]);
+    assert_eq!(status, Some(0));
+    assert!(lines[1].starts_with("== a name: ") && lines[1].ends_with(" s"), "{lines:?}");
+    assert_eq!(phase(&["a name"]).0, Some(2));
+}
+
+#[test]
+fn the_table_has_each_phase_also_after_a_failure() {
+    let inner = "$PHASE one true && $PHASE two false";
+    let (status, lines) = phase(&["--table", "all", "sh", "-c", inner]);
+    assert_eq!(status, Some(1));
+    let at = lines.iter().position(|line| line.starts_with("== all: the time of each phase"));
+    let rows: Vec<&String> = lines[at.expect("a table") + 1..].iter().take(2).collect();
+    assert!(rows[0].contains(" one ") && rows[0].ends_with(" s"), "{lines:?}");
+    assert!(rows[1].contains(" two ") && rows[1].ends_with(", failed"), "{lines:?}");
+}
+
+/// Without a terminal, a command that prints nothing is not silent. It ends when the line has been read.
+#[test]
+fn a_silent_phase_says_that_it_still_runs() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/phase");
+    let mut command = Command::new(script);
+    command.args(["waiting", "cat"]).env_remove("PHASE_TABLE").env("PHASE_SECONDS", "0.05");
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let input = child.stdin.take().expect("a pipe");
+    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    assert_eq!(lines.next().as_deref(), Some("== waiting"));
+    let line = lines.next().expect("a line");
+    assert!(line.starts_with("== waiting: ") && line.ends_with(" s so far"), "{line}");
+    drop(input);
+    assert!(child.wait().expect("it ends").success());
 }
