@@ -8,17 +8,17 @@
 //! Invariant: a certificate stays in use until a usable one replaces it. Failures of the storage, of the authority and
 //! of one host change no certificate.
 
+mod report;
+
 use crate::answers::HostChallenge;
 use crate::client::AuthorityTrust;
+use crate::copies::LocalCopies;
 use crate::leaf::Bundle;
 use crate::record::{ChallengeKind, NameRecord};
 use crate::schedule::{HostStep, next_step};
 use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
 use crate::tickets::SharedTickets;
-use certificates::{
-    Certificate, CertificateSource, CertificateStatus, Certificates, ChallengeLookup, ManagedHosts,
-    ManagedReport,
-};
+use certificates::Certificates;
 use config::{Acme, LETS_ENCRYPT, name_refusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,12 +65,14 @@ pub struct AcmeHosts {
     /// The kinds of challenges that the listeners can answer.
     pub(crate) kinds: Vec<ChallengeKind>,
     pub(crate) storage: Storage,
+    pub(crate) copies: Option<LocalCopies>,
     pub(crate) clock: Clock,
     hosts: RwLock<BTreeMap<String, HostState>>,
     skipped: Mutex<Vec<(String, &'static str)>>,
     /// Whether a certificate has changed since the source was loaded last.
     is_changed: AtomicBool,
-    storage_error: Mutex<Option<String>>,
+    /// Why the storage, and the copies, cannot be used.
+    errors: [Mutex<Option<String>>; 2],
     /// Issued and failed orders.
     orders: [AtomicU64; 2],
     pub(crate) tickets: SharedTickets,
@@ -90,6 +92,12 @@ pub(crate) struct HostState {
     pub text: Vec<u8>,
     /// Whether the record, or the certificate, could not be stored, so that memory has the newer one.
     pub is_unsaved: bool,
+    /// Whether the certificate is this node's copy, and the storage was not read since.
+    pub is_copy: bool,
+    /// Whether this node's copy has this certificate.
+    pub is_copied: bool,
+    /// How often a certificate of the storage or of an order was taken into use.
+    changes: u64,
     /// Why the stored certificate cannot be used, if so; logged once.
     unusable: Option<String>,
     /// The pending challenge of the host, if it has one.
@@ -100,6 +108,14 @@ pub(crate) struct HostState {
     may_order: bool,
     #[cfg(test)]
     holds_lock: bool,
+}
+
+impl HostState {
+    /// Uses this certificate, of the storage or of an order.
+    pub fn set_bundle(&mut self, bundle: Bundle, text: Vec<u8>) {
+        (self.bundle, self.text, self.unusable) = (Some(bundle), text, None);
+        (self.is_copied, self.changes) = (false, self.changes.wrapping_add(1));
+    }
 }
 
 /// A host that a task works on, until this is dropped, also by a task that panics or is aborted.
@@ -153,11 +169,12 @@ impl AcmeHosts {
             trust,
             kinds,
             storage: Storage::new(&config.storage, times, clock.clone()),
+            copies: LocalCopies::new(config, clock),
             clock: clock.clone(),
             hosts: RwLock::default(),
             skipped: Mutex::default(),
             is_changed: AtomicBool::new(false),
-            storage_error: Mutex::default(),
+            errors: Default::default(),
             orders: Default::default(),
             tickets: SharedTickets::default(),
             lookups: Semaphore::new(LOOKUPS_MAX),
@@ -183,6 +200,7 @@ impl AcmeHosts {
         if tokio::time::timeout(within, look).await.is_err() {
             self.note_storage(Some("acme.storage: it does not answer".into()));
         }
+        let _ = tokio::time::timeout(FIRST_LOOK, self.use_copies()).await;
         self.tickets.forget(&parts.certificates, self.clock.instant());
         self.refresh(parts);
     }
@@ -212,6 +230,10 @@ impl AcmeHosts {
             }
             for busy in self.due() {
                 tasks.spawn(AcmeHosts::attempt(busy, stop.clone()));
+            }
+            tokio::select! {
+                () = self.write_copies() => {}
+                () = leaving(stop) => break,
             }
             looks = looks.wrapping_add(1);
             let pause = tokio::time::sleep((parts.look)());
@@ -324,35 +346,57 @@ impl AcmeHosts {
     }
 
     /// Reads a host from the storage. A value that cannot be used is like none: the certificate in use stays, and the
-    /// next order replaces the stored one.
+    /// next order replaces the stored one. A lost value is stored again.
+    ///
+    /// A certificate that only memory has (an unsaved one, or a copy) is replaced only by one that begins later.
+    /// Otherwise a node that could not write for a while would write its old one over that of another node.
     ///
     /// # Errors
     /// The storage cannot be used.
     pub(crate) async fn load(&self, host: &str) -> Result<(), String> {
+        let before = self.hosts().get(host).map(|state| state.changes);
         let record = self.storage.read(StorageKey { kind: ValueKind::Host, name: host }).await?;
         let key = StorageKey { kind: ValueKind::Certificate, name: host };
         let text = self.storage.read(key).await?;
         // A damaged record is like none: it has only what delays or continues an order.
         let record = record.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let mut hosts = self.hosts_mut();
-        let Some(state) = hosts.get_mut(host) else { return Ok(()) };
-        if state.is_unsaved {
+        // If the certificate has changed meanwhile, what was read may be older. The version has changed, too.
+        let Some(state) = hosts.get_mut(host).filter(|state| before == Some(state.changes)) else {
+            return Ok(());
+        };
+        let is_lost = text.is_none() && state.bundle.is_some();
+        let text = text.filter(|text| *text != state.text);
+        let stored = text.map(|text| (Bundle::read(host, &text), text));
+        let known = state.bundle.as_ref();
+        let is_newer = matches!(&stored, Some((Ok(stored), _)) if stored.is_newer(known));
+        if state.is_unsaved && !is_newer {
             return Ok(());
         }
-        state.record = record.unwrap_or_default();
-        let Some(text) = text.filter(|text| *text != state.text) else { return Ok(()) };
-        match Bundle::read(host, &text) {
-            Ok(bundle) => {
-                (state.bundle, state.text, state.unusable) = (Some(bundle), text, None);
-                self.is_changed.store(true, Ordering::Release);
+        if !is_lost || record.is_some() {
+            state.record = record.unwrap_or_default();
+        }
+        let is_copy = std::mem::take(&mut state.is_copy);
+        state.is_unsaved = is_lost;
+        match stored {
+            Some((Ok(_), _)) if is_copy && !is_newer => state.is_unsaved = true,
+            Some((Ok(bundle), text)) => {
+                state.set_bundle(bundle, text);
+                self.note_changed();
             }
-            Err(error) if state.unusable.as_ref() == Some(&error) => {}
-            Err(error) => {
+            Some((Err(error), _)) if state.unusable.as_ref() != Some(&error) => {
                 tracing::warn!(event = "certificate-unusable", host, error);
                 state.unusable = Some(error);
             }
+            _ => {}
         }
         Ok(())
+    }
+
+    /// The hosts in this state.
+    pub(crate) fn hosts_that(&self, is_so: impl Fn(&HostState) -> bool) -> Vec<String> {
+        let hosts = self.hosts();
+        hosts.iter().filter(|(_, state)| is_so(state)).map(|(host, _)| host.clone()).collect()
     }
 
     /// The state of a host.
@@ -399,6 +443,8 @@ impl AcmeHosts {
                     state.may_order = true;
                 }
                 HostStep::AskRenewalTime => {}
+                // A state that only memory has is stored as soon as possible.
+                HostStep::Wait(_) if state.is_unsaved => {}
                 HostStep::Wait(_) | HostStep::Order => continue,
             }
             state.is_busy = true;
@@ -470,11 +516,12 @@ impl AcmeHosts {
 
     /// Notes whether the storage can be used. A change is logged.
     pub(crate) fn note_storage(&self, error: Option<String>) {
-        let mut known = self.storage_error.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = error.as_ref().filter(|error| known.as_ref() != Some(error)) {
-            tracing::error!(event = "certificate-storage", %error);
-        }
-        *known = error;
+        note(&self.errors[0], error);
+    }
+
+    /// Notes whether the copies can be used. A change is logged.
+    pub(crate) fn note_copies(&self, error: Option<String>) {
+        note(&self.errors[1], error);
     }
 
     fn hosts(&self) -> RwLockReadGuard<'_, BTreeMap<String, HostState>> {
@@ -484,52 +531,6 @@ impl AcmeHosts {
     fn hosts_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<String, HostState>> {
         self.hosts.write().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn status(&self, host: &str, state: &HostState) -> CertificateStatus {
-        let next_try_ms = match self.next_step(state) {
-            HostStep::Wait(until_ms) => until_ms,
-            HostStep::AskRenewalTime | HostStep::Order => self.clock.now().0,
-        };
-        CertificateStatus {
-            name: host.to_owned(),
-            issuer: state.bundle.as_ref().map(|bundle| bundle.issuer.clone()),
-            begins_ms: state.bundle.as_ref().map(|bundle| bundle.lifetime.from_ms),
-            ends_ms: state.bundle.as_ref().map(|bundle| bundle.lifetime.until_ms),
-            next_try_ms: Some(next_try_ms),
-            failure: state.record.failure(),
-            file: None,
-        }
-    }
-}
-
-impl ManagedHosts for AcmeHosts {
-    fn manages(&self, host: &str) -> bool {
-        self.hosts().contains_key(host)
-    }
-
-    fn challenge<'a>(&'a self, host: &'a str) -> ChallengeLookup<'a> {
-        Box::pin(async move {
-            let challenge = self.hosts().get(host)?.challenge.clone();
-            challenge.find(&self.storage, &self.lookups, host).await
-        })
-    }
-
-    fn report(&self) -> ManagedReport {
-        let hosts = self.hosts();
-        let certificates = hosts.iter().map(|(host, state)| self.status(host, state));
-        let names = ["issued", "failed"].into_iter();
-        let counts = names.zip(self.orders.each_ref().map(|count| count.load(Ordering::Relaxed)));
-        let mut orders = [("", 0); 2];
-        orders.iter_mut().zip(counts).for_each(|(order, count)| *order = count);
-        let certificates = certificates.collect();
-        drop(hosts);
-        ManagedReport {
-            certificates,
-            skipped: locked(&self.skipped).clone(),
-            orders,
-            storage_error: locked(&self.storage_error).clone(),
-        }
-    }
 }
 
 /// Waits until the process begins to leave.
@@ -537,17 +538,14 @@ async fn leaving(stop: &mut PhaseWatch) {
     let _ = stop.wait_for(Phase::is_leaving).await;
 }
 
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn note(known: &Mutex<Option<String>>, error: Option<String>) {
+    let mut known = locked(known);
+    if let Some(error) = error.as_ref().filter(|error| known.as_ref() != Some(error)) {
+        tracing::error!(event = "certificate-storage", %error);
+    }
+    *known = error;
 }
 
-impl CertificateSource for ManagedSource {
-    fn load_changed(&self) -> Result<Option<Vec<Certificate>>, String> {
-        if !self.0.is_changed.swap(false, Ordering::AcqRel) {
-            return Ok(None);
-        }
-        let hosts = self.0.hosts();
-        let bundles = hosts.values().filter_map(|state| state.bundle.as_ref());
-        Ok(Some(bundles.map(|bundle| bundle.certificate.clone()).collect()))
-    }
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

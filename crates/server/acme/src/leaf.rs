@@ -62,6 +62,11 @@ impl Bundle {
         Ok(Bundle { certificate, lifetime, issuer })
     }
 
+    /// Whether this certificate begins later than the other one, or there is no other one.
+    pub fn is_newer(&self, other: Option<&Bundle>) -> bool {
+        other.is_none_or(|other| self.lifetime.from_ms > other.lifetime.from_ms)
+    }
+
     /// The host's own certificate, the first of the chain.
     pub fn leaf(&self) -> &CertificateDer<'static> {
         &self.certificate.key.cert[0]

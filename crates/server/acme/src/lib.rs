@@ -7,6 +7,7 @@
 //! | `order` | one order at one authority; `account`: the account there; `client`: HTTP |
 //! | `schedule` | when the next step of a host is due: pure functions |
 //! | `storage` | what all nodes share, in a directory or in Valkey |
+//! | `copies` | this node's copy of the certificates in use |
 //! | `tickets` | the keys of session tickets that nodes share |
 //! | `answers` | the answers to pending challenges |
 //! | `leaf`, `record`, `failure` | certificates, records of hosts, causes of failures |
@@ -19,6 +20,7 @@
 mod account;
 mod answers;
 mod client;
+mod copies;
 mod failure;
 mod hosts;
 mod leaf;

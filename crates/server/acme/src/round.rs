@@ -141,11 +141,11 @@ impl AcmeHosts {
     /// Stores a certificate, and uses it.
     async fn use_certificate(&self, host: &str, bundle: Bundle, text: String, record: NameRecord) {
         let mut state = self.state(host).unwrap_or_default();
-        (state.bundle, state.text, state.record) = (Some(bundle), text.into_bytes(), record);
+        (state.text, state.record) = (text.into_bytes(), record);
         let is_saved = self.save_all(host, &state).await;
         self.update(host, |now| {
-            (now.bundle, now.text, now.record) = (state.bundle, state.text, state.record);
-            now.is_unsaved = !is_saved;
+            now.set_bundle(bundle, state.text);
+            (now.record, now.is_unsaved) = (state.record, !is_saved);
         });
         self.note_changed();
     }

@@ -121,6 +121,12 @@ const FIRST: &[OptionRow] = &[
         "Required for `storage = \"valkey\"`: a file with 64 hexadecimal digits, the key that encrypts what is stored there. The same for all nodes.",
     ),
     row(
+        "acme.copy",
+        "",
+        "/var/lib/pagewell/acme-copy with Valkey",
+        "This node's own directory for a copy of the certificates, encrypted as in Valkey: a restart needs no storage.",
+    ),
+    row(
         "https_redirect",
         "",
         "none",

@@ -17,6 +17,7 @@ mod seal;
 mod valkey;
 
 pub use directory::Directory;
+pub use seal::Seal;
 pub use valkey::ValkeyStorage;
 
 use crate::randomness::random_hex;

@@ -5,6 +5,7 @@
 
 use super::fake::FakeAuthority;
 use super::{Dir, Node};
+use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
 use certificates::ManagedHosts;
 use config::{
     Account, AcmeStorage, DatabaseKind, DatabaseServer, Place, PositionBy, SecretBytes,
@@ -71,31 +72,57 @@ async fn killed_holders_on_a_shared_directory_lead_to_one_certificate() {
     println!("{} runs, {abandoned} orders abandoned before they were stored", runs());
 }
 
+/// The storage in this Valkey, under keys that begin with a prefix, for an account (name and password).
+pub(super) fn in_valkey(
+    server: &harness::Valkey,
+    prefix: String,
+    (user, password): (&str, &str),
+) -> AcmeStorage {
+    let stream =
+        SharedStream { key: "p".into(), keep: 1000, unpublished: UnpublishedWrites::Accept };
+    AcmeStorage::Valkey {
+        server: Box::new(DatabaseServer {
+            kind: DatabaseKind::Valkey(stream),
+            place: Place::Unix(server.socket().to_owned()),
+            account: Account { user: user.into(), password: password.into(), database: "0".into() },
+            tls: None,
+            by: PositionBy::Gtid,
+        }),
+        prefix,
+        seal_key: SecretBytes(vec![7; 32]),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_holders_on_valkey_lead_to_one_certificate() {
     let server = harness::Valkey::start(&[]).unwrap();
-    let place = Place::Unix(server.socket().to_owned());
-    let of = |at: usize| {
-        let stream =
-            SharedStream { key: "p".into(), keep: 1000, unpublished: UnpublishedWrites::Accept };
-        AcmeStorage::Valkey {
-            server: Box::new(DatabaseServer {
-                kind: DatabaseKind::Valkey(stream),
-                place: place.clone(),
-                account: Account {
-                    user: String::new(),
-                    password: String::new(),
-                    database: "0".into(),
-                },
-                tls: None,
-                by: PositionBy::Gtid,
-            }),
-            prefix: format!("p{at}:acme:"),
-            seal_key: SecretBytes(vec![7; 32]),
-        }
-    };
-    let abandoned = all(of).await;
+    let abandoned = all(|at| in_valkey(&server, format!("p{at}:acme:"), ("", ""))).await;
     println!("{} runs, {abandoned} orders abandoned before they were stored", runs());
+}
+
+/// The account of the guide may do all that the storage does, also in scripts.
+#[tokio::test]
+async fn the_privileges_of_the_guide_are_enough() {
+    let guide = harness::root::repository().join("docs/guide/several-machines.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let line = |begin: &str| guide.lines().find(|line| line.starts_with(begin)).unwrap();
+    let more = line("`acme.storage = \"valkey\"` also needs");
+    let more = more.split([' ', '`', '.']).filter(|word| word.starts_with('+'));
+    let account = line("ACL SETUSER pagewell on >secret ").split(' ').chain(more);
+    let server = harness::Valkey::start(&[]).unwrap();
+    server.command(&account.collect::<Vec<_>>()).unwrap();
+    let place = in_valkey(&server, "pagewell:a:acme:".into(), ("pagewell", "secret"));
+    let storage = Storage::new(&place, LockTimes::default(), Clock::still());
+    let key = StorageKey { kind: ValueKind::Challenge, name: "a.example.org" };
+    storage.write(key, b"value").await.unwrap();
+    assert_eq!(storage.read(key).await.unwrap().as_deref(), Some(&b"value"[..]));
+    assert!(!storage.version().await.unwrap().is_empty());
+    storage.remove(key).await.unwrap();
+    let lock = storage.lock("a.example.org").await.unwrap().unwrap();
+    assert!(lock.refresh().await.unwrap());
+    assert!(storage.lock("a.example.org").await.unwrap().is_none());
+    lock.release().await;
+    assert!(storage.lock("a.example.org").await.unwrap().is_some());
 }
 
 #[tokio::test]

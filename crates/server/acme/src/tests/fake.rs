@@ -56,6 +56,9 @@ pub struct Desk {
     /// The kinds of all challenges.
     pub challenges: Vec<String>,
     pub accounts: usize,
+    /// The bindings of all accounts to accounts outside of ACME, and the profiles of all orders.
+    pub bindings: Vec<Value>,
+    pub profiles: Vec<Value>,
     /// Whether addresses are refused.
     pub refuses_contact: bool,
     /// How often an address was refused.
@@ -125,6 +128,8 @@ impl FakeAuthority {
             issued: Vec::new(),
             challenges: Vec::new(),
             accounts: 0,
+            bindings: Vec::new(),
+            profiles: Vec::new(),
             refuses_contact: false,
             refused_contacts: 0,
             pause: Duration::ZERO,
@@ -265,6 +270,7 @@ async fn answer(
                 return problem(400, "invalidContact", "forbidden domain \"example.com\"");
             }
             desk.accounts += 1;
+            desk.bindings.push(payload["externalAccountBinding"].clone());
             let location = format!("Location: {base}/account/1\r\n");
             (201, location, json!({"status": "valid"}).to_string())
         }
@@ -309,6 +315,7 @@ fn new_order(desk: &Arc<Mutex<Desk>>, payload: &Value, base: &str) -> Reply {
     let host = payload["identifiers"][0]["value"].as_str().unwrap().to_owned();
     let replaces = payload["replaces"].as_str().map(str::to_owned);
     all.orders.push((host.clone(), replaces));
+    all.profiles.push(payload["profile"].clone());
     if let Fault::RateLimited(seconds) = all.fault {
         let (status, _, body) = problem(429, "rateLimited", "too many certificates");
         return (status, format!("Retry-After: {seconds}\r\n"), body);
@@ -396,7 +403,7 @@ fn rfc3339(seconds: u64) -> String {
     format!("{}-{month:02}-{}T{}Z", &date[12..16], &date[5..7], &date[17..25])
 }
 
-fn base64(text: &str) -> Vec<u8> {
+pub fn base64(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (mut bytes, mut bits, mut count) = (Vec::new(), 0usize, 0);
     for byte in text.bytes() {

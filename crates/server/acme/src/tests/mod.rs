@@ -1,8 +1,10 @@
 //! Tests of whole rounds, with a small certificate authority that has faults. Each node is a manager of its own; they
 //! share a directory or a Valkey. Pebble and the whole server: `acceptance`.
 
+mod accounts;
 mod attack;
 mod cluster;
+mod copies;
 mod fake;
 mod faults;
 
@@ -96,6 +98,7 @@ impl Node {
             profile: None,
             eab: None,
             storage,
+            copy: None,
         };
         let of = |directory: String| Authority { directory, rehearsal: None };
         let mut known = directories.into_iter().map(of).collect();
@@ -183,6 +186,7 @@ fn node_parts(
         profile: None,
         eab: None,
         storage,
+        copy: None,
     };
     let known = vec![Authority { directory, rehearsal: None }];
     let trust = AuthorityTrust::Only(authority.root.clone());

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 /// The directory that keeps certificates and keys by default.
 const STORAGE: &str = "/var/lib/pagewell/acme";
+/// The directory for a node's copy of certificates in Valkey by default.
+const COPY: &str = "/var/lib/pagewell/acme-copy";
 /// Maximum number of further certificate authorities.
 const FALLBACK_MAX: usize = 4;
 
@@ -30,6 +32,8 @@ pub struct Acme {
     pub eab: Option<ExternalAccount>,
     /// Where certificates, keys and accounts are stored.
     pub storage: AcmeStorage,
+    /// The directory of this node's copy of the certificates, if it has one.
+    pub copy: Option<PathBuf>,
 }
 
 /// An account that was made outside of ACME (RFC 8555 section 7.3.4).
@@ -95,8 +99,24 @@ pub(super) fn resolve(
     }
     let eab = raw.eab.as_ref().map(external_account).transpose()?;
     let storage = storage(raw, cluster)?;
+    let copy = copy(raw, &storage)?;
     let (email, profile) = (raw.email.clone(), raw.profile.clone());
-    Ok(Some(Acme { email, directory, fallback: raw.fallback.clone(), profile, eab, storage }))
+    Ok(Some(Acme { email, directory, fallback: raw.fallback.clone(), profile, eab, storage, copy }))
+}
+
+/// The directory of the copy. A storage in a directory has one only if it is named: mostly that is this machine's.
+fn copy(raw: &raw::AcmeKeys, storage: &AcmeStorage) -> Result<Option<PathBuf>, LoadError> {
+    let (default, is_same) = match storage {
+        AcmeStorage::Directory(path) => (None, Some(path) == raw.copy.as_ref()),
+        AcmeStorage::Valkey { .. } => (Some(PathBuf::from(COPY)), false),
+    };
+    let copy = raw.copy.clone().or(default);
+    match copy {
+        Some(path) if !path.is_absolute() || is_same => {
+            wrong("acme.copy", format!("{path:?}: write an absolute path other than acme.storage"))
+        }
+        copy => Ok(copy),
+    }
 }
 
 fn check_url(key: &str, url: &str) -> Result<(), LoadError> {
@@ -212,6 +232,9 @@ mod tests {
         let acme = read("[acme]").expect("valid").expect("a table");
         assert_eq!(acme.directory, LETS_ENCRYPT);
         assert!(matches!(acme.storage, AcmeStorage::Directory(path) if path == Path::new(STORAGE)));
+        assert_eq!(acme.copy, None);
+        let acme = read("[acme]\ncopy = \"/x\"").expect("valid").expect("a table");
+        assert_eq!(acme.copy.as_deref(), Some(Path::new("/x")));
     }
 
     #[test]
@@ -223,6 +246,8 @@ mod tests {
         assert!(of("storage = \"acme\"").contains("absolute path"));
         assert!(of("storage = \"valkey\"").contains("needs cluster.url"));
         assert!(of("seal_key_file = \"/x\"").contains("only for storage"));
+        assert!(of("copy = \"acme\"").starts_with("acme.copy: "));
+        assert!(of("storage = \"/x\"\ncopy = \"/x\"").contains("other than acme.storage"));
         assert!(of("mail = \"a@b\"").contains("unknown field"));
     }
 

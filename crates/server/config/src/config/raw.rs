@@ -115,6 +115,7 @@ pub struct AcmeKeys {
     pub eab: Option<EabKeys>,
     pub storage: Option<PathBuf>,
     pub seal_key_file: Option<PathBuf>,
+    pub copy: Option<PathBuf>,
 }
 
 /// The keys of the `acme.eab` table.
