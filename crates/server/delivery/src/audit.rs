@@ -1,19 +1,21 @@
 //! The hits that an audit compares with renders, on their way from the request to the crate `audit`; what an audit has
 //! decided about paths; and its results.
 //!
-//! Off, nothing of this is on the path of a hit. On, the number of a hit decides whether it is copied into a bounded
-//! queue (`config::Audit`): only hits with GET are, of the hit path and of `exchange` alike. A full queue drops it: no
-//! visitor waits.
+//! Off, nothing of this is on the path of a hit. On, a countdown of each thread decides whether a hit is copied into a
+//! bounded queue ([`HitDraws`]): only hits with GET are, of the hit path and of `exchange` alike. A full queue drops it:
+//! no visitor waits.
 //!
 //! Memory: 64 hits (headers and a handle of the page), 1,024 URLs, and 744 hours of results.
 
 use config::target::TargetUri;
+use config::{AUDIT_UNIT, Audit};
 use http::{HeaderMap, Version};
 use page_comparison::{ConfidenceBound, UnjudgedReason};
 use site_rules::Plan;
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stored_pages::page::SharedPage;
 use telemetry::client::Client;
@@ -66,7 +68,6 @@ struct AuditHour {
 
 /// The hits of a site that are to be compared, and the decisions about its URLs.
 pub struct AuditQueue {
-    hits: AtomicU64,
     sender: mpsc::Sender<AuditedHit>,
     receiver: Mutex<Option<mpsc::Receiver<AuditedHit>>>,
     has_limits: AtomicBool,
@@ -76,11 +77,59 @@ pub struct AuditQueue {
     hasher: RandomState,
 }
 
+/// The way to the next hit that is compared.
+///
+/// Its length is drawn from an exponential distribution, which has no memory: each hit is compared with the same chance,
+/// whatever came before it, and hits of sites with different shares may use one way. A client cannot know which hits are
+/// compared, and so cannot choose them. A hit costs a subtraction; the length is drawn only after a comparison.
+struct HitDraws {
+    /// Below zero: nothing was drawn yet.
+    left: Cell<i64>,
+}
+
+impl HitDraws {
+    const fn new() -> HitDraws {
+        HitDraws { left: Cell::new(-1) }
+    }
+
+    #[inline]
+    fn is_drawn(&self, audit: Audit, random: impl Fn() -> u64) -> bool {
+        // No overflow: it is at least -1 before.
+        let left = self.left.get() - audit.step;
+        self.left.set(left);
+        left < 0 && self.ended(audit, random)
+    }
+
+    /// The way has ended, or is the first one.
+    #[cold]
+    #[inline(never)]
+    fn ended(&self, audit: Audit, random: impl Fn() -> u64) -> bool {
+        let length = || {
+            // Above 0, at most 1.
+            let share = (random() as f64 + 1.0) / (u64::MAX as f64 + 1.0);
+            (-share.ln() * AUDIT_UNIT as f64) as i64
+        };
+        let is_first = self.left.get() + audit.step < 0;
+        self.left.set(length());
+        if is_first { self.is_drawn(audit, random) } else { true }
+    }
+}
+
+thread_local! {
+    static HIT_DRAWS: HitDraws = const { HitDraws::new() };
+}
+
+/// Whether a hit of a site with this audit is compared.
+#[inline]
+pub fn is_drawn(audit: Audit) -> bool {
+    // The seed of a hash map is random.
+    HIT_DRAWS.with(|draws| draws.is_drawn(audit, || RandomState::new().hash_one("hit")))
+}
+
 impl Default for AuditQueue {
     fn default() -> AuditQueue {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         AuditQueue {
-            hits: AtomicU64::new(0),
             sender,
             receiver: Mutex::new(Some(receiver)),
             has_limits: AtomicBool::new(false),
@@ -93,12 +142,6 @@ impl Default for AuditQueue {
 }
 
 impl AuditQueue {
-    /// The number of a hit among those that may be drawn; each number is given once.
-    #[inline]
-    pub fn number(&self) -> u64 {
-        self.hits.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
-    }
-
     /// Queues a hit, unless too many wait.
     pub fn add(&self, hit: AuditedHit) {
         // Full: other hits are compared instead.
@@ -203,6 +246,59 @@ mod tests {
 
     fn target(path: &str) -> TargetUri {
         TargetUri::of_key(format!("http://a{path}").as_bytes()).expect("a key")
+    }
+
+    /// Random numbers from a seed (SplitMix64).
+    fn numbers(seed: u64) -> impl Fn() -> u64 {
+        let state = Cell::new(seed);
+        move || {
+            state.set(state.get().wrapping_add(0x9E37_79B9_7F4A_7C15));
+            let mixed = (state.get() ^ (state.get() >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            mixed ^ (mixed >> 31)
+        }
+    }
+
+    /// Whether a count of draws is at most five standard deviations away from that of one in so many.
+    fn is_even(drawn: usize, hits: usize, one_in: u32) -> bool {
+        let (hits, chance) = (hits as f64, 1.0 / f64::from(one_in));
+        let deviation = (hits * chance * (1.0 - chance)).sqrt();
+        (drawn as f64 - hits * chance).abs() <= 5.0 * deviation
+    }
+
+    #[test]
+    fn each_hit_is_drawn_with_the_same_chance_whatever_came_before() {
+        const HITS: usize = 400_000;
+        for one_in in [1, 2, 10, 1_000] {
+            let (draws, random, audit) = (HitDraws::new(), numbers(7), Audit::of(one_in));
+            let drawn: Vec<bool> = (0..HITS).map(|_| draws.is_drawn(audit, &random)).collect();
+            // All hits; every second one; every tenth, as of one page of several.
+            for step in [1, 2, 10] {
+                let count = drawn.iter().step_by(step).filter(|is_drawn| **is_drawn).count();
+                assert!(is_even(count, HITS / step, one_in), "1 in {one_in}, {step}: {count}");
+            }
+            // A client that knows the last draw knows nothing about the next: right after it, and at the usual distance.
+            for distance in [1, one_in as usize] {
+                let draws = drawn[..HITS - distance].iter().filter(|is_drawn| **is_drawn).count();
+                let pairs = drawn.windows(distance + 1).filter(|w| w[0] && w[distance]).count();
+                assert!(is_even(pairs, draws, one_in), "1 in {one_in}, {distance}: {pairs}");
+            }
+        }
+    }
+
+    #[test]
+    fn sites_with_other_shares_use_one_way() {
+        const HITS: usize = 400_000;
+        let (draws, random) = (HitDraws::new(), numbers(11));
+        let shares = [2, 10, 1_000];
+        let mut drawn = [0; 3];
+        for hit in 0..HITS {
+            let site = hit % 3;
+            drawn[site] += usize::from(draws.is_drawn(Audit::of(shares[site]), &random));
+        }
+        for (count, one_in) in drawn.into_iter().zip(shares) {
+            assert!(is_even(count, HITS / 3, one_in), "1 in {one_in}: {count}");
+        }
     }
 
     #[test]

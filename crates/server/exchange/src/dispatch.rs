@@ -10,7 +10,7 @@ use crate::private;
 use crate::steps::{AskedRequest, RequestPlan, RequestStep};
 use crate::trial;
 use config::target::TargetUri;
-use delivery::audit::AuditedHit;
+use delivery::audit::{AuditedHit, is_drawn};
 use delivery::body::{Content, ResponseBody};
 use delivery::codings::encode_response;
 use delivery::deferral;
@@ -195,7 +195,7 @@ fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
     site.config.audit.is_some_and(|audit| {
         facts.method == Kind::Get
             && client.extras.purpose == RequestPurpose::Client
-            && audit.draws(site.audit.number())
+            && is_drawn(audit)
     })
 }
 

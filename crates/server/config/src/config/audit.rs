@@ -7,26 +7,25 @@ use super::resolve::LoadError;
 /// The largest share denominator: one hit in a million.
 const ONE_IN_MAX: u32 = 1_000_000;
 
+/// The steps of [`Audit`] that stand for one natural unit of an exponential distribution.
+pub const AUDIT_UNIT: i64 = 1 << 40;
+
 /// The settings of the audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Audit {
     /// One hit in so many is compared.
     pub one_in: u32,
-    /// The share of the numbers of 64 bits.
-    below: u64,
+    /// The part that each hit takes of the way to the next one that is compared (`delivery::audit::HitDraws`), in units of
+    /// [`AUDIT_UNIT`]: the way ends within it with a chance of one in `one_in`.
+    pub step: i64,
 }
 
 impl Audit {
     /// Compares one hit in so many.
-    fn of(one_in: u32) -> Audit {
-        Audit { one_in, below: u64::MAX / u64::from(one_in) }
-    }
-
-    /// Whether the hit of the site with this number is compared. Multiples of the golden ratio are distributed evenly,
-    /// also over every second or tenth number.
-    #[inline]
-    pub fn draws(self, number: u64) -> bool {
-        number.wrapping_mul(0x9E37_79B9_7F4A_7C15) < self.below
+    pub fn of(one_in: u32) -> Audit {
+        let way = -(1.0 - 1.0 / f64::from(one_in)).ln();
+        // Every hit: an infinite step is the largest number.
+        Audit { one_in, step: (way * AUDIT_UNIT as f64) as i64 }
     }
 }
 
@@ -46,19 +45,6 @@ pub(super) fn resolve(raw: Option<&str>) -> Result<Option<Audit>, LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_hit_in_so_many_is_drawn_also_of_each_site() {
-        for one_in in [1, 2, 10, 1_000] {
-            let audit = Audit::of(one_in);
-            // All hits; every second one; every tenth, as of one site of several.
-            for step in [1, 2, 10] {
-                let drawn = (1..=100_000).filter(|n| audit.draws(n * step)).count() as f64;
-                let right = 100_000.0 / f64::from(one_in);
-                assert!((drawn - right).abs() <= right * 0.02 + 2.0, "1 in {one_in}: {drawn}");
-            }
-        }
-    }
 
     #[test]
     fn it_is_a_share_or_off() {

@@ -70,7 +70,7 @@ pub use database::{
 pub use traces::Traces;
 pub use trial::{ALL_VISITORS, Trial};
 
-pub use audit::Audit;
+pub use audit::{AUDIT_UNIT, Audit};
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode, VerifiedCrawler};

@@ -13,7 +13,7 @@ use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
 use super::send::{Hit, HitForm, HitParts, HitSource};
 use config::networks::Networks;
 use config::target::TargetUri;
-use delivery::audit::AuditedHit;
+use delivery::audit::{AuditedHit, is_drawn};
 use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::site::Site;
@@ -173,7 +173,7 @@ impl HitFinder {
             if !asked.is_free(site, key) {
                 return None;
             }
-            if site.config.audit.is_some_and(|audit| audit.draws(site.audit.number())) {
+            if site.config.audit.is_some_and(is_drawn) {
                 asked.audit(site, peer, key, (plan, page));
             }
         }
