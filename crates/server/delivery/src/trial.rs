@@ -98,11 +98,15 @@ struct KeptBytes {
 }
 
 impl KeptBytes {
-    /// Whether there is room for so many more.
+    /// Whether there is room for so many more; then they are counted.
     fn grow(&mut self, more: usize) -> bool {
         let before = self.queue.kept_bytes.fetch_add(more, Ordering::Relaxed);
         self.bytes += more;
-        before + more <= KEPT_BYTES_MAX
+        let has_room = before + more <= KEPT_BYTES_MAX;
+        if !has_room {
+            self.shrink_to(self.bytes - more);
+        }
+        has_room
     }
 
     /// Gives back what is above this number.
@@ -170,6 +174,11 @@ impl TrialQueue {
     /// The answers to compare, for the one task that compares them.
     pub fn receive(&self) -> Option<mpsc::Receiver<VisitorAnswer>> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The bytes of content that are kept now.
+    pub fn kept_bytes(&self) -> usize {
+        self.kept_bytes.load(Ordering::Relaxed)
     }
 
     /// Notes the address of a request.
@@ -450,6 +459,25 @@ mod tests {
         assert!(!queue.is_one_mostly());
         (0..58).for_each(|_| queue.note_address(address(1)));
         assert!(!queue.is_one_mostly(), "58 of 128 again");
+    }
+
+    #[test]
+    fn content_is_kept_within_one_account_and_given_back() {
+        let queue = Arc::new(TrialQueue::default());
+        let account = || KeptBytes { queue: queue.clone(), bytes: 0 };
+        let (mut one, mut other) = (account(), account());
+        assert!(one.grow(KEPT_BYTES_MAX - 10) && other.grow(10));
+        assert!(!other.grow(1) && !one.grow(1), "the account is full");
+        assert_eq!(queue.kept_bytes(), KEPT_BYTES_MAX, "a refusal counts nothing");
+        one.shrink_to(5);
+        assert!(other.grow(20));
+        assert_eq!(queue.kept_bytes(), 35);
+        drop(one);
+        assert_eq!(queue.kept_bytes(), 30);
+        other.release();
+        assert!(!other.grow(KEPT_BYTES_MAX + 1), "too large for an empty one");
+        drop(other);
+        assert_eq!(queue.kept_bytes(), 0);
     }
 
     #[test]

@@ -96,6 +96,7 @@ pub(super) fn metrics(out: &mut String, sites: &[(Arc<Site>, String)], format: F
             ("versions", report.versions),
             ("suspects", report.suspects.len() as u64),
             ("record-bytes", site.trial.bytes() as u64),
+            ("kept-bytes", site.trial_queue.kept_bytes() as u64),
         ];
         for (name, value) in figures {
             let _ = writeln!(out, "pagewell_trial{{{label}of=\"{name}\"}} {value}");
