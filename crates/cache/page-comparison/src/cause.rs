@@ -10,6 +10,7 @@
 //! response had the difference. At most twelve renders are asked for. Parts that may not be replayed never get here:
 //! [`RequestPart::is_replayable`] and [`is_replayable_url`] decide.
 
+use crate::class::DifferenceClass;
 use crate::pattern::{is_token_like, parameter_name};
 use crate::place::shown_name;
 use serde::{Deserialize, Serialize};
@@ -192,6 +193,22 @@ impl DifferenceCause {
             DifferenceCause::Lifetime(seconds) => {
                 format!("stored for {seconds} s, and no change ends it")
             }
+        }
+    }
+
+    /// The cause of a difference of this class as text. Where neither a part of the request nor data makes it, the class
+    /// is the cause. `late_ms`: how late the page was purged.
+    pub fn shown(
+        cause: Option<&DifferenceCause>,
+        class: DifferenceClass,
+        late_ms: u64,
+    ) -> Option<String> {
+        use DifferenceClass::{ByTheClock, Late, OldApplication, Random};
+        match (cause, class) {
+            (Some(cause), _) => Some(cause.text()),
+            (None, Late) => Some(format!("late by up to {:.1} s", late_ms as f64 / 1_000.0)),
+            (None, ByTheClock | OldApplication | Random) => Some(class.meaning().into()),
+            (None, _) => None,
         }
     }
 

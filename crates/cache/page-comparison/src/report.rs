@@ -4,6 +4,7 @@
 //! without an explanation. The exit status is 0 for safe, 1 for not safe, 2 for not enough yet.
 
 use crate::bounds::ConfidenceBound;
+use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, UnjudgedReason};
 use crate::record::{AcceptedDifference, TrialRecord};
 use serde::{Deserialize, Serialize};
@@ -100,13 +101,11 @@ impl TrialReport {
                 pattern: problem.pattern.clone(),
                 count: problem.count,
                 places: problem.places.clone(),
-                cause: match (&problem.cause, problem.class) {
-                    (Some(cause), _) => Some(cause.text()),
-                    (None, DifferenceClass::Late) => {
-                        Some(format!("late by up to {:.1} s", problem.late_by as f64 / 1_000.0))
-                    }
-                    (None, _) => None,
-                },
+                cause: DifferenceCause::shown(
+                    problem.cause.as_ref(),
+                    problem.class,
+                    problem.late_by,
+                ),
                 remedy: problem.class.remedy(problem.cause.as_ref()),
                 is_accepted: accepted.iter().any(|row| row.has(problem.class, &problem.pattern)),
             })
@@ -175,7 +174,9 @@ impl TrialReport {
                 line.pattern, line.count, line.url
             );
             let _ = writeln!(text, "    differs at: {}", line.places.join("; "));
-            if let Some(cause) = &line.cause {
+            // The heading is the cause of some classes.
+            if let Some(cause) = line.cause.as_ref().filter(|cause| **cause != line.class.meaning())
+            {
                 let _ = writeln!(text, "    cause:      {cause}");
             }
             let _ = writeln!(text, "    remedy:     {}", line.remedy);
@@ -250,7 +251,7 @@ fn sentence(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::{DifferenceCause, RequestPart};
+    use crate::cause::RequestPart;
     use crate::class::UnjudgedReason;
     use crate::record::FoundProblem;
 

@@ -55,6 +55,9 @@ use trial_record::{FoundDifference, TrialNotice};
 /// How long a page that is not stored is not made again. Milliseconds.
 const REFUSED_MS: u64 = 600_000;
 
+/// The longest life of a form's nonce that is usual: WordPress's ends within a day. Milliseconds.
+const NONCE_MS: u64 = 86_400_000;
+
 /// How long after the last answer the end of a trial is noticed: requests of visitors are not kept any longer.
 const END_SEEN_AFTER: Duration = Duration::from_secs(60);
 
@@ -390,6 +393,9 @@ async fn examine(
         site.trial.explained(url);
     }
     let Conclusion::Differs { class, places, .. } = conclusion else { return true };
+    if class == DifferenceClass::Noise && !outlives_nonce(page, &places) {
+        return false;
+    }
     if class.is_wrong() {
         state.found_wrong(key, page.lease().get());
     }
@@ -431,13 +437,18 @@ fn record_after_watch(
     });
 }
 
-/// Adds a difference to the record. A nonce is on most pages with a form: it is no notice.
+/// Whether the nonce of a form may end before its page: those of a short life are on most pages with a form, and are no
+/// notice.
+fn outlives_nonce(page: &SharedPage, places: &[String]) -> bool {
+    let is_form = |place: &String| place.contains("input") && place.contains("[value]");
+    page.payload().stored.lifetime_ms() > NONCE_MS && places.iter().any(is_form)
+}
+
+/// Adds a difference to the record.
 fn record(site: &Site, url: &str, found: FoundDifference) {
-    if found.class == DifferenceClass::Noise {
-        return;
-    }
     let (class, places) = (found.class.name(), found.places.join("; "));
-    let cause = found.cause.as_ref().map(DifferenceCause::text).unwrap_or_default();
+    let cause = DifferenceCause::shown(found.cause.as_ref(), found.class, found.late_ms);
+    let cause = cause.unwrap_or_default();
     tracing::info!(event = "trial-found", class, url = example_url(url), places, cause);
     site.trial.found(url, found, site.clock.now().0 / 1_000);
 }
