@@ -365,7 +365,12 @@ mod tests {
         let record = AddressRecord { tag: u32::MAX, credit: 60, first: 8_191, last: 4_097 };
         assert_eq!(AddressRecord::unpack(record.pack()), Some(record));
         assert_eq!(AddressRecord::unpack(0), None);
-        assert_eq!(size_of::<Bucket>(), 64);
+        // 1 MiB, and three times 32 KiB.
+        assert_eq!(size_of::<Bucket>() * BUCKETS, 1 << 20);
+        let table = table();
+        for rates in [&table.rates, &table.ticket_rates, &table.session_rates] {
+            assert_eq!(rates.bytes(), 32 << 10);
+        }
     }
 
     #[test]
@@ -474,7 +479,8 @@ mod tests {
             let visitor = |n: u32| v4(0x0a00_0000 | n << 8 | 1);
             (0..1_000).for_each(|n| table.add(visitor(n), 12, at(0)));
             let mut number = 0;
-            for second in 0..180 {
+            // 600,000 addresses in 20 minutes.
+            for second in 0..1_200 {
                 for _ in 0..500 {
                     number += 1;
                     table.add(attacker(number), 12, at(second));
@@ -486,13 +492,13 @@ mod tests {
                     }
                 });
             }
-            (0..1_000).filter(|n| !table.is_known(visitor(*n), at(182))).count()
+            (0..1_000).filter(|n| !table.is_known(visitor(*n), at(1_202))).count()
         };
         let many = lost(|n| v4(0x5000_0000 + n * 256));
         let one =
             lost(|n| IpAddr::V6(((0x2001_0db8_0001_u128 << 80) | u128::from(n) << 64).into()));
-        assert!(many < 300, "{many} of 1,000 visitors lost their entry");
-        assert!(one < 20, "{one} of 1,000 visitors lost their entry to one network");
+        assert!(many < 250, "{many} of 1,000 visitors lost their entry");
+        assert!(one < 15, "{one} of 1,000 visitors lost their entry to one network");
     }
 
     #[test]

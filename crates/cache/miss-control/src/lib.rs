@@ -34,5 +34,5 @@ pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissOutlook, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
 pub use rate_limits::RateTable;
-pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts};
+pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts, percent};
 pub use ticket::{TICKET_CODE_BYTES, Ticket};

@@ -196,7 +196,8 @@ impl<H> MissQueue<H> {
     }
 
     /// Gives the request a place, or has it wait. `handle` is called if it waits; `deferred` gets the
-    /// handle of a waiter that has to give way to it.
+    /// handle of a waiter that has to give way to it: one that may be deferred, or else, if this client is not
+    /// unknown, a write of an unknown one.
     pub fn enter(
         &mut self,
         miss: Miss,
@@ -221,7 +222,9 @@ impl<H> MissQueue<H> {
             return entry;
         }
         let QueueEntry::Waits(id, _) = entry else { return entry };
-        let victim = self.turns.victim();
+        // A flood of writes does not refuse visitors with evidence.
+        let of_flood = || if miss.level.is_unknown() { None } else { self.turns.unknown_write() };
+        let victim = self.turns.victim().or_else(of_flood);
         let removed = self.remove(victim.unwrap_or(id));
         if victim.is_none() {
             return QueueEntry::Full;
@@ -431,9 +434,11 @@ impl<H> MissQueue<H> {
             .then(|| self.taken.occupy(level, group))
     }
 
-    /// Whether a place is free, and no request waits.
+    /// Whether a place is free for work that no client waits for: no request waits, and places are not rationed
+    /// because of an overload.
     pub fn has_one_to_spare(&self) -> bool {
-        !self.taken.is_full() && self.waiting.is_empty()
+        let is_rationed = self.order == MissOrder::Rationed && self.overload.is_on();
+        !self.taken.is_full() && self.waiting.is_empty() && !is_rationed
     }
 
     /// The number of requests at the origin.
@@ -459,5 +464,16 @@ impl<H> MissQueue<H> {
     /// The places that unknown clients have now.
     pub fn unknown_places(&self) -> usize {
         self.taken.for_unknown(self.terms())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,024 of them wait by default (`limits.origin_queue`), each with a number in one or two sets.
+    #[test]
+    fn a_waiter_is_small() {
+        assert!(size_of::<(WaiterId, QueuedMiss<usize>)>() <= 128);
     }
 }

@@ -29,6 +29,11 @@ impl RateSketch {
         RateSketch { counters, halved_at: AtomicU32::new(0), period, most }
     }
 
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.counters)
+    }
+
     /// Counts a request of `client`.
     pub(crate) fn note(&self, hasher: &impl BuildHasher, client: impl Hash, now: Duration) {
         self.halve(now);

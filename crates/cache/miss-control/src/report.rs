@@ -6,7 +6,9 @@
 
 use crate::clients::ClientNetwork;
 use crate::group::MissGroup;
+use crate::queue::MissOrder;
 use std::borrow::Borrow;
+use std::fmt::Display;
 use std::time::Duration;
 
 /// The most names of a list.
@@ -77,6 +79,18 @@ impl<K: PartialEq> Ranking<K> {
     }
 }
 
+impl<K: Display> Ranking<K> {
+    /// The names with the most requests, each with its share of all.
+    fn named(&self, requests: u64) -> String {
+        let mut sorted: Vec<_> = self.names.iter().collect();
+        sorted.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.requests));
+        let one = |(name, counts): &&(K, RequestCounts)| {
+            format!("{name} ({} %)", percent(counts.requests, requests))
+        };
+        sorted.iter().take(NAMED).map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// The group with the most requests, for one log line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BusiestGroup {
@@ -84,12 +98,28 @@ pub struct BusiestGroup {
     pub group: String,
     /// Its share of the requests, in per cent.
     pub share: u64,
+    /// Its share of the origin's time, in per cent. A request counts when it has ended.
+    pub time_share: u64,
+    /// The origin's time that it has used, in seconds.
+    pub seconds: u64,
     /// The networks with the most requests, each with its share.
     pub networks: String,
+    /// The user agents with the most requests, each with its share.
+    pub agents: String,
+    /// What the operator can do.
+    pub advice: String,
 }
 
-/// The networks that are named in a log line.
-const NETWORKS_NAMED: usize = 3;
+/// The networks, and the user agents, that are named in a log line.
+const NAMED: usize = 3;
+
+/// A group or network with this share has most of the requests.
+const MOST_PERCENT: u64 = 50;
+
+/// The part of all, in per cent.
+pub fn percent(part: u64, all: u64) -> u64 {
+    (part.min(all) * 100).checked_div(all).unwrap_or(0)
+}
 
 /// The load of the origin by groups, networks and user agents.
 #[derive(Clone, Debug, Default)]
@@ -127,19 +157,47 @@ impl MissReport {
         }
     }
 
-    /// The group with the most requests.
-    pub fn busiest(&self) -> BusiestGroup {
-        let all: u64 = self.groups.names.iter().map(|(_, counts)| counts.requests).sum();
-        let share = |requests: u64| requests * 100 / all.max(1);
+    /// The group with the most requests; none before the first request. `order` is that of the queue.
+    pub fn busiest(&self, order: MissOrder) -> Option<BusiestGroup> {
+        let of_all = |of: fn(&RequestCounts) -> u64| -> u64 {
+            self.groups.names.iter().map(|(_, counts)| of(counts)).sum()
+        };
+        let (requests, busy_us) = (of_all(|one| one.requests), of_all(|one| one.busy_us));
         let top = self.groups.names.iter().max_by_key(|(_, counts)| counts.requests);
-        let Some((group, counts)) = top else { return BusiestGroup::default() };
-        let networks = self.networks.clone().into_sorted();
-        let shown = networks.iter().take(NETWORKS_NAMED);
-        let shown: Vec<String> = shown
-            .map(|(network, counts)| format!("{network} ({} %)", share(counts.requests)))
-            .collect();
-        let (group, share) = (group.to_string(), share(counts.requests));
-        BusiestGroup { group, share, networks: shown.join(", ") }
+        let (group, counts) = top.map(|(group, counts)| (group.to_string(), counts))?;
+        let share = percent(counts.requests, requests);
+        Some(BusiestGroup {
+            share,
+            time_share: percent(counts.busy_us, busy_us),
+            seconds: counts.busy_us / 1_000_000,
+            networks: self.networks.named(requests),
+            agents: self.agents.named(requests),
+            advice: self.advice((&group, share), requests, order),
+            group,
+        })
+    }
+
+    /// The advice about the group with the most requests, by its share and by the network with the most requests.
+    fn advice(&self, (group, share): (&str, u64), requests: u64, order: MissOrder) -> String {
+        if share < MOST_PERCENT {
+            return "No group of URLs has most of the requests: this is no crawl of one kind of page."
+                .into();
+        }
+        let network = self.networks.names.iter().max_by_key(|(_, counts)| counts.requests);
+        let by = match network {
+            Some((network, one)) if percent(one.requests, requests) >= MOST_PERCENT => format!(
+                "Most come from one network, {network}: if it is no proxy of yours, block it or ask its operator."
+            ),
+            _ => "They come from many networks, so limits by address do not stop them.".into(),
+        };
+        let protected = match order {
+            MissOrder::Rationed => "Visitors come first.",
+            MissOrder::Arrival => "If visitors wait, set misses.mode = \"protect\" and reload.",
+        };
+        format!(
+            "{share} % of the requests are for {group}. {by} {protected} If these URLs have no end, Disallow them in \
+             robots.txt, or limit them by a rule with renders."
+        )
     }
 
     /// Records that a request was deferred.
@@ -177,11 +235,40 @@ mod tests {
         assert_eq!((groups.len(), groups[0].0), (NAMES_MAX, group("/shop/?a&b")));
         assert_eq!(groups[0].1.requests, 10_000);
         assert_eq!(groups[0].1.busy_us, 300_000_000);
-        let busiest = report.busiest();
+        let busiest = report.busiest(MissOrder::Arrival).expect("there are requests");
         assert_eq!((&*busiest.group, busiest.share), ("/shop?a&b", 50));
+        assert_eq!((busiest.time_share, busiest.seconds), (100, 300));
         assert_eq!(busiest.networks.matches("/24 (").count(), 3, "{}", busiest.networks);
+        assert!(busiest.agents.starts_with("Mozilla/5.0 (50 %), agent "), "{}", busiest.agents);
+        let advice = &busiest.advice;
+        for part in ["50 % of the requests are for /shop?a&b. They come from many", "protect"] {
+            assert!(advice.contains(part), "{advice}");
+        }
         assert_eq!(report.agents.into_sorted()[0].0, "Mozilla/5.0");
         assert_eq!(report.networks.into_sorted().len(), NAMES_MAX);
+        // The three lists, without the names of agents.
+        let entries = size_of::<(MissGroup, RequestCounts)>()
+            + size_of::<(ClientNetwork, RequestCounts)>()
+            + size_of::<(String, RequestCounts)>();
+        assert!(entries * NAMES_MAX <= 16 << 10, "{entries}");
+    }
+
+    #[test]
+    fn the_advice_follows_from_shares_and_order() {
+        let mut report = MissReport::default();
+        assert_eq!(report.busiest(MissOrder::Arrival), None);
+        let network = ClientNetwork::of([203, 0, 113, 7].into());
+        for url in ["/a", "/b/1", "/b/2"] {
+            report.note_request(group(url), Some(network), None, Duration::ZERO);
+        }
+        let busiest = report.busiest(MissOrder::Rationed).expect("there are requests");
+        assert!(busiest.advice.contains("one network, 203.0.113.0/24: "), "{busiest:?}");
+        assert!(busiest.advice.contains("Visitors come first."), "{busiest:?}");
+        assert_eq!((busiest.time_share, busiest.seconds), (0, 0), "none has ended");
+        report.note_request(group("/c/1/2"), None, None, Duration::ZERO);
+        report.note_request(group("/d/1/2/3"), None, None, Duration::ZERO);
+        let busiest = report.busiest(MissOrder::Rationed).expect("there are requests");
+        assert!(busiest.advice.contains("no crawl"), "{busiest:?}");
     }
 
     #[test]

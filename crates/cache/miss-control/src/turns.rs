@@ -152,6 +152,18 @@ impl Turns {
         fullest.of_level(worst).next()
     }
 
+    /// The write that gives way when the queue is full of writes: of the group with the most, the oldest of a client
+    /// without evidence.
+    pub(crate) fn unknown_write(&self) -> Option<WaiterId> {
+        let writes = self.leaves.iter().filter(|(group, _)| group.kind == MissKind::Write);
+        let unknown =
+            |leaf: &Leaf| leaf.waiters.last().is_some_and(|(level, _)| level.is_unknown());
+        let (_, fullest) =
+            writes.filter(|(_, leaf)| unknown(leaf)).max_by_key(|(_, leaf)| leaf.waiters.len())?;
+        let (worst, _) = *fullest.waiters.last()?;
+        fullest.of_level(worst).next()
+    }
+
     /// The number of groups with waiters.
     pub(crate) fn groups(&self) -> usize {
         self.leaves.len()

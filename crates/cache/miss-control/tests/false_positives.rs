@@ -6,7 +6,8 @@
 
 use miss_control::{
     ClientLevel, ClientTable, Deferral, HeldPlace, Miss, MissGroup, MissKind, MissOrder, MissQueue,
-    QueueEntry, QueueLimits, ShownEvidence, WaiterId, address_number,
+    QueueEntry, QueueLimits, RateOf, RequestRate, ShownEvidence, SiteRates, WaiterId,
+    address_number,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -17,8 +18,9 @@ use std::time::Duration;
 const PLACES: usize = 6;
 const CORES: usize = 2;
 const RENDER: Duration = Duration::from_millis(30);
-/// The measured time.
-const LASTS: Duration = Duration::from_secs(120);
+/// Visits last for 90 s: from then on there are as many that begin as end, and requests are counted.
+const COUNTED_FROM: Duration = Duration::from_secs(90);
+const LASTS: Duration = Duration::from_secs(210);
 
 /// The kind of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,19 +31,32 @@ enum Who {
     Office,
     /// A visitor of a carrier, which shares twelve addresses.
     Carrier,
-    /// A phone with an address of an IPv6 network.
+    /// A phone with an address of an IPv6 network, which is in another network when it repeats a request.
     Mobile,
     /// An import, whose address is exempt: reads and writes.
     Import,
+    /// A program whose credential the application has confirmed; its address is not exempt.
+    Script,
     /// Three uptime checks with a query of their own each time, whose addresses are exempt.
     Uptime,
-    /// A search engine that is verified, within its rate.
+    /// The same, not exempt.
+    OtherUptime,
+    /// A search engine that is verified, with the rate that a site sets by default.
     SearchEngine,
     /// A signed-in visitor.
     SignedIn,
     /// A login or a comment of a visitor.
     Writer,
     Crawler,
+}
+
+impl Who {
+    /// All visitors.
+    const VISITORS: [Who; 6] =
+        [Who::Visitor, Who::Office, Who::Carrier, Who::Mobile, Who::SignedIn, Who::Writer];
+    /// The programs that the operator knows.
+    const PROGRAMS: [Who; 5] =
+        [Who::Import, Who::Script, Who::Uptime, Who::OtherUptime, Who::SearchEngine];
 }
 
 #[derive(Clone, Debug)]
@@ -69,11 +84,15 @@ struct Counted {
     lost: BTreeMap<Who, u32>,
     /// The visitors' requests that were deferred although nobody crawls their group.
     deferred_elsewhere: u32,
+    lost_elsewhere: u32,
 }
 
 struct Simulated {
     queue: MissQueue<SentMiss>,
     clients: ClientTable<BuildHasherDefault<DefaultHasher>>,
+    rates: SiteRates,
+    /// How often the crawler repeats a deferred request, with the ticket that it got.
+    crawler_repeats: u32,
     now: Duration,
     events: BinaryHeap<Reverse<(Duration, u64)>>,
     what: BTreeMap<u64, Event>,
@@ -94,6 +113,8 @@ impl Simulated {
         Simulated {
             queue: MissQueue::new(limits, MissOrder::Rationed),
             clients: ClientTable::default(),
+            rates: SiteRates::default(),
+            crawler_repeats: 0,
             now: Duration::ZERO,
             events: BinaryHeap::new(),
             what: BTreeMap::new(),
@@ -172,13 +193,13 @@ impl Simulated {
     }
 
     fn send(&mut self, sent: SentMiss) {
-        if sent.tries == 0 {
+        if sent.tries == 0 && self.now >= COUNTED_FROM {
             *self.counted.requests.entry(sent.who).or_default() += 1;
         }
         let level = self.clients.level(&sent.shown, self.now);
         self.clients.note_miss_of(&sent.shown, self.now);
         let (level, kind) = match (sent.who, sent.kind) {
-            (Who::SearchEngine, _) => (ClientLevel::Known, MissKind::Crawler),
+            (Who::SearchEngine, _) if self.is_in_rate() => (ClientLevel::Known, MissKind::Crawler),
             (_, MissKind::Write) => (level.of_write(), MissKind::Write),
             (_, kind) => (level, kind),
         };
@@ -198,10 +219,17 @@ impl Simulated {
         }
     }
 
-    /// A browser loads again after two seconds, with its ticket; a crawler does not.
+    fn is_in_rate(&self) -> bool {
+        let rate = RequestRate::read("60/m").expect("a rate");
+        self.rates.take(RateOf::Crawler(0), rate, self.now)
+    }
+
+    /// A browser loads again after two seconds, with its ticket; a crawler only if it is like a browser.
     fn deferred(&mut self, sent: SentMiss) {
-        *self.counted.deferred.entry(sent.who).or_default() += u32::from(sent.tries == 0);
-        if sent.who == Who::Crawler {
+        if sent.tries == 0 && self.now >= COUNTED_FROM {
+            *self.counted.deferred.entry(sent.who).or_default() += 1;
+        }
+        if sent.who == Who::Crawler && sent.tries >= self.crawler_repeats {
             return;
         }
         // Behind an address with too many waiters, a colleague without a ticket waits two seconds.
@@ -209,11 +237,16 @@ impl Simulated {
         self.counted.deferred_elsewhere += u32::from(is_elsewhere);
         if sent.tries == 4 {
             *self.counted.lost.entry(sent.who).or_default() += 1;
+            self.counted.lost_elsewhere += u32::from(is_elsewhere);
             return;
         }
         self.number += 1;
         let ticket = sent.shown.ticket.or(Some(self.number));
-        let shown = ShownEvidence { ticket, ..sent.shown };
+        let mut shown = ShownEvidence { ticket, ..sent.shown };
+        if sent.who == Who::Mobile {
+            let network = 0x2a02_0db8_u128 << 96 | u128::from(self.number) << 64;
+            shown.address = Some(IpAddr::V6(network.into()));
+        }
         let again = SentMiss { tries: sent.tries + 1, shown, ..sent };
         self.at(self.now + Duration::from_secs(2), Event::Send(again));
     }
@@ -241,7 +274,8 @@ impl Simulated {
                 if session.is_none() && (visit + page) % 6 != 0 {
                     continue;
                 }
-                let url = match (visit + page / 6) % 3 {
+                // First and later pages of all three groups.
+                let url = match (visit / 6 + page) % 3 {
                     0 => format!("/news/{visit}-{page}/"),
                     1 => format!("/shop/?a={visit}&b={page}"),
                     _ => format!("/search?q={visit}-{page}"),
@@ -296,6 +330,14 @@ impl Simulated {
         self.program(Who::Uptime, 0.05, |n| {
             (MissKind::Page, format!("/health?t={n}"), exempt(2 + n % 3))
         });
+        self.program(Who::OtherUptime, 0.05, |n| {
+            let shown = ShownEvidence { is_exempt: false, ..exempt(5 + n % 3) };
+            (MissKind::Page, format!("/health?t={n}"), shown)
+        });
+        self.program(Who::Script, 1.0, |n| {
+            let shown = ShownEvidence { is_exempt: false, session: Some(1), ..exempt(9) };
+            (MissKind::Credential, format!("/shop/?a=script{n}&b=1"), shown)
+        });
         self.program(Who::SearchEngine, 0.5, |n| {
             let shown = ShownEvidence {
                 address: Some(address(0x4200_0000 + n % 40)),
@@ -303,6 +345,25 @@ impl Simulated {
             };
             (MissKind::Page, format!("/shop/?page={n}&s=1"), shown)
         });
+    }
+
+    /// Crawler E: each page from another address, which has loaded files and stored pages before, and repeats a deferred
+    /// request three times with its ticket.
+    fn crawler_like_a_browser(&mut self) {
+        self.crawler_repeats = 3;
+        for n in 0..(LASTS.as_secs_f64() * 200.0) as u32 {
+            let address = address(0xc612_0000 + n % 50_000 * 7);
+            let time = Duration::from_secs_f64(f64::from(n) / 200.0);
+            self.at(time, Event::Hits(address, 6));
+            let url = match n % 10 {
+                0 => format!("/news/c{n}/"),
+                _ => format!("/shop/?a=c{n}&b={n}"),
+            };
+            let shown = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
+            let (who, kind) = (Who::Crawler, MissKind::Page);
+            let sent = SentMiss { who, kind, url, shown, tries: 0 };
+            self.at(time + Duration::from_secs(3), Event::Send(sent));
+        }
     }
 
     /// Crawler B: each request from another address.
@@ -321,10 +382,31 @@ impl Simulated {
     }
 }
 
-/// Per cent of those who were deferred.
-fn percent(counted: &Counted, who: Who) -> f64 {
-    let of = |of: &BTreeMap<Who, u32>| f64::from(of.get(&who).copied().unwrap_or(0));
+/// Per cent of the requests of these that were deferred.
+fn percent_of(counted: &Counted, these: &[Who]) -> f64 {
+    let of = |of: &BTreeMap<Who, u32>| -> f64 {
+        these.iter().map(|who| f64::from(of.get(who).copied().unwrap_or(0))).sum()
+    };
     of(&counted.deferred) * 100.0 / of(&counted.requests).max(1.0)
+}
+
+fn percent(counted: &Counted, who: Who) -> f64 {
+    percent_of(counted, &[who])
+}
+
+/// Programs that the operator knows, sessions and writes are never deferred.
+fn assert_never_deferred(counted: &Counted) {
+    for who in [&Who::PROGRAMS[..], &[Who::SignedIn, Who::Writer]].concat() {
+        assert!(counted.requests[&who] > 4, "{who:?}");
+        assert_eq!(percent(counted, who), 0.0, "{who:?}");
+    }
+}
+
+fn shown(counted: &Counted) -> String {
+    let of = |who: &Who| format!("{who:?} {:.1} %", percent(counted, *who));
+    let all: Vec<String> = counted.requests.keys().map(of).collect();
+    let visitors = percent_of(counted, &Who::VISITORS);
+    format!("all visitors {visitors:.1} %; {}; lost {:?}", all.join(", "), counted.lost)
 }
 
 #[test]
@@ -334,7 +416,7 @@ fn without_a_crawler_nobody_is_deferred() {
     site.programs();
     let counted = site.run();
     assert!(
-        counted.requests.len() == 9 && counted.requests[&Who::Visitor] > 100,
+        counted.requests.len() == 11 && counted.requests[&Who::Visitor] > 100,
         "{:?}",
         counted.requests
     );
@@ -345,6 +427,7 @@ fn without_a_crawler_nobody_is_deferred() {
 fn six_times_the_usual_visitors_are_not_deferred() {
     let mut site = Simulated::new();
     site.all_visitors(6.0);
+    site.programs();
     assert_eq!(site.run().deferred, BTreeMap::new());
 }
 
@@ -353,12 +436,13 @@ fn six_times_the_usual_visitors_are_not_deferred() {
 fn after_a_purge_of_everything_nobody_is_deferred() {
     let mut site = Simulated::new();
     site.all_visitors(2.0);
+    site.programs();
     for n in 0..300 {
         let shown =
             ShownEvidence { address: Some(address(0x5000_0000 + n * 256)), ..Default::default() };
         let (kind, url) = (MissKind::Page, format!("/news/{n}/"));
         // Page views that were hits before, for ten seconds.
-        let time = Duration::from_secs(30) + Duration::from_millis(33) * n;
+        let time = Duration::from_secs(100) + Duration::from_millis(33) * n;
         site.at(time, Event::Send(SentMiss { who: Who::Visitor, kind, url, shown, tries: 0 }));
     }
     assert_eq!(site.run().deferred, BTreeMap::new());
@@ -371,18 +455,52 @@ fn beside_a_crawler_programs_and_sessions_are_not_deferred_and_visitors_seldom()
     site.programs();
     site.crawler();
     let counted = site.run();
-    for who in [Who::Import, Who::Uptime, Who::SearchEngine, Who::SignedIn, Who::Writer] {
-        assert!(counted.requests[&who] > 5, "{who:?}");
-        assert_eq!(percent(&counted, who), 0.0, "{who:?}");
-    }
+    println!("{}", shown(&counted));
+    assert_never_deferred(&counted);
     assert!(percent(&counted, Who::Crawler) > 50.0);
+    // Nearly all of them are first visits to a page of the crawled groups: without credit, they look like the crawl.
+    let visitors = percent_of(&counted, &Who::VISITORS);
+    assert!(visitors <= 6.0, "{}", shown(&counted));
     for who in [Who::Visitor, Who::Office, Who::Carrier, Who::Mobile] {
         // Two thirds of their misses are in the groups that are crawled; one in six is their first request.
-        assert!(percent(&counted, who) <= 30.0, "{who:?}: {} %", percent(&counted, who));
+        assert!(percent(&counted, who) <= 15.0, "{who:?}: {} %", percent(&counted, who));
     }
     assert_eq!(counted.deferred_elsewhere, 0, "in a group that is not crawled");
     let lost: u32 = counted.lost.values().sum();
     assert_eq!(lost, 0, "{:?}", counted.lost);
+}
+
+#[test]
+fn beside_a_crawler_like_a_browser_other_groups_lose_nothing() {
+    let mut site = Simulated::new();
+    site.all_visitors(1.0);
+    site.programs();
+    site.crawler_like_a_browser();
+    let counted = site.run();
+    println!("{}", shown(&counted));
+    assert_never_deferred(&counted);
+    assert_eq!((counted.deferred_elsewhere, counted.lost_elsewhere), (0, 0));
+    // More than the 25 % that the design aims at: two thirds of these visitors' misses are in the crawled groups, in
+    // which this crawler has the same level as they have.
+    let visitors = percent_of(&counted, &Who::VISITORS);
+    assert!(visitors <= 30.0, "{}", shown(&counted));
+}
+
+/// Beyond its rate a search engine is a client like others; within it, none of its requests is deferred.
+#[test]
+fn a_search_engine_beyond_its_rate_keeps_its_rate() {
+    let mut site = Simulated::new();
+    site.all_visitors(1.0);
+    site.crawler();
+    site.program(Who::SearchEngine, 10.0, |n| {
+        let address = Some(address(0x4200_0000 + n % 40));
+        let shown = ShownEvidence { address, ..ShownEvidence::default() };
+        (MissKind::Page, format!("/shop/?page={n}&s=1"), shown)
+    });
+    let counted = site.run();
+    let (sent, deferred) =
+        (counted.requests[&Who::SearchEngine], counted.deferred[&Who::SearchEngine]);
+    assert!(deferred > 0 && sent - deferred >= 110, "{sent} sent, {deferred} deferred");
 }
 
 /// The attacker is one of 500 behind an office's address, and spends what they share.
@@ -395,6 +513,11 @@ fn a_crawler_within_an_office_does_not_lock_it_out() {
         (MissKind::Page, format!("/shop/?a=c{n}&b={n}"), shown)
     });
     let counted = site.run();
+    println!("{}", shown(&counted));
     assert_eq!(counted.lost, BTreeMap::new());
     assert_eq!(counted.deferred_elsewhere, 0, "in a group that is not crawled");
+    // Colleagues share its credit and its waiters until they have a ticket: most wait for two seconds.
+    assert!(percent(&counted, Who::Office) <= 80.0, "{}", shown(&counted));
+    let others = [Who::Visitor, Who::Carrier, Who::Mobile, Who::SignedIn, Who::Writer];
+    assert!(percent_of(&counted, &others) <= 6.0, "{}", shown(&counted));
 }

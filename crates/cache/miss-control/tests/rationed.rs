@@ -172,6 +172,22 @@ fn places_are_reserved_for_sessions_only_while_there_are_some() {
     assert_eq!((origin.queue.busy(), origin.queue.other_places()), (9, 9));
 }
 
+/// Refreshes, cache warming and scheduled tasks are put off while places are rationed, though some are free.
+#[test]
+fn under_overload_no_place_is_spare_for_background_work() {
+    let mut origin = Origin::new(9, 100);
+    assert!(origin.queue.has_one_to_spare());
+    origin.overload();
+    assert_eq!((origin.queue.busy(), origin.queue.waiting()), (0, 0));
+    assert!(!origin.queue.has_one_to_spare());
+    let group = MissGroup::of(MissKind::Page, "/stored");
+    assert!(origin.queue.enter_if_free(group, 2).is_none());
+    origin.queue.note_time(origin.now);
+    origin.now += Duration::from_secs(11);
+    origin.queue.note_time(origin.now);
+    assert!(origin.queue.has_one_to_spare());
+}
+
 #[test]
 fn a_flood_of_writes_has_a_share_of_its_own() {
     let mut origin = Origin::new(8, 1_000);
@@ -231,6 +247,50 @@ fn waits_are_shorter_under_overload_and_writes_wait_as_long_as_any_request() {
     assert!(matches!(ended, Some(OverloadChange::Ended(_))), "{ended:?}");
 }
 
+/// A crawler that comes in bursts: whatever it does, only order and waits change.
+#[test]
+fn an_overload_that_begins_and_ends_often_refuses_no_visitor_and_costs_no_place() {
+    let mut origin = Origin::new(8, 100);
+    for cycle in 0..20 {
+        for n in 0..60 {
+            origin.enter(ClientLevel::Unknown, &format!("/shop?{n}"));
+        }
+        origin.now += Duration::from_millis(1_001);
+        assert_eq!(origin.queue.note_time(origin.now), Some(OverloadChange::Began), "{cycle}");
+        for (level, kind) in [
+            (ClientLevel::Confirmed, MissKind::Personal),
+            (ClientLevel::Known, MissKind::Page),
+            (ClientLevel::Known, MissKind::Write),
+            (ClientLevel::Unknown, MissKind::Write),
+        ] {
+            let entry = origin.enter_as(level, kind, &format!("/visitor/{}", kind.as_str()), None);
+            assert!(waits(&entry), "{cycle}: {entry:?}");
+        }
+        let served = origin.order();
+        let visitors = served.iter().filter(|url| url.starts_with("/visitor/"));
+        assert_eq!(visitors.count(), 4, "{cycle}: {served:?}");
+        assert_eq!((origin.queue.busy(), origin.queue.waiting()), (0, 0));
+        origin.queue.note_time(origin.now);
+        origin.now += Duration::from_millis(10_001);
+        let ended = origin.queue.note_time(origin.now);
+        assert!(matches!(ended, Some(OverloadChange::Ended(_))), "{cycle}: {ended:?}");
+        assert_eq!((origin.queue.unknown_places(), origin.queue.other_places()), (7, 8));
+    }
+}
+
+/// A page that is being assembled waits for its fragment, whatever else is requested.
+#[test]
+fn a_fragment_comes_before_the_pages_of_its_group_that_wait() {
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    for n in 0..9 {
+        origin.enter(ClientLevel::Unknown, &format!("/news/{n}"));
+    }
+    origin.enter_as(ClientLevel::Unknown, MissKind::Part, "/news/part", None);
+    // The turn of the pages began earlier; then it is that of fragments.
+    assert_eq!(origin.order().iter().position(|url| url == "/news/part"), Some(1));
+}
+
 #[test]
 fn writes_of_visitors_alone_are_no_overload() {
     let mut origin = Origin::new(1, 100);
@@ -276,6 +336,40 @@ fn of_a_queue_full_of_writes_none_gives_way() {
 }
 
 #[test]
+fn in_a_flood_of_writes_visitors_with_evidence_are_not_refused() {
+    let mut origin = Origin::new(1, 5);
+    origin.fill();
+    for n in 0..5 {
+        origin.enter_as(ClientLevel::Unknown, MissKind::Write, &format!("/comment?{n}"), None);
+    }
+    let mut enter = |level, kind, url: &str| {
+        let mut refused = None;
+        let miss = Miss { level, group: MissGroup::of(kind, url), address: None };
+        let entry = origin.queue.enter(miss, || url.to_owned(), &mut refused);
+        (waits(&entry), refused)
+    };
+    for (n, (level, kind)) in [
+        (ClientLevel::Confirmed, MissKind::Write),
+        (ClientLevel::Confirmed, MissKind::Personal),
+        (ClientLevel::Known, MissKind::Write),
+        (ClientLevel::Known, MissKind::Crawler),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // The oldest gives way.
+        let refused = Some(format!("/comment?{n}"));
+        assert_eq!(enter(level, kind, kind.as_str()), (true, refused), "{level:?} {kind:?}");
+    }
+    assert_eq!(enter(ClientLevel::Unknown, MissKind::Write, "/comment?9"), (false, None));
+    let last = Some("/comment?4".to_owned());
+    assert_eq!(enter(ClientLevel::Confirmed, MissKind::Write, "/last"), (true, last));
+    // All that wait have evidence.
+    assert_eq!(enter(ClientLevel::Confirmed, MissKind::Write, "/none"), (false, None));
+    assert_eq!(origin.queue.waiting(), 5);
+}
+
+#[test]
 fn an_address_has_only_so_many_waiters() {
     let mut origin = Origin::new(1, 1_000);
     origin.fill();
@@ -287,6 +381,11 @@ fn an_address_has_only_so_many_waiters() {
     assert!(waits(&origin.enter_as(ClientLevel::Unknown, MissKind::Page, "/x", Some(8))));
     assert!(waits(&origin.enter_as(ClientLevel::Known, MissKind::Page, "/x", Some(7))));
     assert!(waits(&origin.enter_as(ClientLevel::Returned, MissKind::Page, "/x", Some(7))));
+    // Ten of them wait. Behind an office's address there are more.
+    for n in 10..40 {
+        let known = origin.enter_as(ClientLevel::Known, MissKind::Page, &format!("/{n}"), Some(7));
+        assert_eq!(waits(&known), n < 32, "{n}");
+    }
     let write = origin.enter_as(ClientLevel::Unknown, MissKind::Write, "/x", Some(7));
     assert!(waits(&write), "a write is never deferred");
 }

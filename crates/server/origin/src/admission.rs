@@ -23,11 +23,11 @@ pub enum OriginClass {
     Personal,
     /// A page that is being assembled waits for a fragment.
     Fragment,
-    /// A request with an unsafe method. It must not be refused for the sake of others.
+    /// A request with an unsafe method, or `[[wake]]`. It must not be refused for the sake of others.
     Write,
     /// A request for another protocol. It holds its permit until the origin has answered, not for the connection.
     Upgrade,
-    /// No client waits: the refresh of a stale page, cache warming, `[[wake]]`.
+    /// No client waits: the refresh of a stale page, cache warming.
     Background,
     /// A render to compare a stored page with: it gets a permit only while two are free.
     Reference,
@@ -66,11 +66,16 @@ impl Admission {
             RequestPurpose::Client => class,
             RequestPurpose::Fragment => OriginClass::Fragment,
             RequestPurpose::Background => OriginClass::Background,
+            // It changes data, and nobody repeats it.
+            RequestPurpose::Scheduled => OriginClass::Write,
             RequestPurpose::Reference => OriginClass::Reference,
         };
         let level = if matches!(class, OriginClass::Background | OriginClass::Reference) {
             // Last, because no client waits for it.
             ClientLevel::OverRate
+        } else if client.extras.purpose == RequestPurpose::Scheduled {
+            // The operator has configured it.
+            ClientLevel::Known
         } else {
             client.note_miss(shown)
         };
@@ -197,6 +202,7 @@ mod tests {
         assert_eq!(class_for(RequestPurpose::Client), OriginClass::Page);
         assert_eq!(class_for(RequestPurpose::Fragment), OriginClass::Fragment);
         assert_eq!(class_for(RequestPurpose::Background), OriginClass::Background);
+        assert_eq!(class_for(RequestPurpose::Scheduled), OriginClass::Write);
         assert_eq!(class_for(RequestPurpose::Reference), OriginClass::Reference);
     }
 }

@@ -11,7 +11,7 @@
 //! | … after it was selected, before the permit is in the channel | the channel returns the permit to its sender, who drops it: the next is selected |
 //! | … when the permit is in the channel | the receiver is dropped with the permit in it: the next is selected |
 //! | the longest wait ends when the waiter was just selected | the queue does not have it any more ([`Deferral::Gone`]): it takes the permit from the channel |
-//! | it gives way to another waiter of a full queue | its sender is dropped: it is deferred |
+//! | it gives way to another waiter of a full queue | its sender is dropped: it is deferred, or if it is a write, refused |
 //! | a follower raises its leader before the leader waits | the leader enters with the raised level: the level and the position are behind one lock |
 //! | … while it waits | its position changes, and it is selected if a reserved place is free for it now |
 //! | … after it was selected, deferred, or has left | the queue does not know its number any more: nothing happens |
@@ -115,19 +115,29 @@ impl Places {
         let longest = longest.filter(|longest| *longest < self.timeout);
         if let Some(longest) = longest {
             if let Ok(given) = timeout(longest, &mut waiting).await {
-                return given.map_err(|_| self.line.deferred(admission));
+                return given.map_err(|_| self.gave_way(admission));
             }
             match position.defer() {
                 Deferral::Deferred(_) => return Err(self.line.deferred(admission)),
                 Deferral::Gone => {
-                    return waiting.await.map_err(|_| self.line.deferred(admission));
+                    return waiting.await.map_err(|_| self.gave_way(admission));
                 }
                 Deferral::Stays => {}
             }
         }
         let waited = longest.unwrap_or_default();
         let given = self.until_timeout(waiting, position, waited).await?;
-        given.map_err(|_| self.line.deferred(admission))
+        given.map_err(|_| self.gave_way(admission))
+    }
+
+    /// The failure of a request that gave way to another one of a full queue. A write is never deferred: for it, the
+    /// queue is full.
+    fn gave_way(&self, admission: &Admission) -> Failure {
+        if admission.group.kind.may_be_deferred() {
+            return self.line.deferred(admission);
+        }
+        self.limit_hits.note(Limit::OriginQueue);
+        Failure::Overloaded
     }
 
     /// Waits until no request may wait any longer. `waited` is how long it has waited already.
@@ -204,12 +214,10 @@ impl Places {
         self.line.lock().busy()
     }
 
-    /// Whether a permit is free and no request waits for one, so that background work may begin. The
+    /// Whether a permit is free for background work: no request waits for one, and requests are not rationed. The
     /// result is a snapshot.
     pub fn is_one_to_spare(&self) -> bool {
-        let queue = self.line.lock();
-        let is_rationed = queue.order() == MissOrder::Rationed && queue.is_overloaded();
-        queue.has_one_to_spare() && !is_rationed
+        self.line.lock().has_one_to_spare()
     }
 
     /// The result for a request that would enter now.
@@ -459,15 +467,20 @@ impl Drop for OverloadLog {
             return;
         }
         let order = event.line.lock().order();
-        let hint = match order {
-            MissOrder::Arrival => {
-                "see pagewell misses; misses.mode = \"protect\" puts visitors first"
-            }
-            MissOrder::Rationed => "see pagewell misses for the URLs and clients",
-        };
-        let BusiestGroup { group, share, networks } = event.line.report().busiest();
+        let busiest = event.line.report().busiest(order).unwrap_or_default();
+        let BusiestGroup { group, share, time_share, seconds, networks, agents, advice } = busiest;
         let waiting = event.waiting;
-        tracing::warn!(event = "misses-overload-began", group, share, networks, waiting, hint);
+        tracing::warn!(
+            event = "misses-overload-began",
+            group,
+            share,
+            time_share,
+            seconds,
+            networks,
+            agents,
+            waiting,
+            hint = advice
+        );
     }
 }
 

@@ -219,8 +219,10 @@ pub enum RequestPurpose {
     Client,
     /// A page that a client waits for: the response is a fragment of it (ESI).
     Fragment,
-    /// No client: a refresh, cache warming, `[[wake]]`.
+    /// No client: a refresh, cache warming.
     Background,
+    /// No client: a task of the application (`[[wake]]`). It is put off, but never deferred.
+    Scheduled,
     /// A render to compare a stored page with.
     Reference,
 }

@@ -8,6 +8,7 @@ use delivery::site::Site;
 use history::changes::ChangeName;
 use history::misses::{NameKind, Slow, Top, TopEntry};
 use history::{Change, refusals, shown};
+use miss_control::{MissOrder, percent};
 use origin::ClientLevel;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
@@ -128,16 +129,14 @@ fn at_origin(site: &Arc<Site>) -> Value {
     let levels = levels.filter(|(_, busy_us)| *busy_us > 0).map(|(level, busy_us)| {
         json!({ "level": level.as_str(), "percent_of_time": percent(busy_us, busy) })
     });
+    let order = match site.config.misses.mode {
+        MissesMode::Protect => MissOrder::Rationed,
+        MissesMode::Off | MissesMode::Observe => MissOrder::Arrival,
+    };
+    let advice = report.busiest(order).map(|busiest| busiest.advice);
     let groups = report.groups.into_sorted();
     let (requests, busy) = groups.iter().fold((0, 0), |(requests, busy), (_, counts)| {
         (requests + counts.requests, busy + counts.busy_us)
-    });
-    let advice = groups.first().map(|(group, counts)| {
-        let network = report.networks.clone().into_sorted().into_iter().next();
-        let network =
-            network.map(|(name, one)| (name.to_string(), percent(one.requests, requests)));
-        let share = percent(counts.requests, requests);
-        advice((&group.to_string(), share), network, site.config.misses.mode)
     });
     let groups = groups.iter().take(GROUPS_MAX).map(|(group, counts)| {
         json!({
@@ -166,38 +165,6 @@ fn at_origin(site: &Arc<Site>) -> Value {
         "networks": networks.map(|(name, one)| by_client(name.to_string(), one.requests)).collect::<Vec<_>>(),
         "agents": agents.map(|(name, one)| by_client(name, one.requests)).collect::<Vec<_>>(),
     })
-}
-
-/// The advice about the group with the most requests, by its share and by the network with the most requests.
-fn advice((group, share): (&str, u64), network: Option<(String, u64)>, mode: MissesMode) -> String {
-    if share < MOST_PERCENT {
-        return "No group of URLs has most of the requests: this is no crawl of one kind of page."
-            .into();
-    }
-    let by = match network {
-        Some((network, share)) if share >= MOST_PERCENT => format!(
-            "Most come from one network, {network}: if it is no proxy of yours, block it or ask its operator."
-        ),
-        _ => "They come from many networks, so limits by address do not stop them.".into(),
-    };
-    let protected = match mode {
-        MissesMode::Protect => "Visitors come first.",
-        MissesMode::Off | MissesMode::Observe => {
-            "If visitors wait, set misses.mode = \"protect\" and reload."
-        }
-    };
-    format!(
-        "{share} % of the requests are for {group}. {by} {protected} If these URLs have no end, Disallow them in \
-         robots.txt, or limit them by a rule with renders."
-    )
-}
-
-/// A group or network with this share has most of the requests.
-const MOST_PERCENT: u64 = 50;
-
-/// The part of all, in per cent.
-fn percent(part: u64, all: u64) -> u64 {
-    (part.min(all) * 100).checked_div(all).unwrap_or(0)
 }
 
 /// Formats a list: each entry with its count, an example URL, and the fields of `more`.

@@ -109,6 +109,23 @@ async fn a_waiter_that_gives_way_is_deferred() {
 }
 
 #[tokio::test]
+async fn a_write_of_a_flood_that_gives_way_is_refused_and_not_deferred() {
+    let write = |level| {
+        let group = MissGroup::of(MissKind::Write, "/comment");
+        Admission { class: OriginClass::Write, group, ..admission(level, "/comment") }
+    };
+    let places = places(1, MissesMode::Protect, 1);
+    let place = places.enter(&unknown()).await.unwrap();
+    let flood = wait(&places, write(ClientLevel::Unknown)).await;
+    let (own, login) = (places.clone(), write(ClientLevel::Confirmed));
+    let login = tokio::spawn(async move { own.enter(&login).await });
+    assert_eq!(flood.await.unwrap().unwrap_err(), Failure::Overloaded);
+    drop(place);
+    assert!(login.await.unwrap().is_ok());
+    assert_eq!(places.figures().deferred, 0);
+}
+
+#[tokio::test]
 async fn a_follower_raises_its_leader_while_it_waits_and_before() {
     let places = places(1, MissesMode::Protect, 10);
     let place = places.enter(&unknown()).await.unwrap();
