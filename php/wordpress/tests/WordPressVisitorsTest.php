@@ -32,9 +32,9 @@ final class WordPressVisitorsTest extends TestCase
         . ' add_shortcode("track", fn () => "Order of " . esc_html($_GET["email"] ?? $_GET["order_key"] ?? "nobody"));'
         . ' add_shortcode("hidden", fn () => "Hidden: " . implode(", ", (array) get_option("_hidden_forums", []))); add_shortcode("members", function () { global $wpdb; return "Members: " . $wpdb->get_var("SELECT COUNT(*) FROM wp_members"); });'
         . ' add_action("wp", function () { global $wpdb; if (isset($_GET["join"]) && is_user_logged_in() && wp_verify_nonce($_GET["_wpnonce"] ?? "", "join")) { $wpdb->insert("wp_members", ["member" => get_current_user_id()]); } });'
-        . ' add_shortcode("since", fn () => human_time_diff(time() - 3600) . " ago"); add_shortcode("long-since", fn () => human_time_diff(1000000000) . " ago, for " . human_time_diff(1000000000, 1000000090));';
+        . ' add_shortcode("since", fn () => human_time_diff(time() - 3600) . " ago"); add_shortcode("long-since", fn () => human_time_diff(1000000000) . " ago, for " . human_time_diff(1000000000, 1000000090)); add_shortcode("active", fn () => apply_filters("bp_core_get_last_activity", "active 10 months ago", "", "")); add_shortcode("preferred", fn () => "You read " . apply_filters("pll_preferred_language", substr($_SERVER["HTTP_ACCEPT_LANGUAGE"] ?? "en", 0, 2), false)); add_filter("show_admin_bar", fn ($is) => $is || is_page("toolbar")); add_shortcode("days-since", fn () => human_time_diff(time() - 276480) . " ago");';
 
-    private const NAMES = ['own', 'hello', 'nonce', 'own-nonce', 'token', 'price', 'land', 'track', 'hidden', 'members', 'since', 'long-since'];
+    private const NAMES = ['own', 'hello', 'nonce', 'own-nonce', 'token', 'price', 'land', 'track', 'hidden', 'members', 'since', 'long-since', 'days-since', 'preferred', 'toolbar', 'active'];
 
     private static ?RealWordPress $blog = null;
 
@@ -170,6 +170,29 @@ final class WordPressVisitorsTest extends TestCase
         self::assertSame(1, preg_match('/ttl=(\d+)/', self::$pages->ask('/since/')[1], $found));
         self::assertThat((int) $found[1], self::logicalAnd(self::greaterThan(300), self::lessThanOrEqual(360)));
         preg_match('/ttl=(\d+)/', self::$pages->ask('/long-since/')[1], $found);
-        self::assertGreaterThan(1000, (int) $found[1], 'an old age, and a time that does not end now');
+        self::assertGreaterThan(7200, (int) $found[1], 'an age that stays the same, and a time that does not end now');
+        preg_match('/ttl=(\d+)/', self::$pages->ask('/days-since/')[1], $found);
+        self::assertThat((int) $found[1], self::logicalAnd(self::greaterThan(3500), self::lessThanOrEqual(3600)), 'in 7 hours, 3 days are 4');
+        preg_match('/ttl=(\d+)/', self::$pages->ask('/active/')[1], $found);
+        self::assertThat((int) $found[1], self::logicalAnd(self::greaterThan(200), self::lessThanOrEqual(300)), 'a member who looks at a page is active');
+    }
+
+    public function testALanguageThatPolylangTakesFromTheBrowserIsOfThatBrowser(): void
+    {
+        self::$blog->command('update_option("polylang", ["browser" => true]);');
+        foreach (['de', 'fr', 'de'] as $number => $language) {
+            [$page, $how] = self::$pages->ask('/preferred/', 'GET', "Accept-Language: $language");
+            self::assertStringContainsString("You read $language", $page, $how);
+            self::assertSame($number === 2, str_contains($how, 'hit'), $how);
+        }
+    }
+
+    public function testTheToolbarOfAVisitorIsTheSameForAllDevices(): void
+    {
+        $phone = self::$pages->ask('/toolbar/', 'GET', 'User-Agent: Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0');
+        self::assertStringContainsString('stored', $phone[1]);
+        self::assertSame(1, preg_match('/id="wpadminbar" class="([^"]*)"/', $phone[0], $found));
+        self::assertStringNotContainsString('mobile', $found[1]);
+        self::assertTrue(self::$pages->isKept('/toolbar/'));
     }
 }

@@ -3,7 +3,7 @@
 /**
  * Questions whether the visitor has a phone (wp_is_mobile): does the page differ by the answer?
  *
- *     the toolbar                        only its class differs, and style sheets decide what it looks like
+ *     the toolbar of a visitor           only its class would differ: it is the same for all
  *     a module of the administration     asked while plugins are loaded, from a directory `admin`: no page shows it
  *     anybody else                       the page may differ: one copy does not suffice
  *
@@ -35,16 +35,18 @@ final class DeviceQuestions
         $calls = debug_backtrace(DEBUG_BACKTRACE_IGNORE_ARGS, 30);
         $at = array_search('wp_is_mobile', array_column($calls, 'function'), true);
         $asker = $at === false ? '' : strtr((string) ($calls[$at]['file'] ?? ''), '\\', '/');
-        if (!self::isHarmless($asker, (string) ($calls[(int) $at + 1]['class'] ?? ''))) {
+        if (($calls[(int) $at + 1]['class'] ?? '') === 'WP_Admin_Bar') {
+            return $isMobile && is_user_logged_in();
+        }
+        if (!self::isOfAdministration($asker)) {
             self::$isDecisive = true;
             Readers::add("wp_is_mobile:$asker");
         }
         return $isMobile;
     }
 
-    private static function isHarmless(string $file, string $class): bool
+    private static function isOfAdministration(string $file): bool
     {
-        $isOfAdministration = did_action('template_redirect') === 0 && preg_match('~/wp-content/(mu-)?plugins/.*/(wp-)?admin/|/wp-admin/~i', $file) === 1;
-        return $class === 'WP_Admin_Bar' || $isOfAdministration;
+        return did_action('template_redirect') === 0 && preg_match('~/wp-content/(mu-)?plugins/.*/(wp-)?admin/|/wp-admin/~i', $file) === 1;
     }
 }

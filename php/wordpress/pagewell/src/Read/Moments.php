@@ -3,7 +3,8 @@
 /**
  * The next moment at which the posts of a page look different by themselves: a sale begins or ends, an event is over,
  * a post expires. It is in the meta of the post, and ends the lifetime of the page. The same for a text such as "3 hours
- * ago": the page may be older by a tenth of that.
+ * ago": the page may be older by a tenth of that, and by an hour at most. A trial does not judge numbers on a page with
+ * such a lifetime (crates/cache/page-comparison/src/inquiry.rs).
  */
 
 declare(strict_types=1);
@@ -11,7 +12,7 @@ declare(strict_types=1);
 namespace Pagewell\WordPress\Read;
 
 /**
- * Reads the meta that WordPress has loaded for the page; has no state.
+ * Reads the meta that WordPress has loaded for the page, and the ages that it shows.
  *
  * @internal
  */
@@ -20,8 +21,15 @@ final class Moments
     /** Meta of WooCommerce, The Events Calendar, PublishPress Future. A time in seconds, or a date of the site. */
     private const KEYS = ['_sale_price_dates_from', '_sale_price_dates_to', '_EventStartDate', '_EventEndDate', '_expiration-date'];
 
-    /** Minimum TTL of a page because of an age that it shows, in seconds. */
+    /** Minimum and maximum TTL of a page because of an age that it shows, in seconds. */
     private const AGE_SECONDS_MIN = 60;
+    private const AGE_SECONDS_MAX = 3_600;
+
+    /** BuddyPress writes the activity of a member once in so many seconds, also when the member only looks at a page. */
+    private const ACTIVITY_SECONDS = 300;
+
+    /** Whether the text of a later moment is being made. */
+    private static bool $isLater = false;
 
     private function __construct()
     {
@@ -67,11 +75,40 @@ final class Moments
     /** The same of bbPress and BuddyPress. Only an age, which ends now, gets older; plugins count it in the time of the site, too. */
     public static function age(mixed $shown, mixed $from = 0, mixed $to = 0): mixed
     {
+        if (self::$isLater) {
+            return $shown;
+        }
         $to = self::time($to) ?: time();
         if (min(abs($to - time()), abs($to - time() - (int) ((float) get_option('gmt_offset') * HOUR_IN_SECONDS))) < MINUTE_IN_SECONDS) {
-            Page::freshFor(max(self::AGE_SECONDS_MIN, intdiv(abs($to - self::time($from)), 10)));
+            $seconds = intdiv(abs($to - self::time($from)), 10);
+            if ($seconds <= self::AGE_SECONDS_MAX || !self::isSameLater($shown, $from, $to)) {
+                Page::freshFor(max(self::AGE_SECONDS_MIN, min($seconds, self::AGE_SECONDS_MAX)));
+            }
         }
         return $shown;
+    }
+
+    /** The last activity of a member is shown: filter `bp_core_get_last_activity`. Views change nothing that has a tag. */
+    public static function activity(mixed $shown): mixed
+    {
+        Page::freshFor(self::ACTIVITY_SECONDS);
+        return $shown;
+    }
+
+    /** Whether the text is the same for as long as a page lives at most: "9 months ago". */
+    private static function isSameLater(mixed $shown, mixed $from, int $to): bool
+    {
+        // Each of the filters has the name of the function that applies it.
+        $function = current_filter();
+        if (!in_array($function, ['human_time_diff', 'bbp_get_time_since', 'bp_core_time_since'], true) || !function_exists($function)) {
+            return false;
+        }
+        self::$isLater = true;
+        try {
+            return $function($from, $to + Page::LIFETIME_SECONDS_MAX) === $shown;
+        } finally {
+            self::$isLater = false;
+        }
     }
 
     private static function time(mixed $value): int

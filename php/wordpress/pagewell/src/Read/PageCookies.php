@@ -7,7 +7,8 @@
  *     _ga, pys_first_visit, sbjs_* …     only scripts in the browser read them (SharedCookies)
  *
  * A page with no other cookie may be stored. It is then delivered without them, as all its copies are. Where a plugin
- * has a switch for sites with a page cache, it is on: Polylang sets its cookie by a script then.
+ * has a switch for sites with a page cache, it is on: Polylang sets its cookie by a script then. Without the cookie it
+ * may take the language of the browser, and the page is one for that language.
  */
 
 declare(strict_types=1);
@@ -16,6 +17,7 @@ namespace Pagewell\WordPress\Read;
 
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Core\SharedCookies;
+use Pagewell\WordPress\Observer;
 
 /**
  * Classifies cookies by their names; has no state.
@@ -40,7 +42,18 @@ final class PageCookies
         if (Front::isInFront()) {
             add_filter('pll_is_cache_active', '__return_true');
             add_filter('pmpro_set_visit_cookie', '__return_false');
+            add_filter('pll_preferred_language', Observer::of('pll_preferred_language', self::ofBrowser(...)), PHP_INT_MAX, 2);
         }
+    }
+
+    /** Filter `pll_preferred_language`: Polylang takes the language of the browser, unless a cookie has one. */
+    public static function ofBrowser(mixed $language = false, mixed $isOfCookie = false): mixed
+    {
+        $options = get_option('polylang');
+        if (!$isOfCookie && is_array($options) && !empty($options['browser']) && !preg_grep('/^vary:.*accept-language/i', headers_list())) {
+            header('Vary: Accept-Language', false);
+        }
+        return $language;
     }
 
     /** Whether the response sets a cookie that may be of one visitor. */

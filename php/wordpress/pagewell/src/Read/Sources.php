@@ -73,6 +73,7 @@ final class Sources
         'human_time_diff' => [4, [Moments::class, 'difference']],
         'bbp_get_time_since' => [3, [Moments::class, 'age']],
         'bp_core_time_since' => [3, [Moments::class, 'age']],
+        'bp_core_get_last_activity' => [1, [Moments::class, 'activity']],
         'get_calendar' => [1, [self::class, 'calendar']],
         'render_block' => [2, [BlockSources::class, 'block']],
         'widget_display_callback' => [3, [Frames::class, 'widget']],
