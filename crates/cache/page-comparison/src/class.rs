@@ -182,6 +182,9 @@ pub struct Circumstances {
     pub matched_when_stored: Option<bool>,
     /// The request field that makes the difference, if the search found one.
     pub cause: Option<DifferenceCause>,
+    /// Whether the application lets the page be behind for at most an hour, beside its dependencies. It does so where
+    /// the page shows how long ago something was: its numbers are not judged.
+    pub may_lag: bool,
 }
 
 impl Circumstances {
@@ -193,6 +196,7 @@ impl Circumstances {
             purged_after: None,
             matched_when_stored: None,
             cause: None,
+            may_lag: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A diff aligns the tokens, so that an element more or less does not make all that follows differ. It depends on
 //! nothing but the two lists of hashes.
 
+use crate::place::{COMMENT, UNREAD};
 use crate::tokens::{END, PageTokens};
 use imara_diff::{Algorithm, Diff, Token};
 use std::collections::HashMap;
@@ -88,6 +89,26 @@ impl PageDifference {
     }
 }
 
+impl PageDifference {
+    /// Whether all of it is in comments, scripts and other elements of HTML that are not shown.
+    pub(crate) fn is_hidden(&self, first: &PageTokens, second: &PageTokens) -> bool {
+        self.is_within(first, second, &UNREAD)
+    }
+
+    /// Whether all of it is in comments.
+    pub(crate) fn is_remark(&self, first: &PageTokens, second: &PageTokens) -> bool {
+        self.is_within(first, second, &[COMMENT])
+    }
+
+    fn is_within(&self, first: &PageTokens, second: &PageTokens, names: &[&str]) -> bool {
+        let is_within = |token: &DifferingToken| {
+            let of = if token.is_added { second } else { first };
+            of.places.is_within(of.tokens[token.index as usize].place, names)
+        };
+        !self.is_empty() && self.tokens.iter().all(is_within)
+    }
+}
+
 /// The place of a token as it is shown, with the number of its word. `known`: the response whose member names are shown.
 fn path(tokens: &PageTokens, index: u32, known: Option<&PageTokens>) -> String {
     let token = tokens.tokens[index as usize];
@@ -98,7 +119,22 @@ fn path(tokens: &PageTokens, index: u32, known: Option<&PageTokens>) -> String {
 /// The place of a token and the number of its word as one number, the same in every response.
 pub(crate) fn spot(tokens: &PageTokens, index: u32) -> u64 {
     let token = tokens.tokens[index as usize];
-    tokens.places.hash(token.place) ^ u64::from(token.word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    spot_of_word(tokens, token.place, token.word)
+}
+
+/// The same of a word, and of those up to `most` words before and after it in the same place.
+pub(crate) fn spots_beside(
+    tokens: &PageTokens,
+    index: u32,
+    most: u32,
+) -> impl Iterator<Item = u64> {
+    let token = tokens.tokens[index as usize];
+    let words = token.word.saturating_sub(most).max(1)..=token.word.saturating_add(most);
+    words.map(move |word| spot_of_word(tokens, token.place, word))
+}
+
+fn spot_of_word(tokens: &PageTokens, place: u32, word: u32) -> u64 {
+    tokens.places.hash(place) ^ u64::from(word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 /// Compares two responses token by token.

@@ -3,7 +3,7 @@
 //! The tree of elements is approximate: an end tag closes the nearest element of its name, and an element that no
 //! end tag closes contains what follows. It only gives places their names, and is the same for the same content.
 
-use crate::place::{MAX_DEPTH, ROOT};
+use crate::place::{COMMENT, MAX_DEPTH, ROOT};
 use crate::tokens::TokenWriter;
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
@@ -12,6 +12,9 @@ const VOID: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
     "track", "wbr",
 ];
+
+/// How comments begin that are markup for ESI, server-side includes and old browsers.
+const MARKUP: [&[u8]; 3] = [b"esi", b"#", b"[if"];
 
 /// Elements that end one of their own name which is still open.
 const CLOSED_BY_NEXT: [&str; 8] = ["li", "p", "tr", "td", "th", "option", "dt", "dd"];
@@ -54,7 +57,9 @@ pub(crate) fn write(writer: &mut TokenWriter, content: &[u8]) -> bool {
             }
             Token::String(text) => words(writer, &mut elements, &text),
             Token::Comment(text) => {
-                let place = writer.places.child(elements.place(), "comment");
+                let is_markup = MARKUP.iter().any(|start| text.starts_with(start));
+                let name = if is_markup { "markup" } else { COMMENT };
+                let place = writer.places.child(elements.place(), name);
                 writer.text(place, &text);
             }
             Token::Doctype(doctype) => {

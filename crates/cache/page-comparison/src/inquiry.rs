@@ -8,6 +8,7 @@
 //! | numbers that grow with time in three samples | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
+//! | another number, or a word beside one, on a page that may lag ("2 minutes ago") | no difference |
 //!
 //! A sample is a render that began after all changes before it were applied and settled, and after all writes in
 //! flight had ended; the caller waits for this. A sample during which a dependency changed is *disturbed*: with it
@@ -16,7 +17,7 @@
 //! Memory: at most ten samples of at most 8 MiB, usually some hundred kilobytes each; see `bytes`.
 
 use crate::class::{Circumstances, DifferenceClass, PageDependence, UnjudgedReason};
-use crate::difference::{PageDifference, differing, spot};
+use crate::difference::{PageDifference, differing, spot, spots_beside};
 use crate::noise::PageNoise;
 use crate::tokens::PageTokens;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ const SHOWN_PLACES: usize = 3;
 const LITTLE_IN_COMMON: u8 = 50;
 /// A purge within this time is late; a later one has nothing to do with the difference. Milliseconds.
 const LATE_WITHIN: u64 = 60_000;
+/// The words on each side of a number that may change with it: "right now", "1 minute ago", "2 minutes ago".
+const WORDS_BESIDE: u32 = 2;
 /// The longest wait for a sample that shows whether the text follows the clock. Milliseconds.
 const MAX_CLOCK_WAIT: u64 = 60_000;
 
@@ -207,6 +210,9 @@ impl Inquiry {
             noise.learn_random();
             return self.differs(DifferenceClass::Random, None, |_| true);
         }
+        if circumstances.may_lag {
+            noise.learn(self.at_numbers());
+        }
         let kinds: BTreeMap<u64, SpotKind> = self.kinds(noise).collect();
         let of = |wanted: SpotKind| kinds.values().any(|kind| *kind == wanted);
         let is_of = |spot: u64, wanted: SpotKind| kinds.get(&spot) == Some(&wanted);
@@ -214,10 +220,14 @@ impl Inquiry {
         noise.learn(kinds.iter().filter(|(_, kind)| restless(kind)).map(|(spot, _)| *spot));
         if of(SpotKind::Against) {
             let is_it = |spot| is_of(spot, SpotKind::Against);
-            return match self.class_against(circumstances, &is_it) {
+            let conclusion = match self.class_against(circumstances, &is_it) {
                 Ok(class) => self.differs(class, late_by(class, circumstances), is_it),
                 Err(reason) => Conclusion::Unjudged(reason),
             };
+            if let Conclusion::Differs { class: DifferenceClass::Noise, spots, .. } = &conclusion {
+                noise.learn(spots.iter().copied());
+            }
+            return conclusion;
         }
         if of(SpotKind::WasOlder) {
             let is_it = |spot| is_of(spot, SpotKind::WasOlder);
@@ -235,6 +245,21 @@ impl Inquiry {
             DifferenceClass::Noise
         };
         self.differs(class, None, all)
+    }
+
+    /// The places of numbers that differ from the stored page, and of the words beside them, if these differ.
+    fn at_numbers(&self) -> BTreeSet<u64> {
+        let mut spots = BTreeSet::new();
+        for sample in self.samples.iter().chain(&self.later).map(|sample| &sample.tokens) {
+            for token in differing(&self.stored, sample).tokens {
+                let of = if token.is_added { sample } else { &self.stored };
+                if of.is_number(token.index) {
+                    spots.extend(spots_beside(of, token.index, WORDS_BESIDE));
+                }
+            }
+        }
+        spots.retain(|spot| self.labels.contains_key(spot));
+        spots
     }
 
     /// The class of a difference that five samples agree about.
@@ -280,11 +305,12 @@ impl Inquiry {
             return Conclusion::Same;
         };
         let places = difference.places(&self.stored, &sample.tokens, SHOWN_PLACES);
-        let in_comments = places.iter().all(|place| place.contains("comment"));
+        let is_hidden = difference.is_hidden(&self.stored, &sample.tokens);
+        let is_remark = difference.is_remark(&self.stored, &sample.tokens);
         let is_clock = class == DifferenceClass::ByTheClock;
         let is_noise = class == DifferenceClass::Noise;
-        let class = if is_clock && in_comments {
-            // The time of the render in a comment is seen by nobody.
+        let class = if is_remark || is_clock && is_hidden {
+            // Nobody sees a comment, or the time of the render in a script.
             DifferenceClass::Noise
         } else if is_noise && difference.has_read_text(&self.stored, &sample.tokens) {
             // Text for people is no nonce, also if no value of it has returned yet.

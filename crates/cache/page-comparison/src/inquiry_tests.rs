@@ -131,11 +131,74 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
     let date = |now: u64| format!("At 2026-11-28T18:28:{:02}+00:00", now / 1_000 % 60);
     let dated = judge(&date(0), &followed(), date).0;
     assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock));
-    let comment = |now: u64| format!("text <!-- made at {} -->", now);
-    assert_eq!(
-        class_of(judge("text <!-- made at 5 -->", &followed(), comment).0),
-        Some(DifferenceClass::Noise)
-    );
+}
+
+#[test]
+fn a_clock_that_nobody_sees_is_noise_and_is_known_the_next_time() {
+    for (before, after) in
+        [("<!-- made at ", " -->"), ("<script>var a = {\"time\":\"", "\"}</script>")]
+    {
+        for step in [50, 1_000] {
+            let render = |now: u64| format!("text {before}{}{after}", now / step);
+            let stored = render(5_000);
+            let class = class_of(judge(&stored, &followed(), render).0);
+            assert_eq!(class, Some(DifferenceClass::Noise), "{before} {step}");
+            let (mut noise, mut now) = (PageNoise::default(), 9_990);
+            for class in [Some(DifferenceClass::Noise), None] {
+                let mut inquiry = Inquiry::new(page(&stored), 0);
+                while let InquiryStep::Sample { after } = inquiry.step(&noise) {
+                    now += after.max(10);
+                    inquiry.add(PageSample { begun: now, tokens: page(&render(now)) }, false);
+                }
+                assert_eq!(class_of(inquiry.conclude(&mut noise, &followed())), class, "{before}");
+            }
+        }
+    }
+    for (content, class) in [
+        ("text <!-- made in 1.07ms -->", DifferenceClass::Noise),
+        ("text <!--esi <b>new</b> -->", DifferenceClass::BrokenPromise),
+    ] {
+        let stored = content.replace("1.07", "1.13").replace("new", "old");
+        let found = judge(&stored, &followed(), |_| content.to_owned()).0;
+        assert_eq!(class_of(found), Some(class), "{content}");
+    }
+    let seen = |now: u64| format!("<p data-made='{now}'>text");
+    let class = class_of(judge(&seen(5), &followed(), seen).0);
+    assert_eq!(class, Some(DifferenceClass::ByTheClock), "an attribute may be shown");
+}
+
+/// A time that has passed, as forums show it.
+fn since(seconds: u64) -> String {
+    let of =
+        |count: u64, unit: &str| format!("{count} {unit}{}", if count == 1 { "" } else { "s" });
+    match seconds {
+        0..10 => "right now".into(),
+        10..60 => format!("{} ago", of(seconds, "second")),
+        60..3_600 => format!("{}, {} ago", of(seconds / 60, "minute"), of(seconds % 60, "second")),
+        _ => format!("{} ago", of(seconds / 3_600, "hour")),
+    }
+}
+
+#[test]
+fn an_age_on_a_page_that_may_lag_is_no_difference_and_hides_none_beside_it() {
+    let may_lag = Circumstances { may_lag: true, ..followed() };
+    for (age, speed) in [(0, 1), (9, 3), (55, 1), (130, 7), (3_597, 2), (3_597, 60), (86_000, 900)]
+    {
+        for is_once in [false, true] {
+            let render = |now: u64| {
+                let passed = if is_once { 11 } else { now / 1_000 };
+                format!("<b>{}</b> by Ada", since(age + passed * speed))
+            };
+            let stored = format!("<b>{}</b> by Ada", since(age));
+            let of = format!("{age} s, by {speed} s, once: {is_once}");
+            assert_eq!(class_of(judge(&stored, &may_lag, render).0), None, "{of}");
+            let changed = |now: u64| render(now).replace("Ada", "Eve");
+            let class = class_of(judge(&stored, &may_lag, changed).0);
+            assert_eq!(class, Some(DifferenceClass::BrokenPromise), "{of}");
+        }
+    }
+    let (conclusion, _) = judge("5 posts", &followed(), |_| "6 posts".to_owned());
+    assert_eq!(class_of(conclusion), Some(DifferenceClass::BrokenPromise), "it may not lag");
 }
 
 #[test]

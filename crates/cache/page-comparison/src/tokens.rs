@@ -135,6 +135,11 @@ impl PageTokens {
         self.is_by_hash
     }
 
+    /// Whether the token at this index is a number. False for each token of a visitor's response.
+    pub(crate) fn is_number(&self, index: u32) -> bool {
+        self.numbers.binary_search_by_key(&index, |(at, _)| *at).is_ok()
+    }
+
     /// Whether nothing at all differs; cheaper than a diff.
     pub fn is_same(&self, other: &PageTokens) -> bool {
         self.tokens.len() == other.tokens.len()

@@ -55,6 +55,8 @@ const SETTLE_MAX_MS: u64 = 60_000;
 /// A page without dependencies that differs while it is younger than this was made for its first visitor: its data has
 /// hardly changed since. Milliseconds.
 pub(crate) const YOUNG_MS: u64 = 10_000;
+/// The longest lifetime beside tags with which an application lets text be behind that follows the clock. Milliseconds.
+const LAG_MAX_MS: u64 = 3_600_000;
 
 /// Compares the page of a hit with renders, and acts if it is found wrong for the second time.
 pub(crate) async fn compared(
@@ -113,14 +115,12 @@ async fn judged(
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
     let has_dependencies = has_dependencies(&hit.page);
-    let dependence =
-        if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
     let is_young = age_ms < YOUNG_MS;
     let page = identity(site, &hit.page);
     let circumstances = Circumstances {
         was_replaced: !is_stored(site, &hit.page),
         matched_when_stored: (is_young && !has_dependencies).then_some(false),
-        ..Circumstances::of(dependence)
+        ..circumstances(&hit.page)
     };
     let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
     state.learned(&hit.key, noise.clone());
@@ -162,6 +162,19 @@ async fn judged(
 /// Whether a change can be reported that concerns the page.
 pub(crate) fn has_dependencies(page: &SharedPage) -> bool {
     !page.payload().stored.tags().is_empty() || page.payload().reads().is_some()
+}
+
+/// The circumstances of a page that follow from its declarations.
+pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
+    let facts = &page.payload().stored;
+    let dependence = if has_dependencies(page) {
+        PageDependence::Followed
+    } else {
+        PageDependence::LifetimeOnly
+    };
+    // Tags report changes of data, so the lifetime beside them is for text that follows the clock.
+    let may_lag = !facts.tags().is_empty() && facts.lifetime_ms() <= LAG_MAX_MS;
+    Circumstances { may_lag, ..Circumstances::of(dependence) }
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the

@@ -6,15 +6,15 @@
 use crate::AuditState;
 use crate::cause::{cause, class_of};
 use crate::comparison::{
-    YOUNG_MS, compute, has_dependencies, is_stored, render, render_tokens, request_of, sampled,
-    settle, stored_tokens, tokens,
+    YOUNG_MS, circumstances, compute, has_dependencies, is_stored, render, render_tokens,
+    request_of, sampled, settle, stored_tokens, tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
-    PageDependence, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
+    PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
 };
 use render::{ReferenceRender, RenderRequest, visitors_form};
 use std::sync::Arc;
@@ -60,8 +60,6 @@ pub(crate) async fn judged(
     let facts = &page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let has_dependencies = has_dependencies(page);
-    let dependence =
-        if has_dependencies { PageDependence::Followed } else { PageDependence::LifetimeOnly };
     let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
     sampled(site, &ask, audit, &mut inquiry, &noise).await?;
     settle(site).await?;
@@ -71,7 +69,7 @@ pub(crate) async fn judged(
     let circumstances = Circumstances {
         was_replaced: !is_stored(site, page),
         matched_when_stored,
-        ..Circumstances::of(dependence)
+        ..circumstances(page)
     };
     let before = noise.clone();
     let conclusion = compute(site, audit, || inquiry.conclude(&mut noise, &circumstances));
