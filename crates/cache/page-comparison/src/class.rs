@@ -182,8 +182,7 @@ pub struct Circumstances {
     pub matched_when_stored: Option<bool>,
     /// The request field that makes the difference, if the search found one.
     pub cause: Option<DifferenceCause>,
-    /// Whether the application lets the page be behind for at most an hour, beside its dependencies. It does so where
-    /// the page shows how long ago something was: its numbers are not judged.
+    /// Whether the application says that the page shows how long ago something was: its numbers are not judged.
     pub may_lag: bool,
 }
 

@@ -55,8 +55,9 @@ const SETTLE_MAX_MS: u64 = 60_000;
 /// A page without dependencies that differs while it is younger than this was made for its first visitor: its data has
 /// hardly changed since. Milliseconds.
 pub(crate) const YOUNG_MS: u64 = 10_000;
-/// The longest lifetime beside tags with which an application lets text be behind that follows the clock. Milliseconds.
-const LAG_MAX_MS: u64 = 3_600_000;
+/// The tag by which an application says that a page shows ages such as "5 minutes ago", which its lifetime bounds. With
+/// several sites in one application it follows the number of the site: `2/ages`.
+const SHOWS_AGES: &[u8] = b"ages";
 
 /// Compares the page of a hit with renders, and acts if it is found wrong for the second time.
 pub(crate) async fn compared(
@@ -172,8 +173,8 @@ pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
     } else {
         PageDependence::LifetimeOnly
     };
-    // Tags report changes of data, so the lifetime beside them is for text that follows the clock.
-    let may_lag = !facts.tags().is_empty() && facts.lifetime_ms() <= LAG_MAX_MS;
+    let is_it = |tag: &[u8]| tag.rsplit(|byte| *byte == b'/').next() == Some(SHOWS_AGES);
+    let may_lag = facts.tags().iter().any(is_it);
     Circumstances { may_lag, ..Circumstances::of(dependence) }
 }
 

@@ -3,8 +3,8 @@
 /**
  * The next moment at which the posts of a page look different by themselves: a sale begins or ends, an event is over,
  * a post expires. It is in the meta of the post, and ends the lifetime of the page. The same for a text such as "3 hours
- * ago": the page may be older by a tenth of that, and by an hour at most. A trial does not judge numbers on a page with
- * such a lifetime (crates/cache/page-comparison/src/inquiry.rs).
+ * ago": the page may be older by a tenth of that, and by an hour at most. The tag `ages` says
+ * so: a trial does not judge numbers on such a page (crates/server/audit/src/comparison.rs).
  */
 
 declare(strict_types=1);
@@ -24,6 +24,9 @@ final class Moments
     /** Minimum and maximum TTL of a page because of an age that it shows, in seconds. */
     private const AGE_SECONDS_MIN = 60;
     private const AGE_SECONDS_MAX = 3_600;
+
+    /** The tag of a page that shows an age. Nothing purges it. */
+    private const AGES = 'ages';
 
     /** BuddyPress writes the activity of a member once in so many seconds, also when the member only looks at a page. */
     private const ACTIVITY_SECONDS = 300;
@@ -82,6 +85,7 @@ final class Moments
         if (min(abs($to - time()), abs($to - time() - (int) ((float) get_option('gmt_offset') * HOUR_IN_SECONDS))) < MINUTE_IN_SECONDS) {
             $seconds = intdiv(abs($to - self::time($from)), 10);
             if ($seconds <= self::AGE_SECONDS_MAX || !self::isSameLater($shown, $from, $to)) {
+                Page::uses(self::AGES);
                 Page::freshFor(max(self::AGE_SECONDS_MIN, min($seconds, self::AGE_SECONDS_MAX)));
             }
         }
@@ -91,6 +95,7 @@ final class Moments
     /** The last activity of a member is shown: filter `bp_core_get_last_activity`. Views change nothing that has a tag. */
     public static function activity(mixed $shown): mixed
     {
+        Page::uses(self::AGES);
         Page::freshFor(self::ACTIVITY_SECONDS);
         return $shown;
     }
