@@ -208,8 +208,12 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
             add(directory, Use::Create, DIRECTORIES, false);
         }
     }
-    if let Some(AcmeStorage::Directory(directory)) = config.acme.as_ref().map(|acme| &acme.storage)
-    {
+    let copy = config.acme.iter().filter_map(|acme| acme.copy.as_ref());
+    let storage = config.acme.iter().filter_map(|acme| match &acme.storage {
+        AcmeStorage::Directory(directory) => Some(directory),
+        AcmeStorage::Valkey { .. } => None,
+    });
+    for directory in storage.chain(copy) {
         match directory.parent() {
             Some(parent) if !directory.exists() => add(parent, Use::Create, DIRECTORIES, false),
             _ => add(directory, Use::Own, ACME, false),
