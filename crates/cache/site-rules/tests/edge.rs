@@ -367,3 +367,63 @@ fn a_wrong_limit_or_password_is_refused_with_its_remedy() {
         assert!(said.contains(part), "{rule}: {said}");
     }
 }
+
+/// What is noted beside a page for the next hits holds for its host, path and query, under GET and HEAD.
+#[test]
+fn a_free_url_is_free_for_every_client_and_rules_without_an_answer_concern_no_hit() {
+    let init = read("rule = [{ path = '/wp-content/uploads/**', php = false }]");
+    assert!(!init.may_answer() && !init.answers_by_host());
+    let rules = read(
+        "rule = [
+            { path = '/get', method = 'GET', deny = 403 },
+            { path = '/head', method = 'HEAD', deny = 403 },
+            { path = '/write', method = 'POST', deny = 403 },
+            { path = '/from', from = '192.0.2.0/24', deny = 403 },
+            { path = '/agent', agent = 'crawler', deny = 403 },
+            { path = '/cookie', cookie = 'a', deny = 403 },
+            { path = '/header', header = 'x-a', deny = 403 },
+            { path = '/staff', auth_file = '/x' },
+            { path = '/often', limit = { rate = '1/m', count = 'all' } },
+            { path = '/seldom', limit = { rate = '1/m' } },
+            { path = '/old', from = '192.0.2.0/24', redirect = '/new' },
+            { query = 'old', redirect = '/new' },
+        ]",
+    );
+    assert!(rules.may_answer() && !rules.answers_by_host());
+    let is_free = |method: &Method, url: &str| rules.is_free(view(method, url));
+    for (path, free) in [
+        ("/", [true, true]),
+        ("/get", [false, false]),
+        ("/head", [true, false]),
+        ("/write", [true, true]),
+        ("/from", [false, false]),
+        ("/agent", [false, false]),
+        ("/cookie", [false, false]),
+        ("/header", [false, false]),
+        ("/staff", [false, false]),
+        ("/often", [false, false]),
+        ("/seldom", [true, true]),
+        ("/old", [false, false]),
+        ("/?old", [false, false]),
+    ] {
+        let url = format!("a.test{path}");
+        assert_eq!(
+            [&Method::GET, &Method::HEAD].map(|method| is_free(method, &url)),
+            free,
+            "{path}"
+        );
+    }
+    for rule in [
+        "deny = 403",
+        "auth_file = '/x'",
+        "limit = { rate = '1/m' }",
+        "redirect = '/b'",
+        "slash = 'add'",
+    ] {
+        assert!(
+            read(&format!("rule = [{{ host = 'a.test', {rule} }}]")).answers_by_host(),
+            "{rule}"
+        );
+    }
+    assert!(!read("rule = [{ host = 'a.test', bypass = true }]").answers_by_host());
+}

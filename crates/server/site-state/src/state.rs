@@ -38,6 +38,12 @@ const EVICTED_PAGES: usize = 32;
 const EVICTIONS_MAX: usize = 16;
 /// The number of no version of the configuration.
 const NO_READING: u64 = u64::MAX;
+/// The number of the next version of the configuration of any site.
+static NEXT_READING: AtomicU64 = AtomicU64::new(1);
+
+fn next_reading() -> u64 {
+    NEXT_READING.fetch_add(1, Ordering::Relaxed)
+}
 
 /// A site with one version of the configuration.
 pub struct SiteState {
@@ -45,7 +51,7 @@ pub struct SiteState {
     pub config: Arc<Config>,
     /// The limits of the configuration.
     pub limits: Arc<Limits>,
-    /// The number of this version of the configuration, from 0.
+    /// The number of this version of the configuration; no two of a process have the same.
     reading: u64,
     lasting: Arc<Lasting>,
 }
@@ -112,7 +118,9 @@ impl SiteState {
     ) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
         let lasting = Arc::new(Lasting::new(&config, clock, cluster, is_default));
-        let state = Arc::new(SiteState { config, limits, reading: 0, lasting });
+        let reading = next_reading();
+        lasting.current_reading.store(reading, Ordering::Release);
+        let state = Arc::new(SiteState { config, limits, reading, lasting });
         *state.lasting.current() = Arc::downgrade(&state);
         state
     }
@@ -121,7 +129,7 @@ impl SiteState {
     /// [activated](Self::activate).
     pub fn reread(&self, config: Arc<Config>) -> Arc<SiteState> {
         let limits = Arc::new(config.limits.clone());
-        let (reading, lasting) = (self.reading + 1, self.lasting.clone());
+        let (reading, lasting) = (next_reading(), self.lasting.clone());
         Arc::new(SiteState { config, limits, reading, lasting })
     }
 
@@ -143,6 +151,13 @@ impl SiteState {
             }
         }
         self.footprints.depend(statements, since, made)
+    }
+
+    /// The number of this version of the configuration, from 1: of this site only, and of no other version that was or
+    /// will be read in this process.
+    #[inline]
+    pub fn reading(&self) -> u64 {
+        self.reading
     }
 
     /// Makes this configuration current for all later requests.

@@ -26,7 +26,7 @@ use page_store::{Audience, Dependencies, Page, Payload, Store, allocated};
 use site_rules::is_of_desktops;
 use statements::footprints::PageReads;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The metadata of a stored page. The bytes to send follow it and the key in the same allocation:
 /// [`ReadPage`] reads both.
@@ -37,6 +37,9 @@ pub struct StoredPage {
     head: u32,
     /// The offset in it at which the lines of a 304 begin, and [`CODING_CLAIMED`].
     not_modified: AtomicU32,
+    /// The number of the configuration whose rules leave requests for the page to it; 0 if none is known. Never written
+    /// to a snapshot, and not taken over by another page.
+    free_under: AtomicU64,
     /// Data that few pages have.
     rare: Option<Box<RareParts>>,
 }
@@ -131,7 +134,8 @@ impl RareParts {
 impl StoredPage {
     fn of(stored: StoredFacts, ends: Ends, rare: Option<Box<RareParts>>) -> StoredPage {
         let Ends { head, not_modified } = ends;
-        StoredPage { stored, head, not_modified: AtomicU32::new(not_modified), rare }
+        let (not_modified, free_under) = (AtomicU32::new(not_modified), AtomicU64::new(0));
+        StoredPage { stored, head, not_modified, free_under, rare }
     }
 
     fn ends(&self) -> Ends {
@@ -171,6 +175,18 @@ impl StoredPage {
     /// Clears the mark, because the queue was full.
     pub fn release_coding(&self) {
         self.not_modified.fetch_and(!CODING_CLAIMED, Ordering::Relaxed);
+    }
+
+    /// Whether [`set_free_under`](Self::set_free_under) was called last with this number.
+    #[inline]
+    pub fn is_free_under(&self, configuration: u64) -> bool {
+        self.free_under.load(Ordering::Relaxed) == configuration
+    }
+
+    /// Records that no rule of the configuration with this number answers a request for the page. The number is the whole
+    /// statement, so its order with other memory does not matter; one that is lost is found again.
+    pub fn set_free_under(&self, configuration: u64) {
+        self.free_under.store(configuration, Ordering::Relaxed);
     }
 
     /// The item that was stored through the memcached port, if it is one.
@@ -351,6 +367,19 @@ mod tests {
         assert!(not_modified.ends_with("\r\n\r\n"), "{not_modified}");
         assert!(!not_modified.contains("content-"), "{not_modified}");
         assert_eq!(whole.lines().count(), lines.len() + 1);
+    }
+
+    #[test]
+    fn a_page_is_free_under_one_configuration_and_a_new_one_under_none() {
+        let (_, first) = page(StatusCode::OK, &[]);
+        let is_free = |page: &SharedPage| [1, 2, 3].map(|one| page.payload().is_free_under(one));
+        assert_eq!(is_free(&first), [false; 3]);
+        first.payload().set_free_under(2);
+        assert_eq!(is_free(&first.clone()), [false, true, false], "a handle is the same page");
+        let again = NewPage::with_forms(first.response(), first.content(), Vec::new()).apart();
+        assert_eq!(is_free(&again), [false; 3]);
+        first.payload().set_free_under(3);
+        assert_eq!(is_free(&first), [false, false, true]);
     }
 
     #[test]

@@ -61,6 +61,8 @@ pub(crate) struct EdgeRules {
     redirect_map: Option<Arc<RedirectMap>>,
     /// Whether a rule may answer a request instead of a page or file.
     may_answer: bool,
+    /// Whether one of those rules has a condition on the host.
+    answers_by_host: bool,
     rewrites: Vec<RewriteRule>,
     scripts: Vec<ScriptRule>,
     entry_points: Option<EntryPoints>,
@@ -79,6 +81,11 @@ impl SiteRules {
         self.edge.redirect_map = (!map.is_empty()).then(|| Arc::new(map));
         let redirects = !self.edge.redirects.is_empty() || self.edge.redirect_map.is_some();
         self.edge.may_answer = self.has_access_rules() || redirects;
+    }
+
+    /// Whether the host makes a difference to [`is_free`](Self::is_free). If not, that follows from method, path and query.
+    pub fn answers_by_host(&self) -> bool {
+        self.edge.answers_by_host
     }
 
     /// Whether any request may be answered by a rule: by a refusal or a redirect.

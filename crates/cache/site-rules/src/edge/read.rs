@@ -125,6 +125,10 @@ pub(crate) fn complete(
     files: Option<&FileSurroundings>,
 ) -> Result<(), String> {
     edge.may_refuse = edge.may_refuse();
+    edge.answers_by_host = rules.iter().any(|rule| {
+        let may_answer = is_access_rule(rule) || rule.redirect.is_some() || rule.slash.is_some();
+        may_answer && !rule.host.as_slice().is_empty()
+    });
     edge.names = rules.iter().map(|rule| rule.name.as_deref().map(Into::into)).collect();
     let mut hasher = DefaultHasher::new();
     for rule in rules.iter().filter(|rule| has_fields(rule)) {

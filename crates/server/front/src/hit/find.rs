@@ -170,7 +170,7 @@ impl HitFinder {
         let page = &pages[*candidate];
         let form = form(&asked.facts, page, answer, content_max)?;
         if site.config.watches_hits {
-            if !asked.is_free(site, key) {
+            if !asked.is_free(site, key, (page, true)) {
                 return None;
             }
             if site.config.audit.is_some_and(is_drawn) {
@@ -204,7 +204,10 @@ impl HitFinder {
         let length = file.length() as u64;
         let answer = http_cache::answer(&asked.facts, &file.payload().stored, Some(length));
         let form = form(&asked.facts, &file, &answer, content_max)?;
-        if site.config.watches_hits && !asked.is_free(site, key) {
+        // The file is that of the path, under every host and with every query.
+        let is_of_path = path.len() == asked.target.len();
+        let is_kept = || is_of_path && !site.config.rules.answers_by_host();
+        if site.config.watches_hits && !asked.is_free(site, key, (&file, is_kept())) {
             return None;
         }
         site.counters.requests.add();
@@ -287,17 +290,51 @@ impl PlainRequest<'_> {
     }
 
     /// Whether no trial is on, and the site's rules neither refuse nor redirect any client that sends the request.
-    fn is_free(&self, site: &Site, key: &Key) -> bool {
+    /// `is_kept`: the result for this host and target is kept beside the page, so that the rules are compared once.
+    ///
+    /// Only *free* is kept, as the number of the configuration (`SiteState::reading`), which no other one has. It is used
+    /// for the same page under the same number, and then all that the rules read here is the same:
+    ///
+    /// - host, path and query: the page is stored under exactly these bytes, and the target is in its normal form
+    ///   (`is_plain_for`). Another spelling, host or query is another page, or is left to `exchange`. The scheme is in the
+    ///   key, too, and no rule reads it.
+    /// - method: it is kept only if GET and HEAD are both free.
+    /// - client: a URL about which a rule has a condition on the client, a password or a limit is not free for anybody.
+    /// - rules and redirect files: whatever reads them again makes another configuration, with another number. So does
+    ///   another process, whose pages begin with none.
+    ///
+    /// A reload during a hit: the hit goes on with the old configuration, as before, and may write the old number after
+    /// the new one. Then the next hit compares the rules again. No order of the two leaves the new number without a
+    /// comparison with the new rules, because the number and the rules come from one immutable `SiteState`.
+    #[inline]
+    fn is_free(&self, site: &Site, key: &Key, (page, is_kept): (&SharedPage, bool)) -> bool {
         if site.config.trial.is_some() {
             return false;
         }
         if !site.config.rules.may_answer() {
             return true;
         }
-        let is_head = self.kind == Method::Head;
-        let method = if is_head { &http::Method::HEAD } else { &http::Method::GET };
-        let view = |host| RequestView::of_url(method, self.scheme, host, self.target);
-        key.host().is_some_and(|host| site.config.rules.is_free(view(host)))
+        let is_known = is_kept && page.payload().is_free_under(site.reading());
+        is_known || self.find_free(site, key, is_kept.then_some(page))
+    }
+
+    /// Compares the request with the rules. If none answers GET or HEAD, that is noted in `page`.
+    #[inline(never)]
+    fn find_free(&self, site: &Site, key: &Key, page: Option<&SharedPage>) -> bool {
+        let Some(host) = key.host() else { return false };
+        let is_free = |method| {
+            let view = RequestView::of_url(method, self.scheme, host, self.target);
+            site.config.rules.is_free(view)
+        };
+        let (own, other) = match self.kind {
+            Method::Head => (&http::Method::HEAD, &http::Method::GET),
+            _ => (&http::Method::GET, &http::Method::HEAD),
+        };
+        let is_own_free = is_free(own);
+        if let Some(page) = page.filter(|_| is_own_free && is_free(other)) {
+            page.payload().set_free_under(site.reading());
+        }
+        is_own_free
     }
 
     /// Applies the rules to the request and completes its key, which has been written. `None` if

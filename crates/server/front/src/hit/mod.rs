@@ -25,7 +25,7 @@
 //! | a page is stored under this key | `find.rs` `page` | a file that was found there within the last second (`find.rs` `file`); else `exchange` |
 //! | the page is fresh, and allowed for this client | `lookup::choose` | `exchange`: stale, validated, rendered, or 504 |
 //! | the answer is the whole page or a 304, in a form that is laid out with the page | [`page::select`](stored_pages::page::select) | `serve.rs` makes the answer: 206, 412, 416, ESI |
-//! | no rule refuses the request to any client | `find.rs` `is_free` | `exchange` refuses it, or answers |
+//! | no rule refuses or redirects the request of any client; compared once for each page and configuration | `find.rs` `is_free` | `exchange` refuses it, or answers |
 //! | the content fits the client's window and 128 KiB (HTTP/2 only) | `find.rs` `form` | hyper sends it piece by piece |
 //!
 //! Invariants: a plain hit allocates nothing, unless the audit compares it (`find.rs` `audit`), and takes one lock, that of the page's shard, for

@@ -199,3 +199,26 @@ fn files_get_the_fields_of_rules() {
     let missing = client.get("/no-such.css").expect("an answer");
     assert!(!missing.header("cache-control").is_some_and(|value| value.contains("immutable")));
 }
+
+#[test]
+fn a_file_that_is_free_under_one_host_and_without_a_query_is_refused_otherwise() {
+    let site = site();
+    let pagewell = site.serve(
+        "[[rule]]\npath = \"/style.css\"\nhost = \"closed.test\"\ndeny = 403\n\
+         [[rule]]\nquery = \"old\"\ndeny = 410\n",
+    );
+    let open = site.serve("[[rule]]\nquery = \"old\"\ndeny = 410\n");
+    let status = |pagewell: &Pagewell, host: &str, path: &str| {
+        let request = Request::get(path).header("Host", host);
+        client(pagewell).send(&request).expect("an answer").status
+    };
+    for _ in 0..3 {
+        assert_eq!(status(&pagewell, "open.test", "/style.css"), 200);
+        assert_eq!(status(&pagewell, "closed.test", "/style.css"), 403);
+        for pagewell in [&pagewell, &open] {
+            assert_eq!(status(pagewell, "open.test", "/style.css"), 200);
+            assert_eq!(status(pagewell, "open.test", "/style.css?new"), 200);
+            assert_eq!(status(pagewell, "open.test", "/style.css?old"), 410);
+        }
+    }
+}

@@ -114,6 +114,38 @@ fn a_new_rule_applies_at_once_and_purges_pages() {
 }
 
 #[test]
+fn rules_that_a_reload_brings_apply_to_pages_and_files_that_were_free() {
+    let site = Site::new(&[("page.php", PAGE), ("style.css", "style"), ("moved.tsv", "/x\t/y\n")]);
+    let moved = format!("site.redirect_files = [{:?}]\n", site.root().join("moved.tsv"));
+    let rules = |more: &str| format!("{moved}[[rule]]\npath = \"/other\"\ndeny = 403\n{more}");
+    let pagewell = site.serve(&rules(""));
+    let mut plain = Raw::connect(&pagewell);
+    let mut status = |path: &str| {
+        plain.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        plain.answer().status
+    };
+    let mut both = || {
+        // The first answers are stored, the second ones compared with the rules, the third ones found free.
+        let all = [(); 3].map(|()| (status("/page.php"), status("/style.css")));
+        assert!(all.iter().all(|one| *one == all[0]), "{all:?}");
+        all[0]
+    };
+    assert_eq!(both(), (200, 200));
+    for path in ["/page.php", "/style.css"] {
+        site.config(&rules(&format!("[[rule]]\npath = {path:?}\ndeny = 410\n")), "");
+        assert_eq!(reloaded(&pagewell)["dropped"], 0);
+        assert_eq!(both(), if path == "/page.php" { (410, 200) } else { (200, 410) });
+    }
+    site.config(&rules(""), "");
+    reloaded(&pagewell);
+    assert_eq!(both(), (200, 200));
+    site.file("moved.tsv", "/page.php\t/new\n/style.css\t/new.css\n");
+    reloaded(&pagewell);
+    assert_eq!(both(), (301, 301));
+    assert_eq!(counter(&pagewell, "pages"), 1, "the page is still stored");
+}
+
+#[test]
 fn a_trial_begins_and_ends_without_a_restart_and_keeps_the_pages() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
