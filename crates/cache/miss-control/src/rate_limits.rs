@@ -63,10 +63,49 @@ impl<S: BuildHasher> RateTable<S> {
     /// The client has reached the limit: the time until its next request is allowed.
     pub fn count(
         &self,
-        (limit, address): (u64, Option<IpAddr>),
+        client: (u64, Option<IpAddr>),
         rate: RequestRate,
         now: Duration,
     ) -> Result<(), Duration> {
+        let now = nanoseconds(now);
+        self.with_set(client, |set, tag, known| {
+            let found = known.unwrap_or_else(|| {
+                let ends_first = (0..ENTRIES).min_by_key(|at| set[*at].full_at).unwrap_or_default();
+                if set[ends_first].full_at > now {
+                    self.replaced.fetch_add(1, Ordering::Relaxed);
+                }
+                ends_first
+            });
+            let full_at = known.map_or(now, |at| set[at].full_at);
+            let full_at = rate.count(full_at, now).map_err(Duration::from_nanos)?;
+            set[found] = Entry { tag, full_at };
+            Ok(())
+        })
+    }
+
+    /// Whether a request of a client would be allowed. It is not counted.
+    ///
+    /// # Errors
+    /// As for [`count`](Self::count).
+    pub fn check(
+        &self,
+        client: (u64, Option<IpAddr>),
+        rate: RequestRate,
+        now: Duration,
+    ) -> Result<(), Duration> {
+        let now = nanoseconds(now);
+        self.with_set(client, |set, _, known| {
+            let full_at = known.map_or(now, |at| set[at].full_at);
+            rate.count(full_at, now).map(drop).map_err(Duration::from_nanos)
+        })
+    }
+
+    /// Locks the set of a client. `look` gets the set, the client's tag, and its place in the set if it is there.
+    fn with_set<T>(
+        &self,
+        (limit, address): (u64, Option<IpAddr>),
+        look: impl FnOnce(&mut EntrySet, u64, Option<usize>) -> T,
+    ) -> T {
         let number =
             address.map(|address| (address.to_canonical().is_ipv6(), address_number(address)));
         let hash = self.hasher.hash_one((limit, number));
@@ -74,19 +113,9 @@ impl<S: BuildHasher> RateTable<S> {
         let mut sets = part.lock().unwrap_or_else(PoisonError::into_inner);
         let at = hash as u32 as usize % sets.len();
         let set = &mut sets[at];
-        let (tag, now) = (self.hasher.hash_one((hash, limit, number)), nanoseconds(now));
+        let tag = self.hasher.hash_one((hash, limit, number));
         let known = set.iter().position(|entry| entry.tag == tag && entry.full_at != 0);
-        let found = known.unwrap_or_else(|| {
-            let ends_first = (0..ENTRIES).min_by_key(|at| set[*at].full_at).unwrap_or_default();
-            if set[ends_first].full_at > now {
-                self.replaced.fetch_add(1, Ordering::Relaxed);
-            }
-            ends_first
-        });
-        let full_at = known.map_or(now, |at| set[at].full_at);
-        let full_at = rate.count(full_at, now).map_err(Duration::from_nanos)?;
-        set[found] = Entry { tag, full_at };
-        Ok(())
+        look(set, tag, known)
     }
 
     /// How often a client was forgotten before its limit ended, because its set was full.
@@ -130,6 +159,9 @@ mod tests {
         }
         assert_eq!(count(100), Err(at(6)));
         assert_eq!(count(103), Err(at(3)), "a refused request costs nothing");
+        let check = |seconds: u64| table.check((1, v4(7)), TEN_A_MINUTE, at(seconds));
+        assert_eq!([check(103), check(106), check(106)], [Err(at(3)), Ok(()), Ok(())]);
+        assert_eq!(table.check((1, v4(8)), TEN_A_MINUTE, at(100)), Ok(()));
         assert_eq!((count(106), count(106)), (Ok(()), Err(at(6))));
         assert_eq!(count(50), Err(at(6)), "the clock was set back");
         assert_eq!(count(1_000), Ok(()));

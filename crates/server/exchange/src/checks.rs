@@ -4,6 +4,11 @@
 //! are passed, nothing else happens to a request. `Authorization` is consumed by the check, so that a page behind a
 //! password can be cached for all who have it; with `auth_forward`, the origin gets it and answers each request.
 //!
+//! A client may send a wrong password for a user of a site 20 times at once, and then every six seconds: beyond that, it
+//! gets a 429 without a look at the password, unless it is a remembered one. Other users at the same address are not
+//! concerned. Clients whose connections are not counted (`connections_exempt`) or without an address are not limited: a
+//! proxy that names no clients would be limited for all of them.
+//!
 //! Passwords of all sites are checked on one queue, and all rates are in one table: those of the default site.
 
 use crate::edge;
@@ -13,13 +18,23 @@ use delivery::serve;
 use delivery::site::Site;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
-use passwords::{Credentials, PasswordFile, PasswordOutcome};
+use miss_control::RequestRate;
+use passwords::{Credentials, PasswordFile, PasswordOutcome, WrongPasswords};
 use reasons::Reason;
 use site_rules::{AuthRule, LimitCount, LimitRule, RequestClient};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 use telemetry::client::{Client, PassedChecks, RequestLimits};
+use telemetry::clock::Clock;
 use telemetry::limit_hits::Limit;
+
+/// The limit of wrong passwords. Rules are numbered from 1.
+const WRONG_PASSWORDS: LimitRule = LimitRule {
+    rule: 0,
+    rate: RequestRate { interval: Duration::from_secs(6), burst: 20 },
+    count: LimitCount::All,
+};
 
 /// The response to a request that does not pass a check.
 pub(crate) type RefusalResponse = Box<Response<ResponseBody>>;
@@ -102,21 +117,63 @@ pub(crate) fn admit_fragment(asked: &AskedRequest<'_>) -> Result<Option<Client>,
 fn count(site: &Site, checks: &mut PassedChecks, limit: LimitRule) -> Result<(), RefusalResponse> {
     checks.is_counted = true;
     let Some(limits) = &checks.limits else { return Ok(()) };
-    limits.count(limit, site.clock.now()).map_err(|seconds| {
-        site.counters.rate_limited.add();
-        let mut response = serve::error(StatusCode::TOO_MANY_REQUESTS, Reason::RateLimited, None);
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
-        Box::new(response)
-    })
+    limits.count(limit, site.clock.now()).map_err(|seconds| limited(site, seconds))
+}
+
+/// The response to a request over a limit.
+fn limited(site: &Site, seconds: u32) -> RefusalResponse {
+    site.counters.rate_limited.add();
+    let mut response = serve::error(StatusCode::TOO_MANY_REQUESTS, Reason::RateLimited, None);
+    response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    Box::new(response)
 }
 
 /// The limits under which a request may be counted.
 fn limits(default_site: &Arc<Site>, asked: &AskedRequest<'_>) -> RequestLimits {
-    let mut site = DefaultHasher::new();
-    asked.site.config.hosts.canonical.hash(&mut site);
+    limits_of(default_site, asked, &())
+}
+
+/// The limits of the client of a request for something of its site.
+fn limits_of(
+    default_site: &Arc<Site>,
+    asked: &AskedRequest<'_>,
+    what: &impl Hash,
+) -> RequestLimits {
+    let mut number = DefaultHasher::new();
+    (&asked.site.config.hosts.canonical, what).hash(&mut number);
     let entries = default_site.limits.rate_limit_entries;
-    let key = (site.finish(), asked.client.address());
+    let key = (number.finish(), asked.client.address());
     RequestLimits::new((&default_site.per_address, entries), key)
+}
+
+/// The wrong passwords of a client for one user of a site.
+struct WrongOfClient {
+    /// `None`: they are not limited.
+    limits: Option<RequestLimits>,
+    clock: Clock,
+}
+
+impl WrongOfClient {
+    fn new(default_site: &Arc<Site>, asked: &AskedRequest<'_>, user: &str) -> WrongOfClient {
+        let exempt = &default_site.config.connections_exempt;
+        let limited = asked.client.address().filter(|address| !exempt.have(*address));
+        let limits = limited.map(|_| limits_of(default_site, asked, &user));
+        WrongOfClient { limits, clock: asked.site.clock.clone() }
+    }
+}
+
+impl WrongPasswords for WrongOfClient {
+    fn may_try(&self) -> Result<(), u32> {
+        let check = |limits: &RequestLimits| limits.check(WRONG_PASSWORDS, self.clock.now());
+        self.limits.as_ref().map_or(Ok(()), check)
+    }
+
+    fn count(&self) {
+        if let Some(limits) = &self.limits {
+            // If others were counted meanwhile, the limit is reached anyway.
+            let _ = limits.count(WRONG_PASSWORDS, self.clock.now());
+        }
+    }
 }
 
 fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, RefusalResponse> {
@@ -141,7 +198,9 @@ async fn checked(
     if file.is_due(now) {
         read_again(file).await;
     }
-    match default_site.passwords.check(file, &given, now).await {
+    let wrong = || WrongOfClient::new(default_site, asked, given.user());
+    match default_site.passwords.check(file, &given, now, wrong).await {
+        PasswordOutcome::Limited(seconds) => Err(limited(site, seconds)),
         PasswordOutcome::Right => Ok(given.user().to_owned()),
         PasswordOutcome::Wrong => Err(refused()),
         PasswordOutcome::Busy => {

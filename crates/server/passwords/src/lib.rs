@@ -18,4 +18,4 @@ mod queue;
 
 pub use basic::Credentials;
 pub use file::{PasswordFile, PasswordFiles};
-pub use queue::{PasswordOutcome, PasswordQueue};
+pub use queue::{PasswordOutcome, PasswordQueue, WrongPasswords};

@@ -4,6 +4,10 @@
 //! with a key that only this process has. So a changed file is a new start, and memory reveals no password. The table
 //! is bounded; if it is full, the oldest entry is replaced. A wrong password is never remembered.
 //!
+//! A client that has sent too many wrong passwords for a user ([`WrongPasswords`]) gets no further hash: it is asked about
+//! before a check waits, and again at its turn. Each wrong one is counted before the turn ends. So as many more as are
+//! computed at once may pass the limit.
+//!
 //! Hashes are computed on threads for blocking work, few at once. The permit of a hash belongs to the thread, so a
 //! client that disconnects does not make room for another hash while its own still runs.
 
@@ -32,6 +36,20 @@ pub enum PasswordOutcome {
     Wrong,
     /// Too many checks are waiting.
     Busy,
+    /// The client has sent too many wrong passwords for this user: the seconds until it may send another.
+    Limited(u32),
+}
+
+/// The wrong passwords that a client has sent for one user.
+pub trait WrongPasswords: Send + Sync + 'static {
+    /// Whether the client may send another password.
+    ///
+    /// # Errors
+    /// The seconds until it may.
+    fn may_try(&self) -> Result<(), u32>;
+
+    /// Counts a wrong password.
+    fn count(&self);
 }
 
 /// The checks of a process.
@@ -58,17 +76,23 @@ impl PasswordQueue {
         }
     }
 
-    /// Checks the credentials of a client.
-    pub async fn check(
+    /// Checks the credentials of a client. `wrong`: those that it has sent before, if a hash is needed.
+    pub async fn check<W: WrongPasswords>(
         &self,
         file: &PasswordFile,
         given: &Credentials,
         now: Duration,
+        wrong: impl FnOnce() -> W,
     ) -> PasswordOutcome {
         let users = file.users();
         let name = self.key.as_ref().map(|key| name_of(key, &users.print, given));
-        if name.is_some_and(|name| self.remembers(&name, now)) {
+        let is_known = || name.is_some_and(|name| self.remembers(&name, now));
+        if is_known() {
             return PasswordOutcome::Right;
+        }
+        let wrong = wrong();
+        if let Err(seconds) = wrong.may_try() {
+            return PasswordOutcome::Limited(seconds);
         }
         let Ok(place) = self.places.clone().try_acquire_owned() else {
             return PasswordOutcome::Busy;
@@ -76,9 +100,19 @@ impl PasswordQueue {
         let Ok(turn) = self.turns.clone().acquire_owned().await else {
             return PasswordOutcome::Busy;
         };
+        // Meanwhile this password may have been checked for another request, or wrong ones of the client.
+        if is_known() {
+            return PasswordOutcome::Right;
+        }
+        if let Err(seconds) = wrong.may_try() {
+            return PasswordOutcome::Limited(seconds);
+        }
         let (user, password) = (given.user().to_owned(), given.password().to_vec());
         let checked = tokio::task::spawn_blocking(move || {
             let is_right = users.is_right(&user, &password);
+            if !is_right {
+                wrong.count();
+            }
             drop((turn, place));
             is_right
         });
@@ -126,6 +160,7 @@ fn name_of(key: &hmac::Key, print: &[u8; 32], given: &Credentials) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// A file of one user, `anna` with the password `secret`; removed at the end.
     struct Place(std::path::PathBuf);
@@ -144,6 +179,30 @@ mod tests {
         }
     }
 
+    /// Counts wrong passwords of one client, and allows so many.
+    #[derive(Clone)]
+    struct Counted(Arc<AtomicU32>, u32);
+
+    impl Counted {
+        fn allowing(most: u32) -> Counted {
+            Counted(Arc::default(), most)
+        }
+    }
+
+    impl WrongPasswords for Counted {
+        fn may_try(&self) -> Result<(), u32> {
+            if self.0.load(Ordering::SeqCst) < self.1 { Ok(()) } else { Err(7) }
+        }
+
+        fn count(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn any() -> Counted {
+        Counted::allowing(u32::MAX)
+    }
+
     /// The credentials `anna:secret` and `anna:wrong`.
     fn credentials() -> (Credentials, Credentials) {
         let read = |text: &str| Credentials::read(text.as_bytes()).unwrap();
@@ -156,18 +215,18 @@ mod tests {
         let file = PasswordFile::load(&place.0).unwrap();
         let (right, wrong) = credentials();
         let second = Duration::from_secs;
-        assert_eq!(queue.check(&file, &wrong, second(1)).await, PasswordOutcome::Wrong);
-        assert_eq!(queue.check(&file, &right, second(1)).await, PasswordOutcome::Right);
+        assert_eq!(queue.check(&file, &wrong, second(1), any).await, PasswordOutcome::Wrong);
+        assert_eq!(queue.check(&file, &right, second(1), any).await, PasswordOutcome::Right);
         let places = queue.places.clone().try_acquire_many_owned(66).unwrap();
         // Without a free place, only what is remembered can be right.
-        assert_eq!(queue.check(&file, &right, second(300)).await, PasswordOutcome::Right);
-        assert_eq!(queue.check(&file, &right, second(301)).await, PasswordOutcome::Busy);
-        assert_eq!(queue.check(&file, &wrong, second(1)).await, PasswordOutcome::Busy);
+        assert_eq!(queue.check(&file, &right, second(300), any).await, PasswordOutcome::Right);
+        assert_eq!(queue.check(&file, &right, second(301), any).await, PasswordOutcome::Busy);
+        assert_eq!(queue.check(&file, &wrong, second(1), any).await, PasswordOutcome::Busy);
         std::fs::write(&place.0, "anna:$apr1$s$EpqI6uEp3OR4bun9kSXHW/\n").unwrap();
         assert_eq!(file.refresh(), Ok(true));
-        assert_eq!(queue.check(&file, &right, second(2)).await, PasswordOutcome::Busy);
+        assert_eq!(queue.check(&file, &right, second(2), any).await, PasswordOutcome::Busy);
         drop(places);
-        assert_eq!(queue.check(&file, &right, second(2)).await, PasswordOutcome::Wrong);
+        assert_eq!(queue.check(&file, &right, second(2), any).await, PasswordOutcome::Wrong);
     }
 
     #[tokio::test]
@@ -180,14 +239,14 @@ mod tests {
         let checks: Vec<_> = (0..1_000)
             .map(|_| {
                 let (queue, file, wrong) = (queue.clone(), file.clone(), wrong.clone());
-                tokio::spawn(async move { queue.check(&file, &wrong, Duration::ZERO).await })
+                tokio::spawn(async move { queue.check(&file, &wrong, Duration::ZERO, any).await })
             })
             .collect();
         while queue.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         let (right, _) = credentials();
-        assert_eq!(queue.check(&file, &right, Duration::ZERO).await, PasswordOutcome::Busy);
+        assert_eq!(queue.check(&file, &right, Duration::ZERO, any).await, PasswordOutcome::Busy);
         drop(turns);
         let mut outcomes = Vec::new();
         for check in checks {
@@ -198,6 +257,52 @@ mod tests {
         assert!(of(PasswordOutcome::Wrong) >= 66);
         assert_eq!(of(PasswordOutcome::Wrong) + of(PasswordOutcome::Busy), 1_000);
         assert_eq!(queue.places.available_permits(), 66);
+    }
+
+    #[tokio::test]
+    async fn wrong_passwords_are_limited_and_a_remembered_one_is_not() {
+        let (place, queue) = (Place::new("limited"), Arc::new(PasswordQueue::new(2)));
+        let file = Arc::new(PasswordFile::load(&place.0).unwrap());
+        let (right, wrong) = credentials();
+        let client = Counted::allowing(3);
+        let check = |given| queue.check(&file, given, Duration::ZERO, || client.clone());
+        assert_eq!(check(&right).await, PasswordOutcome::Right);
+        for _ in 0..3 {
+            assert_eq!(check(&wrong).await, PasswordOutcome::Wrong);
+        }
+        assert_eq!(check(&wrong).await, PasswordOutcome::Limited(7));
+        assert_eq!(check(&right).await, PasswordOutcome::Right, "it is remembered");
+        let later = REMEMBERED_FOR + Duration::from_secs(1);
+        let outcome = queue.check(&file, &right, later, || client.clone()).await;
+        assert_eq!(outcome, PasswordOutcome::Limited(7));
+        assert_eq!(queue.check(&file, &right, later, any).await, PasswordOutcome::Right);
+    }
+
+    #[tokio::test]
+    async fn checks_that_wait_for_their_turn_do_not_evade_the_limit() {
+        let (place, queue) = (Place::new("waiting"), Arc::new(PasswordQueue::new(2)));
+        let file = Arc::new(PasswordFile::load(&place.0).unwrap());
+        let client = Counted::allowing(5);
+        let turns = queue.turns.clone().try_acquire_many_owned(2).unwrap();
+        let checks: Vec<_> = (0..60)
+            .map(|_| {
+                let (queue, file, client) = (queue.clone(), file.clone(), client.clone());
+                let (_, wrong) = credentials();
+                tokio::spawn(
+                    async move { queue.check(&file, &wrong, Duration::ZERO, || client).await },
+                )
+            })
+            .collect();
+        while queue.places.available_permits() > 6 {
+            tokio::task::yield_now().await;
+        }
+        drop(turns);
+        let mut computed = 0;
+        for check in checks {
+            computed += u32::from(check.await.unwrap() == PasswordOutcome::Wrong);
+        }
+        assert_eq!(computed, client.0.load(Ordering::SeqCst));
+        assert!((5..=6).contains(&computed), "{computed} hashes");
     }
 
     #[test]

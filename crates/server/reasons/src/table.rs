@@ -162,7 +162,7 @@ reasons! {
     HostUnknown = "host-unknown", [Refused], "421", "Name the host in site.host or site.aliases.";
     /// A [rule](../guide/rules.md#deny-requests) refuses the request (`deny`). The status is that of the rule.
     Denied = "denied", [Refused], "403, 404, 405 with `Allow`, 410, 503 with `Retry-After`", "Nothing, if the rule is intended; otherwise change the rule with deny, or exempt the path with deny = false.";
-    /// A [rule](../guide/rules.md#rate-limits) limits the requests of one client (`limit`).
+    /// A [rule](../guide/rules.md#rate-limits) limits the requests of one client (`limit`), or its wrong passwords are limited (`auth_file`).
     RateLimited = Failure::Limited(0).as_str(), [Refused], "429 with `Retry-After`", "Nothing, if the limit is intended; otherwise raise its rate or burst, or exempt the path with limit = false. Behind a proxy, set trusted_proxies.";
     /// A [rule](../guide/rules.md#passwords) demands a password (`auth_file`), and the request has none that is right.
     PasswordRequired = "password-required", [Refused], "401", "Send a user and password of the file; to open a path, exempt it with auth_file = false.";

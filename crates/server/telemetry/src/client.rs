@@ -152,16 +152,31 @@ impl RequestLimits {
         if counted.contains(&limit.rule) {
             return Ok(());
         }
-        let ((site, address), now) = (self.key, Duration::from_millis(now.0));
-        let mut number = DefaultHasher::new();
-        (site, limit.rule).hash(&mut number);
-        let key = (number.finish(), address);
-        self.table.rates(self.entries).count(key, limit.rate, now).map_err(|wait| {
-            (wait.as_millis().div_ceil(1_000)).try_into().unwrap_or(u32::MAX).max(1)
-        })?;
+        let (rates, now) = (self.table.rates(self.entries), Duration::from_millis(now.0));
+        rates.count(self.client_of(limit), limit.rate, now).map_err(whole_seconds)?;
         counted.push(limit.rule);
         Ok(())
     }
+
+    /// Whether another request would be allowed under a limit. It is not counted.
+    ///
+    /// # Errors
+    /// As for [`count`](Self::count).
+    pub fn check(&self, limit: LimitRule, now: Timestamp) -> Result<(), u32> {
+        let (rates, now) = (self.table.rates(self.entries), Duration::from_millis(now.0));
+        rates.check(self.client_of(limit), limit.rate, now).map_err(whole_seconds)
+    }
+
+    fn client_of(&self, limit: LimitRule) -> (u64, Option<IpAddr>) {
+        let (site, address) = self.key;
+        let mut number = DefaultHasher::new();
+        (site, limit.rule).hash(&mut number);
+        (number.finish(), address)
+    }
+}
+
+fn whole_seconds(wait: Duration) -> u32 {
+    wait.as_millis().div_ceil(1_000).try_into().unwrap_or(u32::MAX).max(1)
 }
 
 /// The source of a client's address.

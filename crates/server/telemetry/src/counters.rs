@@ -86,7 +86,7 @@ counters! {
     fragments_failed: "ESI fragments that failed.",
     files: "Requests answered with a file.",
     denied: "Requests refused by a rule (`deny`).",
-    rate_limited: "Requests over a rate limit of a rule (`limit`).",
+    rate_limited: "Requests over a limit for one client (`limit`, wrong passwords of `auth_file`).",
     passwords_refused: "Requests without a right password (`auth_file`).",
     internal_files: "Requests answered with a file that the application named (`site.internal_files`).",
     redirected: "Requests redirected by a rule, a redirect file or `site.canonical_redirect`.",

@@ -251,6 +251,43 @@ fn a_changed_password_file_counts_within_seconds() {
 }
 
 #[test]
+fn wrong_passwords_of_an_address_are_limited_for_each_user() {
+    let site = site();
+    let own = format!("trusted_proxies = [\"127.0.0.1\", \"::1\"]\n{}", rules(&site));
+    let pagewell = site.serve(&own);
+    let get = |address: &str, user: &str| {
+        let request = Request::get("/staff/").header("authorization", user);
+        let request = match address {
+            "" => request,
+            address => request.header("x-forwarded-for", address),
+        };
+        client(&pagewell).send(&request).expect("an answer")
+    };
+    let attacker = "192.0.2.1";
+    assert_eq!(get(attacker, BERT).status, 200);
+    for number in 0..20 {
+        assert_eq!(get(attacker, ANNA_WRONG).status, 401, "{number}");
+    }
+    // Every six seconds another one is allowed.
+    until("they are limited", || {
+        let response = get("::ffff:192.0.2.1", ANNA_WRONG);
+        let is_limited = response.status == 429;
+        if is_limited {
+            assert_eq!(cache_status(&response), "pagewell; detail=rate-limited");
+            assert!(response.header("retry-after").is_some());
+        }
+        is_limited
+    });
+    // Other users, a remembered password, another address, and the machine itself.
+    assert_eq!((get(attacker, OLD).status, get(attacker, NOBODY).status), (200, 401));
+    assert_eq!(get(attacker, BERT).status, 200);
+    assert_eq!(get("192.0.2.2", ANNA_WRONG).status, 401);
+    assert_eq!(get("", ANNA_WRONG).status, 401);
+    assert_eq!(get("192.0.2.2", ANNA).status, 200);
+    assert_eq!(get(attacker, ANNA).status, 200, "it is remembered now");
+}
+
+#[test]
 fn many_wrong_passwords_at_once_are_bounded() {
     let site = site();
     // About 50 ms each: more clients than one check at a time and 64 that wait.
