@@ -182,7 +182,7 @@ pub struct Circumstances {
     pub matched_when_stored: Option<bool>,
     /// The request field that makes the difference, if the search found one.
     pub cause: Option<DifferenceCause>,
-    /// Whether the application says that the page shows how long ago something was: its numbers are not judged.
+    /// Whether the application says that the page shows how long ago something was: its ages are not judged.
     pub may_lag: bool,
 }
 

@@ -3,7 +3,6 @@
 //! A diff aligns the tokens, so that an element more or less does not make all that follows differ. It depends on
 //! nothing but the two lists of hashes.
 
-use crate::place::{COMMENT, UNREAD};
 use crate::tokens::{END, PageTokens};
 use imara_diff::{Algorithm, Diff, Token};
 use std::collections::HashMap;
@@ -90,22 +89,13 @@ impl PageDifference {
 }
 
 impl PageDifference {
-    /// Whether all of it is in comments, scripts and other elements of HTML that are not shown.
+    /// Whether all of it is in scripts and other elements of HTML that are not shown.
     pub(crate) fn is_hidden(&self, first: &PageTokens, second: &PageTokens) -> bool {
-        self.is_within(first, second, &UNREAD)
-    }
-
-    /// Whether all of it is in comments.
-    pub(crate) fn is_remark(&self, first: &PageTokens, second: &PageTokens) -> bool {
-        self.is_within(first, second, &[COMMENT])
-    }
-
-    fn is_within(&self, first: &PageTokens, second: &PageTokens, names: &[&str]) -> bool {
-        let is_within = |token: &DifferingToken| {
+        let is_hidden = |token: &DifferingToken| {
             let of = if token.is_added { second } else { first };
-            of.places.is_within(of.tokens[token.index as usize].place, names)
+            of.places.is_hidden(of.tokens[token.index as usize].place)
         };
-        !self.is_empty() && self.tokens.iter().all(is_within)
+        !self.is_empty() && self.tokens.iter().all(is_hidden)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The tree of elements is approximate: an end tag closes the nearest element of its name, and an element that no
 //! end tag closes contains what follows. It only gives places their names, and is the same for the same content.
 
-use crate::place::{COMMENT, MAX_DEPTH, ROOT};
+use crate::place::{MAX_DEPTH, ROOT};
 use crate::tokens::TokenWriter;
 use html5gum::{DefaultEmitter, Token, Tokenizer};
 
@@ -57,10 +57,8 @@ pub(crate) fn write(writer: &mut TokenWriter, content: &[u8]) -> bool {
             }
             Token::String(text) => words(writer, &mut elements, &text),
             Token::Comment(text) => {
-                let is_markup = MARKUP.iter().any(|start| text.starts_with(start));
-                let name = if is_markup { "markup" } else { COMMENT };
-                let place = writer.places.child(elements.place(), name);
-                writer.text(place, &text);
+                let place = writer.places.child(elements.place(), "comment");
+                comment(writer, place, &text);
             }
             Token::Doctype(doctype) => {
                 let place = writer.places.only(ROOT, "doctype");
@@ -91,6 +89,20 @@ fn start(writer: &mut TokenWriter, elements: &mut OpenElements, tag: &html5gum::
     }
     if !is_deep && !tag.self_closing && !VOID.contains(&name.as_str()) {
         elements.open.push((name.into(), place, 1));
+    }
+}
+
+/// Writes a comment. One that no program takes for markup is a remark: its words with digits are left out, because they
+/// are the time of the render, its milliseconds, or its memory.
+fn comment(writer: &mut TokenWriter, place: u32, text: &[u8]) {
+    if MARKUP.iter().any(|start| text.starts_with(start)) {
+        writer.text(place, text);
+        return;
+    }
+    let words = text.split(u8::is_ascii_whitespace);
+    let mut next = 1;
+    for word in words.filter(|word| !word.iter().any(u8::is_ascii_digit)) {
+        next = writer.text_after(place, next, word);
     }
 }
 

@@ -8,7 +8,7 @@
 //! | numbers that grow with time in three samples | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
-//! | another number, or a word beside one, on a page that may lag ("2 minutes ago") | no difference |
+//! | another age ("2 minutes ago") on a page that may lag | no difference |
 //!
 //! A sample is a render that began after all changes before it were applied and settled, and after all writes in
 //! flight had ended; the caller waits for this. A sample during which a dependency changed is *disturbed*: with it
@@ -211,7 +211,7 @@ impl Inquiry {
             return self.differs(DifferenceClass::Random, None, |_| true);
         }
         if circumstances.may_lag {
-            noise.learn(self.at_numbers());
+            noise.learn(self.at_ages());
         }
         let kinds: BTreeMap<u64, SpotKind> = self.kinds(noise).collect();
         let of = |wanted: SpotKind| kinds.values().any(|kind| *kind == wanted);
@@ -247,19 +247,41 @@ impl Inquiry {
         self.differs(class, None, all)
     }
 
-    /// The places of numbers that differ from the stored page, and of the words beside them, if these differ.
-    fn at_numbers(&self) -> BTreeSet<u64> {
+    /// The places of ages that differ from the stored page: of numbers, and of the words beside them.
+    fn at_ages(&self) -> BTreeSet<u64> {
         let mut spots = BTreeSet::new();
         for sample in self.samples.iter().chain(&self.later).map(|sample| &sample.tokens) {
-            for token in differing(&self.stored, sample).tokens {
-                let of = if token.is_added { sample } else { &self.stored };
-                if of.is_number(token.index) {
-                    spots.extend(spots_beside(of, token.index, WORDS_BESIDE));
-                }
-            }
+            self.add_ages(sample, &mut spots);
         }
         spots.retain(|spot| self.labels.contains_key(spot));
         spots
+    }
+
+    /// Adds those of one sample. A number that fell although its unit is the same is no age: the items of a cart.
+    fn add_ages(&self, sample: &PageTokens, spots: &mut BTreeSet<u64>) {
+        let difference = differing(&self.stored, sample).tokens;
+        let differ: BTreeSet<u64> = difference.iter().map(|token| token.spot).collect();
+        let numbers = |is_added: bool| {
+            let of = if is_added { sample } else { &self.stored };
+            let tokens = difference.iter().filter(move |token| token.is_added == is_added);
+            tokens.filter_map(move |token| Some((token, of.number(token.index)?)))
+        };
+        let before: BTreeMap<u64, u64> =
+            numbers(false).map(|(token, number)| (token.spot, number)).collect();
+        for (token, number) in numbers(true) {
+            let has_grown = before.get(&token.spot).is_none_or(|before| *before < number);
+            let has_other_unit = spots_beside(sample, token.index, 1)
+                .any(|spot| spot != token.spot && differ.contains(&spot));
+            if has_grown || has_other_unit {
+                spots.extend(spots_beside(sample, token.index, WORDS_BESIDE));
+            }
+        }
+        // "59 minutes, 58 seconds ago" becomes "1 hour ago".
+        for (token, _) in numbers(false) {
+            if spots.contains(&token.spot) {
+                spots.extend(spots_beside(&self.stored, token.index, WORDS_BESIDE));
+            }
+        }
     }
 
     /// The class of a difference that five samples agree about.
@@ -306,11 +328,10 @@ impl Inquiry {
         };
         let places = difference.places(&self.stored, &sample.tokens, SHOWN_PLACES);
         let is_hidden = difference.is_hidden(&self.stored, &sample.tokens);
-        let is_remark = difference.is_remark(&self.stored, &sample.tokens);
         let is_clock = class == DifferenceClass::ByTheClock;
         let is_noise = class == DifferenceClass::Noise;
-        let class = if is_remark || is_clock && is_hidden {
-            // Nobody sees a comment, or the time of the render in a script.
+        let class = if is_clock && is_hidden {
+            // Nobody sees the time of the render in a script.
             DifferenceClass::Noise
         } else if is_noise && difference.has_read_text(&self.stored, &sample.tokens) {
             // Text for people is no nonce, also if no value of it has returned yet.

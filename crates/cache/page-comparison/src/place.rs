@@ -17,10 +17,8 @@ const MAX_NAME_BYTES: usize = 40;
 /// Children of a place whose names are counted apart; all further ones have the number of the last.
 const MAX_ORDINALS: u32 = 1_000_000;
 
-/// The place of a comment that no program takes for markup.
-pub(crate) const COMMENT: &str = "comment";
 /// Places whose text is not read by visitors: these elements, and everything at the top that is no HTML.
-pub(crate) const UNREAD: [&str; 5] = [COMMENT, "script", "style", "template", "textarea"];
+const UNREAD: [&str; 5] = ["comment", "script", "style", "template", "textarea"];
 const UNREAD_AT_TOP: [&str; 5] = ["header", "status", "json", "text", "content"];
 
 /// A node: its parent, the index of its name, and how many siblings of that name are before it.
@@ -161,15 +159,15 @@ impl PlaceTree {
         is_read
     }
 
-    /// Whether this is in an element of one of these names, and no attribute of it.
-    pub(crate) fn is_within(&self, place: u32, names: &[&str]) -> bool {
+    /// Whether this is in an element of `UNREAD`, and no attribute of it.
+    pub(crate) fn is_hidden(&self, place: u32) -> bool {
         let mut at = place;
         while let Some(node) = self.nodes.get(at as usize) {
             let name = &*self.names[node.name as usize];
             if name.starts_with('[') {
                 return false;
             }
-            if names.contains(&name) {
+            if UNREAD.contains(&name) {
                 return true;
             }
             at = node.parent;

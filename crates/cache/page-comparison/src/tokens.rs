@@ -135,9 +135,10 @@ impl PageTokens {
         self.is_by_hash
     }
 
-    /// Whether the token at this index is a number. False for each token of a visitor's response.
-    pub(crate) fn is_number(&self, index: u32) -> bool {
-        self.numbers.binary_search_by_key(&index, |(at, _)| *at).is_ok()
+    /// The value of the token at this index, if it is a number. None for each token of a visitor's response.
+    pub(crate) fn number(&self, index: u32) -> Option<u64> {
+        let at = self.numbers.binary_search_by_key(&index, |(at, _)| *at).ok()?;
+        Some(self.numbers[at].1)
     }
 
     /// Whether nothing at all differs; cheaper than a diff.

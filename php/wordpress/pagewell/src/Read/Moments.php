@@ -4,7 +4,7 @@
  * The next moment at which the posts of a page look different by themselves: a sale begins or ends, an event is over,
  * a post expires. It is in the meta of the post, and ends the lifetime of the page. The same for a text such as "3 hours
  * ago": the page may be older by a tenth of that, and by an hour at most. The tag `ages` says
- * so: a trial does not judge numbers on such a page (crates/server/audit/src/comparison.rs).
+ * so: a trial does not judge ages on such a page (crates/server/audit/src/comparison.rs).
  */
 
 declare(strict_types=1);
