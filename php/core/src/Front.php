@@ -34,6 +34,15 @@ final class Front
         return str_starts_with((string) ($_SERVER['SERVER_SOFTWARE'] ?? ''), 'pagewell/');
     }
 
+    /**
+     * Whether Pagewell makes this request to compare a stored page with its response, which no visitor sees. A counter of
+     * views leaves it out. Pagewell removes the field from requests of clients.
+     */
+    public static function isReference(): bool
+    {
+        return isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && self::isInFront();
+    }
+
     /** Whether the response can still carry changes. */
     public static function canCarry(): bool
     {

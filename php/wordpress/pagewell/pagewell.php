@@ -31,6 +31,7 @@ use Pagewell\WordPress\Admin\AdminBar;
 use Pagewell\WordPress\Admin\Screen;
 use Pagewell\WordPress\Admin\SiteHealth;
 use Pagewell\WordPress\Cli\Commands;
+use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Read\CacheHeaders;
 
@@ -47,7 +48,7 @@ spl_autoload_register(static function (string $class): void {
 });
 
 // A render that only Pagewell sees, to compare a stored page with: it starts no scheduled events.
-if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && !defined('DISABLE_WP_CRON')) {
+if (Front::isReference() && !defined('DISABLE_WP_CRON')) {
     define('DISABLE_WP_CRON', true);
 }
 

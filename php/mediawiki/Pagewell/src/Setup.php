@@ -39,6 +39,10 @@ final class Setup
         if (PHP_SAPI === 'cli') {
             return;
         }
+        if (Front::isReference()) {
+            // No visitor sees the response: it runs no jobs.
+            $GLOBALS['wgJobRunRate'] = 0;
+        }
         if (Front::isUnsafe()) {
             $GLOBALS['wgForceDeferredUpdatesPreSend'] = true;
         }
