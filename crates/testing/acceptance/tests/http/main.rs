@@ -6,6 +6,7 @@
 
 mod access_log;
 mod audit;
+mod audit_budget;
 mod bad_requests;
 mod codings;
 mod connections;
@@ -38,4 +39,5 @@ mod slow_clients;
 mod static_files;
 mod trial;
 mod trial_report;
+mod trial_serve;
 mod uploads;

@@ -1,10 +1,11 @@
 //! An audit and a trial write nothing about visitors. Requests and pages carry canaries in every place; then the
 //! log, all files but the stored pages, and all answers of the control interface are searched.
 
-use acceptance::{Site, advance, client, counter, is_hit, until};
-use harness::{Client, Pagewell, Request, Response};
+use acceptance::{Site, advance, binary, client, counter, is_hit, until};
+use harness::{Address, Client, Pagewell, Request, Response};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// The beginning of all canaries; a name for the place follows. It looks like a word, not like a token.
 const CANARY: &str = "kanarienvogel";
@@ -32,9 +33,11 @@ const PAGES: [(&str, &str); 4] = [
     ),
     ("right.php", "<?php header('Cache-Control: max-age=600'); echo '<p>kanarienvogelright</p>';"),
 ];
-/// Calls whose answers show what was recorded. The events of `/v1/live` are the figures of `/v1/stats`; those of
-/// `/v1/requests` are the requests themselves, for operators who watch them.
-const CALLS: [&str; 13] = [
+/// Calls whose answers show what was recorded, and the dashboard. The events of `/v1/live` are the figures of
+/// `/v1/stats`; those of `/v1/requests` are the requests themselves, for operators who watch them, as are an access log
+/// and traces.
+const CALLS: [&str; 14] = [
+    "/",
     "/v1/status",
     "/v1/trial",
     "/v1/stats",
@@ -96,6 +99,13 @@ fn written(site: &Site, pagewell: &Pagewell) -> Vec<WrittenText> {
         let answer = admin.get(call).expect("an answer");
         assert_eq!(answer.status, 200, "{call}");
         all.push((call.into(), answer.text()));
+    }
+    let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
+    for command in ["status", "trial", "stats"] {
+        let output = Command::new(binary()).args([command, "--admin", &admin.to_string()]).output();
+        let output = output.expect("it runs");
+        let text = [&output.stdout[..], &output.stderr[..]].concat();
+        all.push((command.into(), String::from_utf8_lossy(&text).into_owned()));
     }
     all
 }

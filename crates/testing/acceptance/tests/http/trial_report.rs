@@ -77,6 +77,9 @@ fn a_site_is_safe_or_not_and_its_record_outlives_the_process() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let before = report(&pagewell);
+    let problem = &before["problems"][0];
+    let named = ["url", "class", "cause"].map(|name| problem[name].as_str().unwrap_or_default());
+    assert_eq!(named, ["/leak.php", "leak", "differs by cookie `currency`"]);
     let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
     let status = Command::new(binary()).args(["status", "--admin", &admin.to_string()]).output();
     let status = String::from_utf8_lossy(&status.expect("it runs").stdout).into_owned();

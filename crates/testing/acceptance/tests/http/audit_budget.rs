@@ -1,0 +1,100 @@
+//! What strangers can use of an audit and of a trial: by requests alone, no PHP time beyond the budget of reference
+//! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Also HTTP/2,
+//! and how the results of an audit are shown.
+
+use acceptance::{Site, advance, binary, client, counter, is_hit, until};
+use harness::{Address, Client, Pagewell, Request, Stopwatch};
+use std::process::Command;
+
+/// A page without two equal words; a reference render adds a byte to a file.
+const RANDOM: &str = "<?php header('Cache-Control: public, max-age=86400');
+    if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { file_put_contents(getenv('NOTES') . '/renders', '.', FILE_APPEND); }
+    for ($i = 0; $i < 20; $i++) { echo '<p>', dechex(random_int(0, PHP_INT_MAX)), ' ', dechex(random_int(0, PHP_INT_MAX)); }";
+const CHILDREN: u64 = 4;
+/// Pages that strangers make up. Without a budget, each would take six renders and more.
+const PAGES: usize = 300;
+/// Renders that are paid for at the start, and those that begin before their cost is known.
+const RENDERS_AT_FIRST: u64 = 500 + 20;
+/// The least cost of a render, in milliseconds, and the share of the places' time in percent.
+const RENDER_MS: u64 = 20;
+const SHARE: u64 = 5;
+
+/// Sends three requests for each page, and checks the number of renders. `first`: the first of them that is compared;
+/// `ended`: the comparisons that have ended.
+fn renders_stay_within_the_budget(config: &str, first: usize, ended: impl Fn(&Pagewell) -> u64) {
+    let site = Site::new(&[("random.php", RANDOM)]);
+    let clock = Stopwatch::start();
+    let pagewell = site.serve(&format!("{config}\nphp.children = {CHILDREN}\n"));
+    for (page, number) in (0..PAGES).flat_map(|page| (0..3).map(move |number| (page, number))) {
+        let before = ended(&pagewell);
+        let request = Request::get(&format!("/random.php?q{page}={page}"))
+            .header("Accept-Language", &format!("x{page}"))
+            .header("Cookie", &format!("invented{page}=1"));
+        let answer = client(&pagewell).host("a.test").send(&request).expect("an answer");
+        assert_eq!(answer.status, 200, "no visitor is refused for it");
+        // Without a hit there is no audit.
+        if number >= first && (first == 0 || is_hit(&answer)) {
+            until("the comparison ends", || ended(&pagewell) > before);
+        }
+    }
+    let renders = std::fs::metadata(site.at("notes").join("renders")).map_or(0, |file| file.len());
+    let earned = clock.elapsed().as_millis() as u64 * CHILDREN * SHARE / 100 / RENDER_MS;
+    println!("{config}: {renders} renders, {earned} earned after the first");
+    assert!(renders > RENDERS_AT_FIRST / 2, "{renders}: they are compared");
+    assert!(renders <= RENDERS_AT_FIRST + earned, "{renders} renders, {earned} earned");
+}
+
+#[test]
+fn strangers_make_a_trial_use_no_more_than_its_budget() {
+    let ended = |pagewell: &Pagewell| counter(pagewell, "trial_answers");
+    renders_stay_within_the_budget("mode = \"trial\"", 0, ended);
+}
+
+#[test]
+fn the_bound_of_an_audit_is_shown_for_an_hour_a_day_and_a_month() {
+    let page = "<?php header('Cache-Control: max-age=86400'); echo '<p>text';";
+    let site = Site::new(&[("right.php", page)]);
+    let pagewell = site.serve("audit = \"1 in 1\"\n");
+    let visit = || client(&pagewell).host("a.test").get("/right.php").expect("an answer");
+    visit();
+    for hits in 1..=3 {
+        assert!(is_hit(&visit()));
+        until("it is compared", || counter(&pagewell, "audit_compared") == hits);
+        if hits < 3 {
+            advance(&pagewell, 7_200);
+        }
+    }
+    let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
+    let status = Client::new(*admin).get("/v1/status").expect("an answer").text();
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    let audit = &status["audit"][0];
+    for (span, compared) in [("hour", 1), ("day", 3), ("month", 3)] {
+        assert_eq!(
+            (&audit[span]["compared"], &audit[span]["wrong"]),
+            (&compared.into(), &0.into())
+        );
+        assert!(audit[span]["nines"].is_number() && audit[span]["right"].is_string(), "{audit}");
+    }
+    let text = Command::new(binary()).args(["status", "--admin", &admin.to_string()]).output();
+    let text = String::from_utf8_lossy(&text.expect("it runs").stdout).into_owned();
+    assert!(text.contains("audit: 3 hits compared within a day, 0 wrong; at least "), "{text}");
+}
+
+#[test]
+fn requests_over_http2_are_compared_as_well() {
+    let site =
+        Site::new(&[("right.php", "<?php header('Cache-Control: max-age=600'); echo 'text';")]);
+    for (config, counted, hits) in
+        [("audit = \"1 in 1\"", "audit_compared", 2), ("mode = \"trial\"", "trial_answers", 0)]
+    {
+        let pagewell = site.serve(config);
+        let url = format!("http://{}/right.php", pagewell.address());
+        for _ in 0..3 {
+            let output = Command::new("nghttp").args(["-v", &url]).output().expect("nghttp runs");
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(said.contains(":status: 200"), "{said}");
+        }
+        until("they are compared", || counter(&pagewell, counted) >= 1);
+        assert_eq!(counter(&pagewell, "hits"), hits, "{config}");
+    }
+}
