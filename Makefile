@@ -5,6 +5,8 @@ CARGO ?= cargo
 PHPUNIT ?= phpunit
 # The suites of php/phpunit.xml but those of WordPress, which take longer than all others together.
 PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
+# The suites that `make trial` runs with further visitors, whose answers are compared (php/tests/Support/TrialVisitors.php).
+UNDER_TRIAL = WordPressPagesTest|WordPressShopTest|FrameworksBehindTest|MediaWikiTest|DrupalSiteTest
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
 # The model checker is a feature of the store. With --workspace, the libraries are those of the tests.
@@ -95,10 +97,13 @@ soak: ## run the soak test: faults of everything around Pagewell, under load, fo
 	$(CARGO) run --quiet --release -p soak -- --sources
 	$(CARGO) run --quiet --release -p soak -- --seconds $(SECONDS)
 
-trial: ## run the gallery of small applications under trial (tests/audit/gallery.txt)
+trial: ## run the gallery of small applications (tests/audit/gallery.txt) and the suites of real ones under trial
 	@scripts/setup test
-	$(CARGO) build -p pagewell --features pagewell/settable-clock
+	$(CARGO) build -p pagewell $(FEATURES)
 	$(CARGO) test -p acceptance --test http -- --ignored --nocapture trial::
+	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test -p acceptance --test applications -- --nocapture automatic mediawiki
+	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter '$(UNDER_TRIAL)'
+	PAGEWELL_TRIAL=default PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter WordPressShopTest
 
 audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each
 	@scripts/setup test

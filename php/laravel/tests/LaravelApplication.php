@@ -38,8 +38,11 @@ final class LaravelApplication
 
     private readonly string $directory;
 
-    /** @param array<string, mixed> $pagewell config/pagewell.php */
-    public function __construct(array $pagewell = [])
+    /**
+     * @param array<string, mixed> $pagewell config/pagewell.php
+     * @param string               $database the file of the database, which several processes may share
+     */
+    public function __construct(array $pagewell = [], string $database = ':memory:')
     {
         $this->directory = sys_get_temp_dir() . '/pagewell-laravel-' . bin2hex(random_bytes(6));
         $configuration = [
@@ -47,7 +50,7 @@ final class LaravelApplication
                 \Illuminate\Auth\AuthServiceProvider::class, \Illuminate\Cookie\CookieServiceProvider::class, \Illuminate\Database\DatabaseServiceProvider::class, \Illuminate\Encryption\EncryptionServiceProvider::class, \Illuminate\Hashing\HashServiceProvider::class,
                 \Illuminate\Filesystem\FilesystemServiceProvider::class, \Illuminate\Bus\BusServiceProvider::class, \Illuminate\Queue\QueueServiceProvider::class, \Illuminate\Session\SessionServiceProvider::class, \Illuminate\View\ViewServiceProvider::class, PagewellProvider::class,
             ]],
-            'database' => ['default' => 'sqlite', 'connections' => ['sqlite' => ['driver' => 'sqlite', 'database' => ':memory:']]],
+            'database' => ['default' => 'sqlite', 'connections' => ['sqlite' => ['driver' => 'sqlite', 'database' => $database]]],
             'queue' => ['default' => 'sync', 'connections' => ['sync' => ['driver' => 'sync'], 'database' => ['driver' => 'database', 'table' => 'jobs', 'queue' => 'default', 'retry_after' => 90]], 'failed' => ['driver' => 'null']],
             'session' => ['driver' => 'array', 'cookie' => 'laravel_session', 'lifetime' => 120, 'path' => '/', 'domain' => null, 'secure' => false, 'http_only' => true, 'same_site' => 'lax', 'expire_on_close' => false, 'lottery' => [0, 100]],
             'auth' => ['defaults' => ['guard' => 'web'], 'guards' => ['web' => ['driver' => 'session', 'provider' => 'users']], 'providers' => ['users' => ['driver' => 'database', 'table' => 'users']]],
@@ -110,9 +113,9 @@ final class LaravelApplication
             'tags (id INTEGER PRIMARY KEY, name TEXT)', 'news_tag (news_id INTEGER, tag_id INTEGER)', 'users (id INTEGER PRIMARY KEY, name TEXT)',
             'jobs (id INTEGER PRIMARY KEY, queue TEXT, payload TEXT, attempts INTEGER, reserved_at INTEGER, available_at INTEGER, created_at INTEGER)'];
         foreach ($tables as $table) {
-            $this->app->make('db')->statement("CREATE TABLE $table");
+            $this->app->make('db')->statement("CREATE TABLE IF NOT EXISTS $table");
         }
-        $this->app->make('db')->insert("INSERT INTO news (id, title) VALUES (4, 'four'), (5, 'five')");
+        $this->app->make('db')->insert("INSERT OR IGNORE INTO news (id, title) VALUES (4, 'four'), (5, 'five')");
     }
 
     private function addRoutes(): void
@@ -131,8 +134,8 @@ final class LaravelApplication
             \Pagewell\uses('news', $article->getKey());
             return 'News: ' . $article->title;
         });
-        Route::middleware('cached')->post('/news/{article}', static function (Article $article): string {
-            $article->update(['title' => 'changed']);
+        Route::middleware('cached')->post('/news/{article}', static function (Request $request, Article $article): string {
+            $article->update(['title' => $request->query('title', 'changed')]);
             return 'saved';
         });
     }

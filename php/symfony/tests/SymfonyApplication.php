@@ -35,12 +35,13 @@ final class SymfonyApplication extends Kernel
 
     private readonly string $directory;
 
-    public function __construct()
+    /** @param string $directory of an application that several processes share, without the profiler; by default a new one */
+    public function __construct(string $directory = '')
     {
-        $this->directory = sys_get_temp_dir() . '/pagewell-symfony-' . bin2hex(random_bytes(6));
-        mkdir("$this->directory/templates", 0700, true);
+        $this->directory = $directory ?: sys_get_temp_dir() . '/pagewell-symfony-' . bin2hex(random_bytes(6));
+        is_dir("$this->directory/templates") || mkdir("$this->directory/templates", 0700, true);
         file_put_contents("$this->directory/templates/page.html.twig", "<html><body>{% do pagewell_uses('comments') %}page</body></html>");
-        parent::__construct('test', true);
+        parent::__construct('test', $directory === '');
     }
 
     public function ask(Request $request): Response
@@ -82,10 +83,10 @@ final class SymfonyApplication extends Kernel
     {
         $container->extension('framework', [
             'secret' => 's', 'test' => true, 'http_method_override' => false, 'router' => ['utf8' => true],
-            'profiler' => ['collect' => true],
+            'profiler' => ['collect' => $this->debug],
             'messenger' => ['transports' => ['later' => 'in-memory://'], 'routing' => [SymfonyMessage::class => 'later']],
         ]);
-        $container->extension('web_profiler', ['toolbar' => true]);
+        $container->extension('web_profiler', ['toolbar' => $this->debug]);
         $container->extension('twig', ['strict_variables' => true, 'default_path' => '%kernel.project_dir%/templates']);
         $container->extension('security', (self::VERSION_ID < 60000 ? ['enable_authenticator_manager' => true] : []) + [
             'password_hashers' => [InMemoryUser::class => 'plaintext'],
@@ -104,6 +105,7 @@ final class SymfonyApplication extends Kernel
         $routes->import("@WebProfilerBundle/Resources/config/routing/profiler.$suffix")->prefix('/_profiler');
         $routes->import("@WebProfilerBundle/Resources/config/routing/wdt.$suffix")->prefix('/_wdt');
         $routes->add('news', '/news/{id}')->controller([SymfonySite::class, 'news']);
+        $routes->add('row', '/row/{id}')->controller([SymfonySite::class, 'row']);
         $routes->add('template', '/template')->controller([SymfonySite::class, 'template']);
     }
 }
@@ -121,6 +123,18 @@ final class SymfonySite
         };
         $name = $tokens->getToken()?->getUserIdentifier() ?: 'stranger';
         return (new Response("<html><body>Hello $name</body></html>"))->setPublic()->setMaxAge(60);
+    }
+
+    /** A file, which a POST writes. */
+    #[Uses('rows:{id}')]
+    public function row(Request $request, string $id): Response
+    {
+        $file = getenv('NOTES') . '/row-' . (int) $id;
+        if ($request->isMethod('POST')) {
+            file_put_contents($file, (string) $request->query->get('title'));
+            changed('rows', $id);
+        }
+        return new Response('Row: ' . (is_file($file) ? file_get_contents($file) : 'none'));
     }
 
     public function template(Environment $twig): Response

@@ -20,6 +20,7 @@ final class BlogPages
     {
         $options = ['method' => $method, 'header' => ['Host: blog.test', ...$fields], 'timeout' => 90, 'ignore_errors' => true, 'follow_location' => 0];
         $content = (string) file_get_contents($this->pagewell->address() . $path, false, stream_context_create(['http' => $options]));
+        $this->pagewell->visit($method, $path, 'Host: blog.test', ...$fields);
         $content = $this->norm === null ? $content : ($this->norm)($content);
         return [$http_response_header[0] . "\n" . self::norm($content), implode(preg_grep('/^(cache-status|x-pagewell-refusal):/i', $http_response_header))];
     }

@@ -26,8 +26,23 @@ final class RealPagewell
     /** The counters of an audit that rise only for a wrong page: one that is still wrong is watched. */
     private const FOUND = ['audit_watched', 'audit_broken_promises', 'audit_leaks', 'audit_aged'];
 
+    /** The visitors of a trial (PAGEWELL_TRIAL). */
+    private ?TrialVisitors $visitors = null;
+
     /** Starts it; the scripts of tests/behind find the rest in their environment. Every tenth hit is audited. */
     public static function start(string $root, string ...$arguments): self
+    {
+        while (true) {
+            $self = self::started($root, ...$arguments);
+            if (TrialVisitors::config() === '' || ($self->visitors = TrialVisitors::of($self)) !== null) {
+                return $self;
+            }
+            // By chance, the address of the test is not among those that get hits.
+            $self->stop();
+        }
+    }
+
+    private static function started(string $root, string ...$arguments): self
     {
         $directory = sys_get_temp_dir() . '/pagewell-php-' . bin2hex(random_bytes(6));
         mkdir($directory, 0755);
@@ -36,7 +51,7 @@ final class RealPagewell
         $at = array_search('--config', $arguments, true);
         $config = $at === false ? '' : (string) file_get_contents($arguments[$at + 1]);
         $at === false || array_splice($arguments, $at, 2);
-        file_put_contents("$directory/pagewell.toml", "audit = \"1 in 10\"\n$config");
+        file_put_contents("$directory/pagewell.toml", TrialVisitors::config() . "audit = \"1 in 10\"\n$config");
         chmod("$directory/pagewell.toml", 0600);
         $command = [
             self::binary(), 'serve', '--config', "$directory/pagewell.toml", '--listen', '127.0.0.1:0', '--admin', "unix:$directory/admin.sock", '--memory', '64M',
@@ -61,29 +76,38 @@ final class RealPagewell
     /** Ends it. A page that its audit has found to be wrong is a failure of the test. */
     public function stop(): void
     {
-        $found = $this->found();
+        $found = ($this->visitors?->found() ?? '') . $this->found();
         proc_terminate($this->process);
         proc_close($this->process);
         fclose($this->log);
-        foreach (glob("{$this->directory}/{notes/,}*", GLOB_BRACE) ?: [] as $file) {
-            is_dir($file) ? rmdir($file) : unlink($file);
-        }
-        rmdir($this->directory);
-        $found === '' || throw new \RuntimeException("The audit found wrong pages: $found");
+        exec('rm -rf -- ' . escapeshellarg($this->directory));
+        $found === '' || throw new \RuntimeException("A trial or the audit found wrong pages: $found");
     }
 
     /** The findings of the audit so far: counters, and the lines of the log; nothing if all is right. */
     private function found(): string
     {
-        $socket = @stream_socket_client($this->admin(), $errno, $error, 5);
-        if ($socket === false) {
-            return '';
-        }
-        fwrite($socket, "GET /v1/stats HTTP/1.0\r\nHost: localhost\r\n\r\n");
-        $content = explode("\r\n\r\n", (string) stream_get_contents($socket), 2)[1] ?? '';
-        $counters = array_filter(array_intersect_key((array) json_decode($content, true), array_flip(self::FOUND)));
+        $counters = array_filter(array_intersect_key($this->control('GET', '/v1/stats'), array_flip(self::FOUND)));
         $lines = preg_grep('~audit-found~', explode("\n", $this->log())) ?: [];
         return $counters === [] ? '' : json_encode($counters) . "\n" . implode("\n", $lines);
+    }
+
+    /** @return array<string, mixed> the answer of the control interface; nothing if there is none */
+    public function control(string $method, string $path, string $content = ''): array
+    {
+        $socket = @stream_socket_client($this->admin(), $errno, $error, 5);
+        if ($socket === false) {
+            return [];
+        }
+        $length = strlen($content);
+        fwrite($socket, "$method $path HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: $length\r\n\r\n$content");
+        return (array) json_decode(explode("\r\n\r\n", (string) stream_get_contents($socket), 2)[1] ?? '', true);
+    }
+
+    /** In a trial, other visitors send the same request. */
+    public function visit(string $method, string $path, string ...$lines): void
+    {
+        $this->visitors?->visit($method, $path, ...$lines);
     }
 
     public function admin(): string
@@ -114,6 +138,7 @@ final class RealPagewell
             [$name, $value] = explode(':', $line, 2);
             $fields[strtolower($name)][] = trim($value);
         }
+        $this->visit($method, $path, ...$lines);
         return [(int) explode(' ', $http_response_header[0])[1], $fields, (string) $content];
     }
 

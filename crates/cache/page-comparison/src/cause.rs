@@ -13,6 +13,7 @@
 use crate::class::DifferenceClass;
 use crate::pattern::{is_token_like, parameter_name};
 use crate::place::shown_name;
+use http_fields::percent::decode;
 use serde::{Deserialize, Serialize};
 
 /// Renders of one search: a control, five groups, and three halvings of a group of eight.
@@ -21,6 +22,9 @@ const MAX_RENDERS: u32 = 12;
 const MAX_PARTS: usize = 64;
 /// Parts that a combination names.
 const MAX_NAMED: usize = 6;
+
+/// The field that names the device.
+const AGENT: &str = "user-agent";
 
 /// A part of a request that a response can depend on: by name, never by value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -73,8 +77,7 @@ impl RequestPart {
     pub fn field(name: &str, value: &str) -> Option<RequestPart> {
         let name = name.to_ascii_lowercase();
         // A browser's own fields have long values with digits among letters.
-        let is_browsers =
-            name.starts_with("accept") || name.starts_with("sec-") || name == "user-agent";
+        let is_browsers = name.starts_with("accept") || name.starts_with("sec-") || name == AGENT;
         let is_never =
             matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie" | "range")
                 || name.starts_with("if-");
@@ -89,17 +92,18 @@ impl RequestPart {
         is_allowed.then(|| RequestPart::Parameter(parameter_name(pair)))
     }
 
-    /// Whether neither name nor value looks like a credential.
+    /// Whether neither name nor value looks like a credential, as written and as an application decodes it.
     pub fn is_replayable(name: &str, value: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        !CREDENTIALS.iter().any(|word| name.contains(word)) && !is_token_like(value)
+        let name = decoded(name).to_ascii_lowercase();
+        let is_secret = is_token_like(value) || is_token_like(&decoded(value));
+        !CREDENTIALS.iter().any(|word| name.contains(word)) && !is_secret
     }
 
     /// Cookies first, because most differences are theirs.
     fn group(&self) -> usize {
         match self {
             RequestPart::Cookie(_) => 0,
-            RequestPart::Field(name) if name == "user-agent" => 1,
+            RequestPart::Field(name) if name == AGENT => 1,
             RequestPart::Field(name) if name == "accept-language" => 2,
             RequestPart::Field(_) => 3,
             RequestPart::Parameter(_) => 4,
@@ -136,12 +140,20 @@ const ACTIONS: [&str; 14] = [
     "activate",
 ];
 
-/// Whether a second request for this URL is harmless: it names no action and has nothing that looks like a secret.
+/// Whether a second request for this URL is harmless: it names no action and has nothing that looks like a secret, as
+/// written and as an application decodes it.
 pub fn is_replayable_url(path_and_query: &str) -> bool {
-    let lower = path_and_query.to_ascii_lowercase();
-    let has_action = ACTIONS.iter().any(|word| lower.contains(word));
-    let is_secret = |text: &str| text.split(['/', '=']).any(is_token_like);
-    !has_action && !path_and_query.split(['?', '&']).any(is_secret)
+    let is_harmless = |url: &str| {
+        let lower = url.to_ascii_lowercase();
+        !ACTIONS.iter().any(|word| lower.contains(word))
+            && !url.split(['?', '&', '/', '=']).any(is_token_like)
+    };
+    is_harmless(path_and_query)
+        && (!path_and_query.contains('%') || is_harmless(&decoded(path_and_query)))
+}
+
+fn decoded(text: &str) -> String {
+    String::from_utf8_lossy(&decode(text.as_bytes())).into_owned()
 }
 
 /// The result of a search for a cause.
@@ -163,6 +175,11 @@ pub enum DifferenceCause {
 }
 
 impl DifferenceCause {
+    /// The cause of a page that was made for one class of devices.
+    pub fn device() -> DifferenceCause {
+        DifferenceCause::One(RequestPart::Field(AGENT.into()))
+    }
+
     /// The cause of a page that depends on these tags, and perhaps on statements.
     pub fn unreported<'a>(
         tags: impl Iterator<Item = &'a str>,
@@ -217,6 +234,9 @@ impl DifferenceCause {
         match self {
             DifferenceCause::One(RequestPart::Cookie(name)) => {
                 Some(format!("key: `vary_cookies = [\"{name}\"]` in a rule for this path"))
+            }
+            DifferenceCause::One(RequestPart::Field(name)) if name == AGENT => {
+                Some("key: `device_classes = true` in a rule for this path".into())
             }
             DifferenceCause::One(RequestPart::Field(name)) => {
                 Some(format!("key: let the application send `Vary: {name}`"))
@@ -427,9 +447,15 @@ mod tests {
             "/x?_wpnonce=1",
             "/reset/8f3a9c2b77d1",
             "/?t=8f3a9c2b77d1",
+            "/l%6Fgout",
+            "/?%61dd-to-cart=7",
+            "/?t=%38f3a9c2%627d1",
         ] {
             assert!(!is_replayable_url(url), "{url}");
         }
+        assert!(is_replayable_url("/2024/05/caf%C3%A9?s=caf%C3%A9"));
+        assert!(!RequestPart::is_replayable("%74oken", "1"));
+        assert!(!RequestPart::is_replayable("a", "alice%40example.com"));
     }
 
     proptest! {

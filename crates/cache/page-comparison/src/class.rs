@@ -144,6 +144,8 @@ pub enum UnjudgedReason {
     WritesAtEachView,
     /// The cause was not found: a control render did not show the difference.
     CauseUnknown,
+    /// The page as a whole is another at each render.
+    Random,
 }
 
 impl UnjudgedReason {
@@ -156,6 +158,7 @@ impl UnjudgedReason {
             UnjudgedReason::RenderFailed => "render-failed",
             UnjudgedReason::WritesAtEachView => "writes-at-each-view",
             UnjudgedReason::CauseUnknown => "cause-unknown",
+            UnjudgedReason::Random => "random",
         }
     }
 }

@@ -149,6 +149,11 @@ impl Inquiry {
         Inquiry { least: SAMPLES_BEFORE_VERDICT, ..Inquiry::new(stored, stored_at) }
     }
 
+    /// The stored page.
+    pub fn stored(&self) -> &PageTokens {
+        &self.stored
+    }
+
     /// When the first of the samples began that a verdict against the page needs, if there are so many.
     pub fn decided_at(&self) -> Option<u64> {
         let first = self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?;

@@ -63,5 +63,5 @@ pub use revise::{Refusal, Revision};
 pub use role::{NoRole, RoleCookies};
 pub use rule::Load;
 pub use rules::SiteRules;
-pub use view::{Peer, RequestClient, RequestView};
+pub use view::{Peer, RequestClient, RequestView, plain_path};
 pub use visitor::{VisitorCookies, is_same_code};

@@ -122,6 +122,11 @@ impl Plan {
         Plan { handling: Handling::Bypass(because), ..self }
     }
 
+    /// Whether the plan distinguishes devices: each class has a page of its own.
+    pub fn has_device(&self) -> bool {
+        self.device.is_some()
+    }
+
     /// Whether the plan distinguishes devices, and the client's is a phone or a tablet.
     pub fn is_mobile(&self) -> bool {
         matches!(self.device, Some(Agent::Phone | Agent::Tablet))

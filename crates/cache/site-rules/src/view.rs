@@ -96,12 +96,17 @@ impl<'a> RequestView<'a> {
     /// The path as an application reads it: decoded, without doubled slashes and dot segments. An unusual
     /// spelling of a path therefore does not evade a rule.
     pub(crate) fn plain_path(&self) -> Cow<'a, [u8]> {
-        let path = self.path();
-        if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
-            return Cow::Borrowed(path.as_bytes());
-        }
-        Cow::Owned(without_dots(&decode(path.as_bytes())))
+        plain_path(self.path())
     }
+}
+
+/// A path as an application reads it: decoded, without doubled slashes and dot segments. Paths of requests are compared
+/// with configured ones in this form.
+pub fn plain_path(path: &str) -> Cow<'_, [u8]> {
+    if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+        return Cow::Borrowed(path.as_bytes());
+    }
+    Cow::Owned(without_dots(&decode(path.as_bytes())))
 }
 
 /// Resolves dot segments and repeated slashes of a decoded path.

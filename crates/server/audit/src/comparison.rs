@@ -25,6 +25,8 @@
 //! | it expires and is replaced | none, because it may have been late; but a leak is one, and a detection |
 //! | the last render equals it: a replica was behind | the application was old |
 //! | the last render differs as before | the verdict, and a detection (`detections`) |
+//!
+//! A page that is out of date for the visitor's class of devices may be right for the other one (`by_device`).
 
 use crate::detections::{Detection, PageIdentity, PageUrl};
 use crate::watch::{PageFate, pause, watched};
@@ -38,12 +40,12 @@ use history::ChangeSource;
 use http::{HeaderMap, Method, StatusCode};
 use http_cache::{ForwardReason, Timestamp};
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceClass, Inquiry, InquiryStep, PageDependence, PageNoise,
-    PageSample, PageTokens, UnjudgedReason, differing, example_url,
+    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, InquiryStep,
+    PageDependence, PageNoise, PageSample, PageTokens, UnjudgedReason, differing, example_url,
 };
 use page_store::{Key, KeyBuf, Lease};
 use reasons::Reason;
-use render::{NoReference, ReferenceRender, RenderRequest, SentParts, reference};
+use render::{NoReference, ReferenceRender, RenderRequest, SentParts, other_device, reference};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
@@ -65,19 +67,23 @@ pub(crate) async fn compared(
     hit: AuditedHit,
     state: &Arc<AuditState>,
     key: KeyGuard,
-) -> Conclusion {
-    let result = match judged(site, hit, state, key).await {
-        Ok(FirstVerdict::Final(conclusion)) => return conclusion,
-        Ok(FirstVerdict::Suspect(suspect)) => suspect.confirmed(site, state).await,
-        Err(reason) => Err(reason),
+) -> (Conclusion, Option<DifferenceCause>) {
+    let (result, is_by_device) = match judged(site, hit, state, key).await {
+        Ok(FirstVerdict::Final(conclusion, is_by_device)) => (Ok(conclusion), is_by_device),
+        Ok(FirstVerdict::Suspect(suspect)) => {
+            let is_by_device = suspect.detection.is_by_device;
+            (suspect.confirmed(site, state).await, is_by_device)
+        }
+        Err(reason) => (Err(reason), false),
     };
-    result.unwrap_or_else(Conclusion::Unjudged)
+    let cause = is_by_device.then(DifferenceCause::device);
+    (result.unwrap_or_else(Conclusion::Unjudged), cause)
 }
 
 /// The result of the first renders.
 enum FirstVerdict {
-    /// The comparison has ended.
-    Final(Conclusion),
+    /// The comparison has ended. Whether the page was made for one class of devices.
+    Final(Conclusion, bool),
     /// The page was found wrong, and is watched.
     Suspect(Box<Suspect>),
 }
@@ -101,17 +107,21 @@ async fn judged(
     state: &Arc<AuditState>,
     key: KeyGuard,
 ) -> Result<FirstVerdict, UnjudgedReason> {
+    use DifferenceClass::{Aged, BrokenPromise, Leak};
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let mut ask = request(&hit);
     let mut noise = state.noise(&hit.key);
+    if noise.is_random() {
+        return Err(UnjudgedReason::Random);
+    }
     let first = render(site, &ask, state).await?;
     let stored = compute(site, state, || {
         let stored = stored_tokens(state, &hit.page);
         let difference = differing(&stored, &render_tokens(state, &first));
         (!noise.without_noise(&difference).is_empty()).then_some(stored)
     });
-    let Some(stored) = stored else { return Ok(FirstVerdict::Final(Conclusion::Same)) };
+    let Some(stored) = stored else { return Ok(FirstVerdict::Final(Conclusion::Same, false)) };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
@@ -125,23 +135,21 @@ async fn judged(
     };
     let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
     state.learned(&hit.key, noise.clone());
-    let (Conclusion::Differs { class, .. }, Some(last)) = (&conclusion, last) else {
-        return Ok(FirstVerdict::Final(conclusion));
+    let found = (conclusion, inquiry.stored(), &noise);
+    let (conclusion, is_by_device) = by_device(site, &ask, state, &hit.page, found).await?;
+    let (Conclusion::Differs { class: class @ (Aged | BrokenPromise | Leak), .. }, Some(last)) =
+        (&conclusion, last)
+    else {
+        return Ok(FirstVerdict::Final(conclusion, is_by_device));
     };
     let class = *class;
-    let is_watched = matches!(
-        class,
-        DifferenceClass::BrokenPromise | DifferenceClass::Leak | DifferenceClass::Aged
-    );
-    if !is_watched {
-        return Ok(FirstVerdict::Final(conclusion));
-    }
     let at = PageUrl { url: site.audit.url(&hit.target), path: site.audit.path(&hit.target) };
     let before = state.lock().detections.of_page(page, at, site.clock.now().0);
     if let Some(before) = before {
-        let limit = PathLimit { is_short: false, is_neutral: before.is_of_visitor };
+        let limit = PathLimit { is_neutral: before.limit().is_neutral, ..PathLimit::default() };
         act(site, (&hit.target, limit), &hit.page, last.lease());
-        return Ok(FirstVerdict::Final(conclusion.classified(before.class, None)));
+        let conclusion = conclusion.classified(before.class, None);
+        return Ok(FirstVerdict::Final(conclusion, is_by_device));
     }
     let watch = WatchGuard::enter(site, state, page, at).ok_or(UnjudgedReason::NoBudget)?;
     // No further hit of the page is compared; those of other pages may be.
@@ -149,7 +157,7 @@ async fn judged(
     let is_of_visitor = is_young || class == DifferenceClass::Leak;
     ask.fallback = None;
     Ok(FirstVerdict::Suspect(Box::new(Suspect {
-        detection: Detection { page, class, is_of_visitor },
+        detection: Detection { page, class, is_of_visitor, is_by_device },
         fresh_until: facts.fresh_until(),
         key: hit.page.key().to_buf(),
         conclusion,
@@ -201,6 +209,40 @@ pub(crate) async fn sampled(
     Ok(last)
 }
 
+/// Whether a page that was found wrong is right for devices of the other class, so that it is a leak. A settled render
+/// for such a device equals it, and one for the visitor's class still differs: the data are not what they were.
+/// Returns the conclusion, and whether the page is for one class.
+pub(crate) async fn by_device(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    page: &SharedPage,
+    (conclusion, stored, noise): (Conclusion, &PageTokens, &PageNoise),
+) -> Result<(Conclusion, bool), UnjudgedReason> {
+    use DifferenceClass::{Aged, BrokenPromise, Leak};
+    let class = match &conclusion {
+        Conclusion::Differs { class: class @ (Aged | BrokenPromise | Leak), .. } => *class,
+        _ => return Ok((conclusion, false)),
+    };
+    let Some(other) = other_device(ask) else { return Ok((conclusion, false)) };
+    let is_page = |render: &ReferenceRender| {
+        let difference = || differing(stored, &render_tokens(state, render));
+        compute(site, state, || noise.without_noise(&difference()).is_empty())
+    };
+    let is_others = match render_with(site, ask, state, &other).await {
+        Ok(render) => is_page(&render),
+        // It is a leak in any case.
+        Err(_) if class == Leak => return Ok((conclusion, false)),
+        Err(reason) => return Err(reason),
+    };
+    let is_back = is_others && is_page(&render(site, ask, state).await?);
+    settle(site).await?;
+    if is_back || !is_stored(site, page) {
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    Ok((if is_others { conclusion.classified(Leak, None) } else { conclusion }, is_others))
+}
+
 impl Suspect {
     /// Watches the page for a minute. If it is still wrong, this is a detection; the second one of its URL has
     /// consequences.
@@ -223,8 +265,7 @@ impl Suspect {
             (PageFate::Stored, Some(stored)) => stored,
             (PageFate::Expired, _) if detection.class == DifferenceClass::Leak => {
                 if state.lock().detections.count(detection, at, site.clock.now().0) {
-                    let limit = PathLimit { is_short: false, is_neutral: true };
-                    site.audit.limit(&ask.target, limit, site.clock.now().0);
+                    site.audit.limit(&ask.target, detection.limit(), site.clock.now().0);
                 }
                 return Ok(conclusion);
             }
@@ -245,13 +286,10 @@ impl Suspect {
         if find().is_none() {
             return Ok(late(site, conclusion, begun));
         }
-        let Detection { class, is_of_visitor, .. } = detection;
-        let is_second = class != DifferenceClass::Aged
+        let is_second = detection.class != DifferenceClass::Aged
             && state.lock().detections.count(detection, at, site.clock.now().0);
         if is_second {
-            let is_short = class == DifferenceClass::BrokenPromise;
-            let limit = PathLimit { is_short, is_neutral: is_of_visitor };
-            act(site, (&ask.target, limit), &stored, again.lease());
+            act(site, (&ask.target, detection.limit()), &stored, again.lease());
         }
         Ok(conclusion)
     }
@@ -263,7 +301,7 @@ fn late(site: &Site, conclusion: Conclusion, begun: Timestamp) -> Conclusion {
 }
 
 /// Purges a page here and on other nodes, and limits its URL for an hour.
-fn act(
+pub(crate) fn act(
     site: &Arc<Site>,
     (target, limit): (&TargetUri, PathLimit),
     page: &SharedPage,
@@ -281,7 +319,11 @@ fn act(
 }
 
 /// Counts and logs the result of a comparison.
-pub(crate) fn note(site: &Site, target: &TargetUri, conclusion: &Conclusion) {
+pub(crate) fn note(
+    site: &Site,
+    target: &TargetUri,
+    (conclusion, cause): (&Conclusion, Option<DifferenceCause>),
+) {
     let counters = &site.counters;
     let now_ms = site.clock.now().0;
     let (class, places, samples) = match conclusion {
@@ -310,10 +352,12 @@ pub(crate) fn note(site: &Site, target: &TargetUri, conclusion: &Conclusion) {
         DifferenceClass::Noise | DifferenceClass::RefusedButSame => return,
     }
     let (is_wrong, meaning) = (class.is_wrong(), class.meaning());
+    let cause = cause.filter(|_| class == DifferenceClass::Leak);
+    let cause = cause.as_ref().map(DifferenceCause::text).unwrap_or_default();
     let (class, places) = (class.name(), places.join("; "));
     let url = example_url(target.page());
     if is_wrong {
-        tracing::warn!(event = "audit-found", class, url, places, samples, meaning);
+        tracing::warn!(event = "audit-found", class, url, places, samples, meaning, cause);
     } else {
         tracing::info!(event = "audit-found", class, url, places, samples, meaning);
     }

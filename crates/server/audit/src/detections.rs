@@ -5,12 +5,13 @@
 //! |---|---|
 //! | the first page of a URL | a report |
 //! | the same page again | it is purged |
-//! | another page of the same URL within an hour | it is purged, and the URL gets a limit |
+//! | another page of the same URL within an hour | it is purged, and the URL gets a limit: a short life, neutral renders, or nothing is stored if the page is for one class of devices |
 //!
 //! **Why strangers gain nothing.** A limit needs two pages that were rendered apart, of exactly one URL with its query:
 //! neither one request with odd fields, nor one rare draw that is compared again and again, nor a page with another
 //! query counts. A page that was late is none. The memory of detections is bounded; the oldest is forgotten first.
 
+use delivery::audit::PathLimit;
 use page_comparison::DifferenceClass;
 use std::collections::HashMap;
 
@@ -48,6 +49,19 @@ pub(crate) struct Detection {
     pub(crate) class: DifferenceClass,
     /// Whether it may have been made for its first visitor.
     pub(crate) is_of_visitor: bool,
+    /// Whether it was made for one class of devices.
+    pub(crate) is_by_device: bool,
+}
+
+impl Detection {
+    /// The limit of the URL after a second page was found. A neutral render is for one class of devices, too.
+    pub(crate) fn limit(&self) -> PathLimit {
+        PathLimit {
+            is_short: self.class == DifferenceClass::BrokenPromise,
+            is_neutral: self.is_of_visitor && !self.is_by_device,
+            is_unstored: self.is_by_device,
+        }
+    }
 }
 
 /// The pages of one site that were found wrong.
@@ -121,7 +135,12 @@ mod tests {
     }
 
     fn found(page: PageIdentity) -> Detection {
-        Detection { page, class: DifferenceClass::BrokenPromise, is_of_visitor: false }
+        Detection {
+            page,
+            class: DifferenceClass::BrokenPromise,
+            is_of_visitor: false,
+            is_by_device: false,
+        }
     }
 
     fn at(url: u64) -> PageUrl {

@@ -9,10 +9,11 @@
 //! | a second detection for the URL: the page is purged, and the URL perhaps limited for an hour | `detections` |
 //! | the renders are counted against a budget | `budget` |
 //!
-//! Invariants: a visitor never waits for an audit. A verdict against a page is given only if every change that the
-//! renders can have seen was applied before the page was looked at again (`comparison`). The decisions of an audit count
-//! for one URL only, with its query, and need two detections, so that a stranger decides nothing. No text of a response,
-//! no value of a field, cookie or parameter is logged. The judgement itself is the crate `page-comparison`.
+//! Invariants: a visitor never waits for an audit. URLs with an action or a secret in them are never requested. A verdict
+//! against a page is given only if every change that the renders can have seen was applied before the page was looked at
+//! again (`comparison`). The decisions of an audit count for one URL only, with its query, and need two detections, so that
+//! a stranger decides nothing. No text of a response, no value of a field, cookie or parameter is logged. The judgement
+//! itself is the crate `page-comparison`.
 
 mod budget;
 mod cause;
@@ -24,10 +25,11 @@ mod trial_state;
 mod watch;
 
 use budget::RenderBudget;
+use config::target::TargetUri;
 use delivery::audit::AuditedHit;
 use delivery::site::Site;
 use detections::{Detections, PageIdentity, PageUrl};
-use page_comparison::{PageNoise, TokenSecret};
+use page_comparison::{PageNoise, TokenSecret, is_replayable_url};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,7 +145,9 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
             _ = stop.wait_for(Phase::is_leaving) => return,
             Some(hit) = hits.recv() => hit,
         };
-        if state.lock().detections.is_watched(comparison::identity(&site, &hit.page)) {
+        if !may_request(&site.now(), &hit.target)
+            || state.lock().detections.is_watched(comparison::identity(&site, &hit.page))
+        {
             continue;
         }
         let Ok(place) = at_once.clone().try_acquire_owned() else { continue };
@@ -158,10 +162,16 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
     }
 }
 
+/// Whether the page may be requested for a comparison: its URL names no action, has nothing that looks like a secret, and
+/// is not in `trial.never`.
+fn may_request(site: &Site, target: &TargetUri) -> bool {
+    is_replayable_url(&target.path_and_query) && !site.config.unrequested.has(target.path())
+}
+
 async fn audit(site: &Arc<Site>, hit: AuditedHit, state: &Arc<AuditState>, key: KeyGuard) {
     let target = hit.target.clone();
-    let conclusion = comparison::compared(site, hit, state, key).await;
-    comparison::note(site, &target, &conclusion);
+    let (conclusion, cause) = comparison::compared(site, hit, state, key).await;
+    comparison::note(site, &target, (&conclusion, cause));
 }
 
 #[cfg(test)]

@@ -23,14 +23,17 @@
 //! their requests and comparisons, and 16 comparisons at a time.
 
 use crate::cause::is_replayable;
-use crate::comparison::{compute, is_stored, render, render_tokens, request_of};
+use crate::comparison::{act, compute, identity, is_stored, render, render_tokens, request_of};
+use crate::detections::{Detection, PageUrl};
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
 use crate::watch::{PageFate, watched};
-use crate::{AT_ONCE, KeyGuard};
+use crate::{AT_ONCE, KeyGuard, may_request};
 use config::Trial;
+use config::target::TargetUri;
+use delivery::audit::PathLimit;
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent, follow};
@@ -38,7 +41,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use http_cache::{Reuse, Verdict};
 use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, UnjudgedReason, differing, example_url,
-    is_replayable_url, path_pattern,
+    path_pattern,
 };
 use render::{is_of_mobile, store_for_trial};
 use site_rules::Peer;
@@ -146,13 +149,9 @@ async fn compared(
     (key, guard): (u64, KeyGuard),
 ) {
     let page = answer.page.take();
-    let may_render = {
-        // Renders are of the page: they have no parameter that was removed from it.
-        let url = answer.request.target.path_and_query.as_str();
-        let path = answer.request.target.path();
-        let is_named = site.config.trial.as_ref().is_some_and(|trial| !trial.may_request(path));
-        is_replayable_url(url) && !is_named && !state.is_left_alone(key, site.clock.now().0)
-    };
+    // Renders are of the page: they have no parameter that was removed from it.
+    let may_render =
+        may_request(site, &answer.request.target) && !state.is_left_alone(key, site.clock.now().0);
     match page {
         Some(page) => hit(site, state, (page, answer), (key, guard), may_render).await,
         None if may_render => missed(site, state, answer, (key, guard)).await,
@@ -181,6 +180,10 @@ async fn hit(
         site.trial.unjudged(&url, UnjudgedReason::NoBudget, false);
         return;
     };
+    if is_equal && has_noise && noise.is_random() {
+        site.trial.unjudged(&url, UnjudgedReason::Random, false);
+        return;
+    }
     if is_equal {
         site.trial.compared(&url, version(site, &state.audit, &page));
         // The noise of the pattern was learned after the difference was seen.
@@ -193,7 +196,7 @@ async fn hit(
     let now_ms = site.clock.now().0;
     if !may_render || !state.may_examine(key, page.lease().get(), now_ms) {
         // Looked into for this version before, or not allowed.
-        if !may_render {
+        if !may_render && !state.is_known_leak(key, now_ms) {
             state.suspect(pattern, key);
             site.trial.unjudged(&url, UnjudgedReason::RenderFailed, true);
         }
@@ -233,7 +236,9 @@ async fn missed(
         MadePage::NoBudget => return,
         MadePage::Refused => {
             state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
-            if let Some(second) = second {
+            // A page that an audit does not let be stored is none that could be.
+            let limit = site.audit.limit_of(&first.request.target, site.clock.now().0);
+            if let Some(second) = second.filter(|_| limit == PathLimit::default()) {
                 refused(site, state, (&first, &second)).await;
             }
             return;
@@ -311,7 +316,8 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     let spent = Spent::default();
     ask.client.extras.spent = Some(spent.clone());
     ask.client.extras.trace = None;
-    let is_replayable = is_replayable(site, &ask);
+    let limit = site.audit.limit_of(&ask.target, site.clock.now().0);
+    let is_replayable = is_replayable(site, &ask) && !limit.is_neutral;
     store_for_trial(site, ask, is_replayable).await;
     let took = Duration::from_micros(spent.micros().unwrap_or_default());
     budget().spent(took);
@@ -399,9 +405,43 @@ async fn examine(
     if class.is_wrong() {
         state.found_wrong(key, page.lease().get());
     }
+    if class == DifferenceClass::Leak {
+        let is_by_device = cause == Some(DifferenceCause::device());
+        end_leak(site, state, (page, &seen.request.target), (key, is_by_device));
+    }
     let found = FoundDifference { class, places, cause, late_ms: 0 };
     record_after_watch(site, state, page, (url, found));
     false
+}
+
+/// Ends a page that is a leak, and leaves its key alone for a while, unless the operator has accepted the difference by
+/// name. A second page of the same URL within an hour limits the URL as in an audit; then the page has nothing of one
+/// visitor, and stays.
+///
+/// The page is ended also if no visitor gets hits yet: a reload that ends the trial would send it at once.
+fn end_leak(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (page, target): (&SharedPage, &TargetUri),
+    (key, is_by_device): (u64, bool),
+) {
+    let now_ms = site.clock.now().0;
+    if site.trial.accepts(DifferenceClass::Leak, target.page())
+        || site.audit.limit_of(target, now_ms) != PathLimit::default()
+    {
+        return;
+    }
+    let detection = Detection {
+        page: identity(site, page),
+        class: DifferenceClass::Leak,
+        is_of_visitor: true,
+        is_by_device,
+    };
+    let at = PageUrl { url: site.audit.url(target), path: site.audit.path(target) };
+    let is_second = state.audit.lock().detections.count(detection, at, now_ms);
+    let limit = if is_second { detection.limit() } else { PathLimit::default() };
+    act(site, (target, limit), page, &site.store.lease());
+    state.leave_leak_alone(key, now_ms + REFUSED_MS);
 }
 
 /// Records a difference; one that a purge may explain after the page was watched.
@@ -417,6 +457,7 @@ fn record_after_watch(
     let (site, page, url) = (site.clone(), page.clone(), url.to_owned());
     let generation = site.trial.generation();
     // The key is free meanwhile: a later answer may be compared.
+    site.counters.audit_watched.add();
     tokio::spawn(async move {
         let begun = site.clock.now();
         let fresh_until = page.payload().stored.fresh_until();
@@ -433,6 +474,7 @@ fn record_after_watch(
         if site.trial.generation() == generation {
             record(&site, &url, found);
         }
+        site.counters.audit_watched.sub();
         drop(place);
     });
 }

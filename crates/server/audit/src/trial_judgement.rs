@@ -6,8 +6,8 @@
 use crate::AuditState;
 use crate::cause::{cause, class_of};
 use crate::comparison::{
-    YOUNG_MS, circumstances, compute, has_dependencies, is_stored, render, render_tokens,
-    request_of, sampled, settle, stored_tokens, tokens,
+    YOUNG_MS, by_device, circumstances, compute, has_dependencies, is_stored, render,
+    render_tokens, request_of, sampled, settle, stored_tokens, tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
 use delivery::site::Site;
@@ -50,6 +50,9 @@ pub(crate) async fn judged(
     let ask = request_of(&seen.request, Some(page));
     let pattern = state.pattern(seen.request.target.page());
     let mut noise = state.noise(&seen.request.key, pattern);
+    if noise.is_random() {
+        return Err(UnjudgedReason::Random);
+    }
     let first = render(site, &ask, audit).await?;
     let look = || first_look(audit, (page, &first), seen, &noise);
     let (stored, is_right, is_visitors) = compute(site, audit, look);
@@ -76,19 +79,50 @@ pub(crate) async fn judged(
     let decided_at = inquiry.decided_at();
     drop(inquiry);
     state.learned((seen.request.key.as_slice(), pattern), &before, noise.clone());
+    let found = (conclusion, &stored, &noise);
+    let (conclusion, is_by_device) = by_device(site, &ask, audit, page, found).await?;
+    if is_by_device {
+        return Ok((conclusion, Some(DifferenceCause::device())));
+    }
+    with_cause(site, audit, (page, seen, second), (&ask, &stored, &noise), {
+        JudgedPage { conclusion, is_new, has_dependencies, decided_at }
+    })
+    .await
+}
+
+/// The judgement of a page beside renders.
+struct JudgedPage {
+    conclusion: Conclusion,
+    /// Whether the page was made for the answer's request, just now.
+    is_new: bool,
+    has_dependencies: bool,
+    /// When the renders began that decided.
+    decided_at: Option<u64>,
+}
+
+/// Adds the cause of a difference, and looks at the answer of the visitor if the page is right.
+async fn with_cause(
+    site: &Arc<Site>,
+    audit: &Arc<AuditState>,
+    (page, seen, second): (&SharedPage, &SeenAnswer, Option<&SeenAnswer>),
+    (ask, stored, noise): (&RenderRequest, &PageTokens, &PageNoise),
+    judged: JudgedPage,
+) -> Result<ExaminedAnswer, UnjudgedReason> {
+    let JudgedPage { conclusion, is_new, has_dependencies, decided_at } = judged;
+    let fresh_until = page.payload().stored.fresh_until().0;
     let at = (&seen.request, &seen.headers);
     match &conclusion {
         Conclusion::Differs { class: DifferenceClass::Leak, .. } if is_new => {
             // The page was made for this visitor, just now.
-            let shows = |tokens: &PageTokens| is_like(&noise, &stored, tokens);
-            let cause = cause(site, &ask, audit, at, shows).await?;
+            let shows = |tokens: &PageTokens| is_like(noise, stored, tokens);
+            let cause = cause(site, ask, audit, at, shows).await?;
             Ok((conclusion, Some(cause)))
         }
         // The renders show data of a time at which the page was not sent any more.
         Conclusion::Differs { class, .. }
             if class.is_wrong()
                 && !has_dependencies
-                && decided_at.is_some_and(|at| at >= facts.fresh_until().0) =>
+                && decided_at.is_some_and(|at| at >= fresh_until) =>
         {
             Err(UnjudgedReason::ChangedMeanwhile)
         }
@@ -98,10 +132,10 @@ pub(crate) async fn judged(
         }
         Conclusion::Same => {
             let is_for_each = |second: &SeenAnswer| {
-                compute(site, audit, || is_another(&noise, &stored, (seen, second)))
+                compute(site, audit, || is_another(noise, stored, (seen, second)))
             };
             let is_leak = is_new && !has_dependencies && second.is_some_and(is_for_each);
-            of_visitor(site, audit, (page, seen), (&ask, &stored, &noise), is_leak).await
+            of_visitor(site, audit, (page, seen), (ask, stored, noise), is_leak).await
         }
         Conclusion::Unjudged(_) => Ok((conclusion, None)),
     }

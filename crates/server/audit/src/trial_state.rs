@@ -125,8 +125,9 @@ struct KeyExaminations {
     count: u8,
     is_wrong: bool,
     restless: u8,
-    /// Until when the key is left alone.
+    /// Until when the key is left alone, and whether because its page was a leak.
     until_ms: u64,
+    is_leak: bool,
 }
 
 impl SharedTrial {
@@ -309,7 +310,22 @@ impl TrialState {
 
     /// Lets a key alone until this time.
     pub(crate) fn leave_alone(&self, key: u64, until_ms: u64) {
-        self.lock().examined(key).until_ms = until_ms;
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        (known.until_ms, known.is_leak) = (until_ms, false);
+    }
+
+    /// The same after its page was found to be a leak: until then, differences of the key say nothing new.
+    pub(crate) fn leave_leak_alone(&self, key: u64, until_ms: u64) {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        (known.until_ms, known.is_leak) = (until_ms, true);
+    }
+
+    /// Whether a key is left alone because its page was a leak.
+    pub(crate) fn is_known_leak(&self, key: u64, now_ms: u64) -> bool {
+        let shared = self.lock();
+        shared.examined.get(&key).is_some_and(|known| known.is_leak && now_ms < known.until_ms)
     }
 
     /// Whether nothing is rendered for a key now.
@@ -417,6 +433,9 @@ mod tests {
         assert!(state.is_restless(1, true, 0));
         assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, 5, 0));
         assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
+        state.leave_leak_alone(2, 9);
+        assert!(state.is_left_alone(2, 8) && state.is_known_leak(2, 8));
+        assert!(!state.is_known_leak(2, 9) && !state.is_known_leak(1, 0));
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct PathLimit {
     pub is_short: bool,
     /// Only renders without anything of one visitor are stored.
     pub is_neutral: bool,
+    /// Nothing is stored: each class of devices gets another page, and the key does not distinguish them.
+    pub is_unstored: bool,
 }
 
 /// The comparisons of one hour.
@@ -177,6 +179,7 @@ impl AuditQueue {
         let (before, until_ms) = limits.entry(url).or_default();
         before.is_short |= limit.is_short;
         before.is_neutral |= limit.is_neutral;
+        before.is_unstored |= limit.is_unstored;
         *until_ms = now_ms + LIMITED_MS;
         self.has_limits.store(true, Ordering::Release);
     }
@@ -304,7 +307,7 @@ mod tests {
     #[test]
     fn a_limit_holds_for_its_exact_url_and_an_hour() {
         let audit = AuditQueue::default();
-        let short = PathLimit { is_short: true, is_neutral: false };
+        let short = PathLimit { is_short: true, ..PathLimit::default() };
         audit.limit(&target("/a?b=c"), short, 0);
         assert_eq!(audit.limit_of(&target("/a?b=c"), 5), short);
         for other in ["/a", "/a?b=d", "/a?b=c&d", "/a/b"] {

@@ -197,7 +197,7 @@ const FIRST: &[OptionRow] = &[
         "trial.never",
         "",
         "none",
-        "Paths that a trial never requests by itself, with `*` at the end.",
+        "Paths that a trial and the audit never request, with `*` at the end.",
     ),
     row("trial.accept", "", "none", "Differences that are accepted, such as `random /news/*`."),
     row(

@@ -348,7 +348,7 @@ reasons! {
     ContentType = "content-type", [NotStored], "", "Send caching headers, or name the media type in automatic.content_types.";
     /// The page could not be stored before, so it was rendered with the visitor's own address, browser and language.
     AsSent = "as-sent", [NotStored], "", "Nothing: the next render can be stored.";
-    /// An [audit](../guarantees.md#audit) found pages of this URL to be made for one visitor. For an hour, only renders without anything of a visitor are stored.
+    /// An [audit](../guarantees.md#audit) found pages of this URL to be made for one visitor or one kind of device. For an hour, only renders without anything of a visitor are stored, or none.
     Audited = "audited", [NotStored], "", "See audit-found in the log for the place, and add what the page depends on to the key (vary_cookies, Vary), or bypass the path.";
     /// The response was sent while it was made.
     InProgress = "in-progress", [NotStored], "", "Nothing: whether it was stored is known only at its end.";

@@ -38,7 +38,9 @@ pub use inlines::{IncludeTags, InlineStore};
 pub use parts::Ranges;
 use permit::RenderPermit;
 use reasons::Reason;
-pub use reference::{NoReference, ReferenceRender, SentParts, is_of_mobile, neutral, reference};
+pub use reference::{
+    NoReference, ReferenceRender, SentParts, is_of_mobile, neutral, other_device, reference,
+};
 pub use refresh::{RefreshOutcome, refresh};
 pub use request::RenderRequest;
 use revised::NotKept;

@@ -123,6 +123,19 @@ pub fn is_of_mobile(headers: &HeaderMap) -> bool {
     agent.windows(6).any(|word| word == b"Mobile")
 }
 
+/// The `User-Agent` of a common browser of the other class of devices, for a render of this page; `None` if its key or its
+/// `Vary` distinguishes devices.
+pub fn other_device(ask: &RenderRequest) -> Option<SentParts> {
+    let is_named = ask.fallback.as_ref().is_some_and(|page| {
+        let nominated = page.payload().stored.nominated();
+        nominated.names().any(|name| *name == header::USER_AGENT)
+    });
+    let other = if is_of_mobile(&ask.headers) { DESKTOP } else { MOBILE };
+    let fields = vec![(header::USER_AGENT, other)];
+    let is_one_page = !is_named && !ask.plan.has_device();
+    is_one_page.then(|| SentParts { fields, ..SentParts::default() })
+}
+
 /// Returns the request for the same page without anything of its visitor; `None` if that would be another page.
 pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     let stored = ask.fallback.as_ref().map(|page| page.payload().stored.nominated().clone());

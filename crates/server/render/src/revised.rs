@@ -66,11 +66,15 @@ impl Render {
 }
 
 impl Render {
-    /// Applies what an audit has decided about the path: a short lifetime; or the page is rendered again for everybody.
+    /// Applies what an audit has decided about the path: a short lifetime; the page is rendered again for everybody; or
+    /// it is not stored.
     fn audited(&self, mut stored: StoredResponse) -> Result<StoredResponse, NotKept> {
         let limit = self.site.audit.limit_of(&self.ask.target, self.site.clock.now().0);
         if self.ask.is_visitors(&self.site) {
             return Err(NotKept { reason: Reason::Audited, is_for_all: true });
+        }
+        if limit.is_unstored {
+            return Err(Reason::Audited.into());
         }
         if limit.is_short && stored.lifetime_ms() > SHORT_LIFETIME_MS {
             stored.set_lifetime_ms(SHORT_LIFETIME_MS);

@@ -63,7 +63,7 @@ counters! {
     audit_by_the_clock: "Comparisons that found a page whose text follows the clock.",
     audit_random: "Comparisons that found a page whose text is drawn at each render.",
     audit_old_application: "Comparisons in which the application answered with older data than the page.",
-    audit_purged: "Pages purged because two comparisons found them wrong.",
+    audit_purged: "Pages purged because comparisons found them wrong.",
     audit_renders: "Requests sent to the origin for comparisons.",
     audit_origin_us: "The origin's time for comparisons, in microseconds.",
     audit_compare_us: "The time that comparing itself takes, in microseconds, without the renders.",

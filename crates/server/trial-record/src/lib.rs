@@ -219,6 +219,13 @@ impl SiteTrial {
         });
     }
 
+    /// Whether the operator accepts a difference of this class at this page.
+    pub fn accepts(&self, class: DifferenceClass, page: &str) -> bool {
+        let mut state = self.state();
+        let pattern = state.patterns.of(page);
+        state.settings.accepted.iter().any(|accepted| accepted.has(class, &pattern))
+    }
+
     /// Adds a difference. `page` is the path and query of the request.
     pub fn found(&self, page: &str, difference: FoundDifference, now_s: u64) {
         let FoundDifference { class, places, cause, late_ms } = difference;

@@ -68,7 +68,7 @@ pub use database::{
     Replication, SharedStream, Trust, UnpublishedWrites, database_servers,
 };
 pub use traces::Traces;
-pub use trial::{ALL_VISITORS, Trial};
+pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths};
 
 pub use audit::{AUDIT_UNIT, Audit};
 pub use dialects::Dialects;
@@ -167,6 +167,8 @@ pub struct Config {
     pub audit: Option<Audit>,
     /// The trial; `None`: hits are sent.
     pub trial: Option<Trial>,
+    /// The paths that no comparison of a trial or an audit requests.
+    pub unrequested: UnrequestedPaths,
     /// Whether a request that may be a plain hit is looked at beside its page: by rules that may refuse it, by the
     /// audit, or because a trial is on. One flag, so that none of them costs a hit anything while it is off.
     pub watches_hits: bool,

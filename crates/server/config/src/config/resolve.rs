@@ -72,8 +72,7 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
 /// Checks and completes the configuration of one site.
 pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let limits = check_user(file).and_then(|()| resolve_limits(file))?;
-    let (admin, admin_token) = resolve_admin(file)?;
-    let memory_bytes = memory_bytes(file)?;
+    let ((admin, admin_token), memory_bytes) = (resolve_admin(file)?, memory_bytes(file)?);
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
     let memcached = super::memcached::resolve(&file.memcached)?;
@@ -95,6 +94,7 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
         watches_hits: rules.may_answer() || audit.is_some() || file.mode.is_some(),
         audit,
         trial: super::trial::resolve(file.mode.as_deref(), &file.trial)?,
+        unrequested: super::trial::unrequested(&file.trial),
         passwords: resolve_rules::passwords(&rules)?,
         rules,
         watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),

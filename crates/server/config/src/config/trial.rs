@@ -5,6 +5,7 @@
 
 use super::raw;
 use super::resolve::LoadError;
+use site_rules::plain_path;
 
 /// The share of all visitors, in hundredths of a percent.
 pub const ALL_VISITORS: u32 = 10_000;
@@ -20,20 +21,32 @@ pub struct Trial {
     pub serve: u32,
     /// The share of the origin's places that renders for comparison may use, in percent; `None`: the default.
     pub budget: Option<u32>,
-    /// Paths that are never requested for a comparison; an asterisk at the end stands for anything.
-    pub never: Vec<String>,
     /// The accepted differences: the name of the class and the pattern of the paths.
     pub accepted: Vec<(String, String)>,
 }
 
-impl Trial {
-    /// Whether this path may be requested for a comparison.
-    pub fn may_request(&self, path: &str) -> bool {
-        !self.never.iter().any(|named| match named.strip_suffix('*') {
-            Some(begin) => path.starts_with(begin),
-            None => path == named,
+/// `trial.never`: paths that are never requested for a comparison, of a trial and of an audit; an asterisk at the end
+/// stands for anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnrequestedPaths(Vec<String>);
+
+impl UnrequestedPaths {
+    /// Whether this path of a request is one of them, in any spelling that an application reads as such.
+    pub fn has(&self, path: &str) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let path = plain_path(path);
+        self.0.iter().any(|named| match named.strip_suffix('*') {
+            Some(begin) => path.starts_with(&plain_path(begin)),
+            None => path == plain_path(named),
         })
     }
+}
+
+/// Returns the paths of `trial.never`, which also count without a trial. They are checked by [`resolve`].
+pub(super) fn unrequested(keys: &raw::TrialKeys) -> UnrequestedPaths {
+    UnrequestedPaths(keys.never.clone())
 }
 
 /// Checks `mode` and `[trial]`; `None` if the site is not in a trial.
@@ -75,7 +88,7 @@ pub(super) fn resolve(
             _ => return wrong("trial.accept", text, "a class and a path: \"random /news/*\""),
         }
     }
-    Ok(is_on.then(|| Trial { serve: share, budget, never: keys.never.clone(), accepted }))
+    Ok(is_on.then_some(Trial { serve: share, budget, accepted }))
 }
 
 /// Reads a share such as `0.5%`, in hundredths of a percent.
@@ -104,8 +117,16 @@ mod tests {
         let trial = trial.unwrap().expect("it is on");
         assert_eq!((trial.serve, trial.budget), (50, Some(100)));
         assert_eq!(trial.accepted, [("random".into(), "/a/*".into())]);
-        assert!(!trial.may_request("/cart/7") && !trial.may_request("/b"));
-        assert!(trial.may_request("/b/c") && trial.may_request("/"));
+    }
+
+    #[test]
+    fn an_unrequested_path_is_found_in_any_spelling() {
+        let never = unrequested(&keys("never = [\"/cart*\", \"/b\", \"/caf%C3%A9/*\"]"));
+        for path in ["/cart/7", "/b", "/c%61rt/7", "//cart", "/x/../b", "/%62", "/caf\u{e9}/1"] {
+            assert!(never.has(path), "{path}");
+        }
+        assert!(!never.has("/b/c") && !never.has("/") && !never.has("/x%2Fb"));
+        assert!(!UnrequestedPaths::default().has("/"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use config::target::TargetUri;
 use delivery::esi::field_value;
 use delivery::template_mark::template_dialect;
+use delivery::trial::is_in_trial;
 use esi::{Combine, EsiDialect, Include, Template};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_cache::litespeed::{CacheControl, Switch};
@@ -145,8 +146,10 @@ impl Page {
         self.site.counters.requests.add();
         self.site.counters.fragments.add();
         let _turn = self.turns.acquire().await;
-        let store =
-            InlineStore::begin(&self.site, &target, Arc::new(headers.clone()), &self.client);
+        // The answer that a visitor gets in a trial is not stored.
+        let store = (!is_in_trial(&self.site, &self.client)).then(|| {
+            InlineStore::begin(&self.site, &target, Arc::new(headers.clone()), &self.client)
+        });
         let (client, content) = (self.client_for(main), Bytes::from(form));
         let mut response =
             forward::post_form(&self.site, target.clone(), headers, &client, content).await?;
@@ -164,7 +167,9 @@ impl Page {
             return None;
         }
         let content = Bytes::from(content);
-        store.keep(&response.headers, &content, tags);
+        if let Some(store) = store {
+            store.keep(&response.headers, &content, tags);
+        }
         let template = Template::read_as(&content, EsiDialect::LiteSpeed);
         Some(self.inlines(&content, &template, &target))
     }

@@ -11,7 +11,7 @@ mod mediawiki;
 mod news;
 mod undeclared;
 
-use acceptance::{BOUND, cache_status, client, is_hit, until};
+use acceptance::{BOUND, TrialVisitors, cache_status, client, is_hit, trial_config, until};
 use harness::{MariaDb, Pagewell, PrivateDir, Request, Response};
 use std::collections::BTreeMap;
 
@@ -72,6 +72,7 @@ impl std::fmt::Debug for Figures {
 /// An application behind Pagewell, and the same without a cache.
 struct ComparedSite {
     cached: Pagewell,
+    visitors: Option<TrialVisitors>,
     plain: Pagewell,
     application: Application,
     _dir: PrivateDir,
@@ -80,6 +81,7 @@ struct ComparedSite {
 impl Drop for ComparedSite {
     fn drop(&mut self) {
         if !std::thread::panicking() {
+            self.visitors.iter().for_each(|visitors| visitors.found_nothing(&self.cached));
             acceptance::audit_found_nothing(&self.cached);
         }
     }
@@ -121,16 +123,20 @@ impl ComparedSite {
                 .expect("pagewell starts")
         };
         // Every tenth hit is audited, so that each test shows more.
-        let cached = start("cached.toml", &format!("audit = \"1 in 10\"\n{config}"));
+        let config = format!("{}audit = \"1 in 10\"\n{config}", trial_config());
+        let (cached, visitors) = TrialVisitors::start(|| start("cached.toml", &config));
         let plain = start("plain.toml", &plain);
-        ComparedSite { cached, plain, application, _dir: dir }
+        ComparedSite { cached, visitors, plain, application, _dir: dir }
     }
 
     /// Sends a request to the Pagewell that caches, on a connection of its own: between two changes, idle ones
     /// are closed.
     fn send(&self, request: &Request) -> Response {
         let mut client = client(&self.cached).host(self.application.host).within(BOUND);
-        client.send(request).expect("an answer")
+        let response = client.send(request).expect("an answer");
+        let visitors = self.visitors.iter();
+        visitors.for_each(|them| them.visit(&self.cached, request, self.application.host));
+        response
     }
 
     fn get(&self, path: &str) -> Response {

@@ -9,7 +9,7 @@ mod changes;
 mod editor;
 
 use acceptance::mediawiki::{self, HOST, Wiki};
-use acceptance::{BOUND, cache_status, client, is_hit};
+use acceptance::{BOUND, TrialVisitors, cache_status, client, is_hit, trial_config};
 use changes::Change;
 use editor::Editor;
 use harness::{MariaDbOptions, Memcached, Pagewell, PrivateDir, Request, Response};
@@ -128,6 +128,7 @@ type Content = (u16, Option<String>, String);
 struct ComparedWiki {
     wiki: Wiki,
     cached: Pagewell,
+    visitors: Option<TrialVisitors>,
     plain: Pagewell,
     _memcached: Memcached,
     _dir: PrivateDir,
@@ -136,6 +137,7 @@ struct ComparedWiki {
 impl Drop for ComparedWiki {
     fn drop(&mut self) {
         if !std::thread::panicking() {
+            self.visitors.iter().for_each(|visitors| visitors.found_nothing(&self.cached));
             acceptance::audit_found_nothing(&self.cached);
         }
     }
@@ -154,10 +156,10 @@ impl ComparedWiki {
         let extensions = Path::new(&wiki.root()).join("extensions");
         install_plugin(&root::repository(), "mediawiki", &extensions).expect("the extension");
         let extension = extensions.join("Pagewell/extension.json");
-        let start = |name: &str, more: &str, env: &str| {
+        let start = |name: &str, more: &str, (env, trial): (&str, &str)| {
             let (root, ini) = (wiki.root(), wiki.ini());
             let text = format!(
-                "audit = \"1 in 10\"\ntrusted_proxies = [\"127.0.0.1\"]\n[site]\nroot = {root:?}\n{more}\n[php]\nchildren = 4\n[php.env]\nMW_INSTALL_PATH = {root:?}\n{env}\n[php.ini]\n{ini}"
+                "{trial}audit = \"1 in 10\"\ntrusted_proxies = [\"127.0.0.1\"]\n[site]\nroot = {root:?}\n{more}\n[php]\nchildren = 4\n[php.env]\nMW_INSTALL_PATH = {root:?}\n{env}\n[php.ini]\n{ini}"
             );
             let file = dir.path().join(name);
             std::fs::write(&file, text).expect("written");
@@ -165,15 +167,17 @@ impl ComparedWiki {
             Pagewell::start(acceptance::binary(), &args).expect("pagewell starts")
         };
         // Every tenth hit is audited, so that each test shows more.
-        let cached = start("cached.toml", "", "");
-        let plain = start("plain.toml", "[[rule]]\nbypass = true", "WIKI_WITHOUT_CACHES = \"yes\"");
+        let trial = trial_config();
+        let (cached, visitors) = TrialVisitors::start(|| start("cached.toml", "", ("", &trial)));
+        let without = ("WIKI_WITHOUT_CACHES = \"yes\"", "");
+        let plain = start("plain.toml", "[[rule]]\nbypass = true", without);
         wiki.set(&format!(
             "wfLoadExtension( 'Pagewell', {:?} );\n$wgPagewellAdmin = '{}';\n$wgMemCachedServers = [ '{}' ];\n{SETTINGS}",
             extension.display(),
             cached.admin(),
             memcached.address()
         ));
-        ComparedWiki { wiki, cached, plain, _memcached: memcached, _dir: dir }
+        ComparedWiki { wiki, cached, visitors, plain, _memcached: memcached, _dir: dir }
     }
 
     fn get(&self, url: &str) -> Response {
@@ -182,7 +186,9 @@ impl ComparedWiki {
 
     fn send(&self, request: &Request) -> Response {
         let mut client = client(&self.cached).host(HOST).within(BOUND);
-        client.send(request).expect("an answer")
+        let response = client.send(request).expect("an answer");
+        self.visitors.iter().for_each(|them| them.visit(&self.cached, request, HOST));
+        response
     }
 
     /// What MediaWiki renders without caches, by kind.

@@ -8,6 +8,7 @@
 mod ends;
 mod failover;
 mod nodes;
+mod trial;
 mod unpublished;
 
 use acceptance::{Site, advance, binary, cache_status, client, counter, is_hit, until};

@@ -57,10 +57,26 @@ pub(crate) fn gallery() -> Vec<Application> {
     .collect()
 }
 
+/// The rule for the application whose key has the device.
+pub(crate) const RULES: &str = "[[rule]]\npath = \"/key-device.php\"\ndevice_classes = true\n";
+
+/// Whether a request to an application comes from a phone: those for a page of one class of devices are of the other
+/// class, but for the first; right pages of both get both.
+fn is_of_phone(application: &Application, number: usize) -> bool {
+    let name = &application.name;
+    if name.starts_with("by-device") {
+        name.ends_with("-phone") == (number == 0)
+    } else {
+        name.ends_with("-device") && !number.is_multiple_of(2)
+    }
+}
+
 /// A request of a visitor with every kind of field.
-fn visit(pagewell: &Pagewell, application: &Application) -> Response {
+fn visit(pagewell: &Pagewell, application: &Application, number: usize) -> Response {
+    let agent =
+        if is_of_phone(application, number) { "Odd/1.0 (Android; Mobile)" } else { "Odd/1.0" };
     let request = Request::get(&format!("/{}.php?utm_source={CANARY}", application.name))
-        .header("User-Agent", &format!("Odd/1.0 {CANARY}"))
+        .header("User-Agent", &format!("{agent} {CANARY}"))
         .header("Accept-Language", &format!("fr-{CANARY}"))
         .header("Referer", &format!("http://{CANARY}.test/"))
         .header("DNT", "1")
@@ -115,11 +131,18 @@ fn await_comparisons(pagewell: &Pagewell, are_done: impl Fn() -> bool) {
 }
 
 /// Sends hits to each application until its class was reported; returns the faults of the audit.
-fn examine(pagewell: &Pagewell, site: &Site, applications: &[&Application]) -> Vec<String> {
+fn examine(
+    pagewell: &Pagewell,
+    site: &Site,
+    (applications, are_young): (&[&Application], bool),
+) -> Vec<String> {
     for application in applications {
-        visit(pagewell, application);
+        visit(pagewell, application, 0);
+        if application.is_right() && is_of_phone(application, 1) {
+            visit(pagewell, application, 1);
+        }
     }
-    if applications.iter().any(|application| application.class != "leak") {
+    if !are_young {
         // Pages that are younger may be those of their first visitors.
         advance(pagewell, 11);
         for application in applications {
@@ -133,7 +156,7 @@ fn examine(pagewell: &Pagewell, site: &Site, applications: &[&Application]) -> V
         let watched = || counter(pagewell, "audit_watched");
         let mut hits = 0;
         for application in &left {
-            let response = visit(pagewell, application);
+            let response = visit(pagewell, application, requests);
             let status = response.header("cache-status").map(str::to_owned);
             assert!(requests > 2 || is_hit(&response), "{}: {status:?}", application.name);
             hits += u64::from(is_hit(&response));
@@ -182,16 +205,25 @@ fn an_audit_finds_each_fault_of_the_gallery_and_no_other() {
     for application in &gallery {
         site.file(&format!("{}.php", application.name), &application.script);
     }
-    let pagewell = site.serve("audit = \"1 in 1\"\nphp.children = 20\n");
+    let pagewell = site.serve(&format!("audit = \"1 in 1\"\nphp.children = 20\n{RULES}"));
     let mut faults = Vec::new();
-    for is_leak in [true, false] {
-        let kind: Vec<&Application> =
-            gallery.iter().filter(|application| (application.class == "leak") == is_leak).collect();
-        for applications in kind.chunks(AT_ONCE) {
-            faults.extend(examine(&pagewell, &site, applications));
+    // A page of one class of devices is found at any age.
+    let is_young = |application: &Application| {
+        application.class == "leak" && !application.name.starts_with("by-device")
+    };
+    for are_young in [true, false] {
+        let kind = gallery.iter().filter(|application| is_young(application) == are_young);
+        for applications in kind.collect::<Vec<_>>().chunks(AT_ONCE) {
+            faults.extend(examine(&pagewell, &site, (applications, are_young)));
         }
     }
     assert_eq!(faults, [""; 0]);
     let log = log(&pagewell);
+    for application in gallery.iter().filter(|one| one.name.starts_with("by-device")) {
+        for (class, line) in reported(&log, "audit-found", &application.name) {
+            let is_named = class == "leak" && line.contains("field `user-agent`");
+            assert!(is_named, "{line}");
+        }
+    }
     assert!(!log.contains(CANARY), "{log}");
 }

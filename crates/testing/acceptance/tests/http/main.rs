@@ -38,6 +38,7 @@ mod several_origins;
 mod slow_clients;
 mod static_files;
 mod trial;
+mod trial_faults;
 mod trial_report;
 mod trial_serve;
 mod uploads;

@@ -3,7 +3,7 @@
 //!
 //! The whole gallery is a target of its own (`make trial`); a part of it is tested with all other tests.
 
-use crate::audit::{Application, CANARY, LIBRARY, gallery, log, reported};
+use crate::audit::{Application, CANARY, LIBRARY, RULES, gallery, log, reported};
 use acceptance::{Site, advance, client, counter, is_hit};
 use harness::{Pagewell, Request};
 use std::collections::HashMap;
@@ -55,6 +55,7 @@ fn visit(pagewell: &Pagewell, name: &str, number: usize) {
     let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0";
     let phone = "Mozilla/5.0 (Android 14; Mobile; rv:130.0) Gecko/130.0 Firefox/130.0";
     let request = match number % 4 {
+        0 if name.ends_with("-phone") => Request::get(&path).header("User-Agent", phone),
         0 => Request::get(&format!("{path}?utm_source={CANARY}"))
             .header("User-Agent", &format!("Odd/1.0 {CANARY}"))
             .header("Accept-Language", &format!("fr-{CANARY}"))
@@ -116,7 +117,8 @@ fn trial(is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     for application in &all {
         site.file(&format!("{}.php", application.name), &application.script);
     }
-    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    let config = "mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n";
+    let pagewell = site.serve(&format!("{config}{RULES}"));
     let mut requests: HashMap<&str, usize> = HashMap::new();
     let mut send = |name, number| {
         visit(&pagewell, name, number);
@@ -202,6 +204,10 @@ fn a_trial_finds_faults_of_each_class_with_their_causes() {
         "tag-beside-nonce",
         "life-json",
         "by-agent",
+        "by-device",
+        "by-device-phone",
+        "vary-device",
+        "key-device",
         "by-language",
         "by-address",
         "clock-unix",

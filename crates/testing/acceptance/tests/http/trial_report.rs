@@ -14,7 +14,7 @@ const RIGHT: &str =
 const LEAK: &str = "<?php header('Cache-Control: public, max-age=600'); echo '<p>', $_COOKIE['currency'] ?? 'EUR', '</p>';";
 
 /// The configuration of a trial whose record is kept.
-fn config(site: &Site) -> String {
+pub(crate) fn config(site: &Site) -> String {
     format!(
         "mode = \"trial\"\nphp.children = 4\n[trial]\nbudget = \"100%\"\n[snapshot]\ndirectory = {:?}\n\
          unwatched = \"serve\"\n",
@@ -33,13 +33,13 @@ fn command(pagewell: &Pagewell, more: &[&str]) -> (String, i32) {
 }
 
 /// The report of the only site.
-fn report(pagewell: &Pagewell) -> Value {
+pub(crate) fn report(pagewell: &Pagewell) -> Value {
     let (text, _) = command(pagewell, &["--json"]);
     let mut value: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("JSON: {text}"));
     value["trials"][0].take()
 }
 
-fn visit(pagewell: &Pagewell, path: &str, cookie: Option<&str>) {
+pub(crate) fn visit(pagewell: &Pagewell, path: &str, cookie: Option<&str>) {
     let request = Request::get(path);
     let request = match cookie {
         Some(cookie) => request.header("Cookie", cookie),

@@ -73,6 +73,38 @@ fn an_audit_has_no_verdict_while_a_database_cannot_be_followed_and_says_so() {
     assert_eq!(counter(&pagewell, "audit_suspected"), 0, "{}", pagewell.log());
 }
 
+#[test]
+fn a_trial_has_no_verdict_while_a_database_cannot_be_followed_and_stops_no_visitor() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let (port, control) = proxy::before(port);
+    let url = format!("mysql://follower:secret@127.0.0.1:{port}/paper");
+    let trial = "mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n";
+    let config = config_by(&url, "on_lag = \"serve\"", RULES);
+    let pagewell = paper.site.serve(&format!("{trial}{config}"));
+    let path = "/show.php?id=1";
+    let report = || {
+        let answer = Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer");
+        let mut all: serde_json::Value = serde_json::from_slice(&answer.content).expect("JSON");
+        all["trials"][0].take()
+    };
+    until("it is compared", || {
+        get(&pagewell, path);
+        report()["compared"].as_u64() > Some(0)
+    });
+    control.hold();
+    paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
+    let before = counter(&pagewell, "audit_renders");
+    assert_eq!(get(&pagewell, path).text(), "title=behind");
+    until("it is looked into", || counter(&pagewell, "audit_renders") > before);
+    until("there is no verdict", || {
+        advance(&pagewell, 61);
+        report()["unjudged"]["not-settled"].as_u64() == Some(1)
+    });
+    assert_eq!((&report()["problems"], get(&pagewell, path).status), (&serde_json::json!([]), 200));
+    control.release();
+    shows(&pagewell, path, "title=behind");
+}
+
 /// The number of measured lags up to this bound.
 fn lags(pagewell: &Pagewell, bound: &str) -> u64 {
     let metrics = Client::new(pagewell.admin().clone()).get("/metrics").expect("an answer").text();

@@ -1,0 +1,135 @@
+//! A trial under bad conditions: it says what it could not judge, and stops no visitor. An origin that is down, and pages
+//! that write at each view, are in `tests/scenarios/trial`; two nodes and databases in the tests of databases.
+
+use crate::trial_report::{config, report, visit};
+use acceptance::{Site, advance, client, counter, get_meanwhile, until};
+use harness::{Pagewell, Request};
+
+/// A page of its own for each number.
+const PAGE: &str = "<?php header('Cache-Control: max-age=86400'); echo '<p>page ', $_GET['n'] ?? '', ' ', file_exists(getenv('NOTES') . '/deployed') ? 'new' : 'old';";
+const RANDOM: &str = "<?php header('Cache-Control: max-age=600'); for ($i = 0; $i < 200; $i++) { echo '<p>', bin2hex(random_bytes(4)), '</p>'; }";
+/// A page for which a worker may be held, and which counts the requests of Pagewell itself.
+const SLOW: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_GET['held'])) { note('held'); wait_for('go'); } isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && note('reference'); echo '<p>text';";
+
+fn answers(pagewell: &Pagewell) -> u64 {
+    counter(pagewell, "trial_answers")
+}
+
+/// Visits a page, and waits for the end of the comparison.
+fn compared(pagewell: &Pagewell, path: &str) {
+    let before = answers(pagewell);
+    visit(pagewell, path, None);
+    until("it is compared", || answers(pagewell) > before);
+}
+
+fn classes(pagewell: &Pagewell) -> Vec<String> {
+    let report = report(pagewell);
+    let problems = report["problems"].as_array().expect("a list").iter();
+    problems.map(|problem| problem["class"].as_str().expect("a class").to_owned()).collect()
+}
+
+fn says(pagewell: &Pagewell, part: &str) -> bool {
+    report(pagewell)["notices"].to_string().contains(part)
+}
+
+#[test]
+fn a_site_with_random_pages_only_is_never_safe() {
+    let site = Site::new(&[("random.php", RANDOM)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    until("it is known to be random", || {
+        compared(&pagewell, "/random.php");
+        report(&pagewell)["unjudged"]["random"].as_u64() > Some(3)
+    });
+    let report = report(&pagewell);
+    assert_eq!(
+        (&report["outcome"], classes(&pagewell)),
+        (&"not-enough".into(), vec!["random".into()])
+    );
+    assert!(report["compared"].as_u64() < Some(5), "{report}");
+}
+
+#[test]
+fn a_deployment_is_found_and_no_fault_if_it_purges_and_restarts_the_record() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    let visit_all = |rounds: u32| {
+        (0..rounds * 5).for_each(|n| compared(&pagewell, &format!("/page.php?n={}", n % 5)));
+    };
+    visit_all(3);
+    assert_eq!(report(&pagewell)["versions"], 5);
+    // Nobody has told Pagewell.
+    site.note("deployed");
+    advance(&pagewell, 11);
+    visit_all(1);
+    until("it is noticed", || {
+        advance(&pagewell, 61);
+        classes(&pagewell) == ["aged"]
+    });
+    // A deployment as the guide says.
+    assert_eq!(pagewell.invalidate("{\"all\":true}").expect("an answer").status, 200);
+    let call = Request::new("POST", "/v1/trial")
+        .header("Content-Type", "application/json")
+        .content(b"{\"restart\":true}");
+    let mut admin = harness::Client::new(pagewell.admin().clone()).host("localhost");
+    assert_eq!(admin.send(&call).expect("an answer").status, 200);
+    visit_all(4);
+    advance(&pagewell, 61);
+    assert_eq!((classes(&pagewell), &report(&pagewell)["versions"]), (vec![], &5.into()));
+}
+
+#[test]
+fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
+    let site = Site::new(&[("slow.php", SLOW)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 2\n");
+    let held = get_meanwhile(&pagewell, "/slow.php?held");
+    site.wait_for("held");
+    (0..6).for_each(|_| compared(&pagewell, "/slow.php"));
+    assert!(!site.has_note("reference"), "one worker is free, for visitors");
+    site.note("go");
+    assert_eq!(held.join().expect("it has asked").status, 200);
+    until("both are free", || {
+        compared(&pagewell, "/slow.php");
+        site.has_note("reference")
+    });
+    assert_eq!(classes(&pagewell), [""; 0]);
+}
+
+#[test]
+fn a_cache_in_front_is_noticed() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let pagewell = site.serve("mode = \"trial\"\nphp.children = 4\n");
+    let cdn = "A cache or CDN in front of Pagewell";
+    let visit = |by_cdn: bool| {
+        let request = Request::get("/page.php");
+        let request = if by_cdn { request.header("Via", "1.1 cdn") } else { request };
+        assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 200);
+    };
+    until("it is noticed", || {
+        visit(true);
+        says(&pagewell, cdn)
+    });
+    until("it is gone", || {
+        visit(false);
+        !says(&pagewell, cdn)
+    });
+}
+
+#[test]
+fn a_trial_goes_on_over_a_take_over() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let config = config(&site);
+    let first = site.serve(&config);
+    (0..4).for_each(|n| compared(&first, &format!("/page.php?n={}", n % 2)));
+    let before = report(&first);
+    let next = site.take_over(&config, &first);
+    until("the record is read", || {
+        report(&next)["requests"].as_u64() >= before["requests"].as_u64()
+    });
+    // The visitors of both processes get the answers of the origin.
+    (0..6).for_each(|n| compared(&next, &format!("/page.php?n={}", n % 2)));
+    let after = report(&next);
+    assert_eq!(after["since"], before["since"]);
+    assert_eq!(after["requests"].as_u64(), before["requests"].as_u64().map(|count| count + 6));
+    assert!(after["compared"].as_u64() > before["compared"].as_u64(), "{after}");
+    assert_eq!(classes(&next), [""; 0]);
+}
