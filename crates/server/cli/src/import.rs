@@ -122,44 +122,159 @@ impl IncludedFiles for FilesOfDisk {
         let mut directories: Vec<&Path> = from.ancestors().skip(1).take(3).collect();
         directories.push(Path::new("/etc/nginx"));
         for directory in directories {
-            let found = names(&directory.join(pattern));
+            let found = names(&directory.join(pattern))?;
             if !found.is_empty() {
                 return found.iter().map(|path| read(path)).collect();
             }
         }
-        if pattern.contains('*') { Ok(Vec::new()) } else { Err("there is no such file".into()) }
+        if is_pattern(pattern) { Ok(Vec::new()) } else { Err("there is no such file".into()) }
     }
 }
 
-/// The files that a path with `*` names, sorted.
-fn names(pattern: &Path) -> Vec<PathBuf> {
+/// Whether a text has a wildcard.
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
+/// The files that a path with `*` and `?` names, sorted.
+///
+/// # Errors
+/// Some files may be missing from the answer: a restriction could be in one of them.
+fn names(pattern: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = vec![PathBuf::from("/")];
     for part in pattern.iter().skip(1) {
         let text = part.to_string_lossy();
-        found = match text.split_once('*') {
-            None => found.iter().map(|directory| directory.join(part)).collect(),
-            Some((begin, end)) => {
-                found.iter().flat_map(|directory| children(directory, begin, end)).collect()
+        if text.contains(['[', '\\']) {
+            return Err("a pattern with [ or \\ is not read: name the files".into());
+        }
+        let mut next = Vec::new();
+        for directory in found {
+            if is_pattern(&text) {
+                next.extend(children(&directory, text.as_bytes())?);
+            } else {
+                next.push(directory.join(part));
             }
-        };
-        found.truncate(INCLUDED_MAX);
+        }
+        if next.len() > INCLUDED_MAX {
+            return Err(format!("it names more than {INCLUDED_MAX} files"));
+        }
+        found = next;
     }
     found.retain(|path| path.is_file());
-    found
+    Ok(found)
 }
 
-/// The names in a directory that begin and end with these texts.
-fn children(directory: &Path, begin: &str, end: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let names =
-        entries.take(NAMES_MAX).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let fits = |name: &String| {
-        name.len() >= begin.len() + end.len()
-            && name.starts_with(begin)
-            && name.ends_with(end)
-            && !name.starts_with('.')
-    };
-    let mut all: Vec<PathBuf> = names.filter(fits).map(|name| directory.join(name)).collect();
+/// The names in a directory that fit a pattern. A leading dot fits only itself, as in a shell.
+fn children(directory: &Path, pattern: &[u8]) -> Result<Vec<PathBuf>, String> {
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for (number, entry) in entries.flatten().enumerate() {
+        if number == NAMES_MAX {
+            let directory = directory.display();
+            return Err(format!("{directory} has more than {NAMES_MAX} names"));
+        }
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        if fits(name, pattern) && (name.first() != Some(&b'.') || pattern.first() == Some(&b'.')) {
+            all.push(entry.path());
+        }
+    }
     all.sort();
-    all
+    Ok(all)
+}
+
+/// Whether a name fits a pattern with `*` and `?`; in time of the product of their lengths.
+fn fits(name: &[u8], pattern: &[u8]) -> bool {
+    let (mut at, mut of) = (0, 0);
+    // After the last `*`, and the end of the text that it stands for.
+    let mut star: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(of) {
+            Some(b'*') => {
+                star = Some((of + 1, at));
+                of += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == name[at] => {
+                (at, of) = (at + 1, of + 1);
+            }
+            _ => {
+                let Some((after, end)) = star else { return false };
+                star = Some((after, end + 1));
+                (of, at) = (after, end + 1);
+            }
+        }
+    }
+    pattern[of..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use command_line::options::ImportFiles;
+    use harness::PrivateDir;
+
+    /// Imports the first of these files, which are in one directory.
+    fn imported(files: &[(&str, &str)]) -> Result<ImportOutput, String> {
+        let dir = PrivateDir::temporary("import").unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let files = ImportFiles {
+            files: vec![dir.path().join(files[0].0)],
+            host: None,
+            root: None,
+            output: None,
+            report: None,
+            json: false,
+        };
+        run(&ImportArgs { server: ImportCommand::Nginx(files) })
+    }
+
+    #[test]
+    fn included_files_are_read_or_reported() {
+        let deny = "location /secret/ { deny all; }";
+        let site = |include: &str| format!("server {{ root /srv; {include} }}");
+        for (include, name, is_read) in [
+            ("include conf.d/*.conf;", "conf.d/a.conf", true),
+            ("include conf.d/*-a*.c*f;", "conf.d/10-a-b.conf", true),
+            ("include c*/?.conf;", "conf.d/a.conf", true),
+            ("include conf.d/a.conf;", "conf.d/a.conf", true),
+            // No file: nothing is lost.
+            ("include conf.d/*.conf;", "conf.d/.a.conf", true),
+            ("include conf.d/[0-9]*.conf;", "conf.d/1.conf", false),
+            ("include conf.d/b.conf;", "conf.d/a.conf", false),
+        ] {
+            let output = imported(&[("site.conf", &site(include)), (name, deny)]).unwrap();
+            assert_eq!(output.lacks_restrictions, !is_read, "{include}: {output:?}");
+            let is_denied = output.configuration.unwrap().contains("/secret/");
+            assert_eq!(is_denied, is_read && !name.contains("/."), "{include}");
+        }
+        let own = imported(&[("site.conf", &site("include *.conf;"))]);
+        assert!(own.unwrap_err().contains("deeply"));
+        let names: Vec<String> = (0..=INCLUDED_MAX).map(|n| format!("all/{n}.conf")).collect();
+        let text = site("include all/*.conf;");
+        let mut files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, "")).collect();
+        files.insert(0, ("site.conf", &text));
+        let output = imported(&files).unwrap();
+        assert!(output.lacks_restrictions, "one of them may restrict: {output:?}");
+    }
+
+    #[test]
+    fn names_fit_as_in_a_shell() {
+        for (name, pattern, right) in [
+            ("a.conf", "*.conf", true),
+            ("a.conf", "*", true),
+            ("a.conf", "?.conf", true),
+            ("ab.conf", "?.conf", false),
+            ("10-a-b.conf", "*-a*.c*f", true),
+            ("10-a-b.con", "*-a*.c*f", false),
+            ("aaab", "*a*ab", true),
+            ("", "*", true),
+            ("a", "", false),
+        ] {
+            assert_eq!(fits(name.as_bytes(), pattern.as_bytes()), right, "{name} {pattern}");
+        }
+    }
 }

@@ -125,7 +125,10 @@ fn no_script_runs_where_a_rule_says_so() {
 #[test]
 fn only_entry_points_run() {
     let site = site();
-    let pagewell = site.serve("site.entry_points = [\"/tool.php\", \"/admin/**.php\"]\n");
+    let pagewell = site.serve(
+        "site.entry_points = [\"/tool.php\", \"/admin/**.php\"]\n\
+         [[rule]]\npath = \"/moved\"\nrewrite = \"/other.php\"\n",
+    );
     for (path, status) in [
         ("/", 200),
         ("/news/4/", 200),
@@ -140,7 +143,47 @@ fn only_entry_points_run() {
     ] {
         let response = client(&pagewell).get(path).expect("an answer");
         assert_eq!(response.status, status, "{path}: {}", response.text());
+        let head = over_http2(&pagewell, "GET", path);
+        assert!(head.contains(&format!(":status: {status}")), "{path}: {head}");
     }
+    for path in [
+        "/other.php?a=b",
+        "/OTHER.PHP",
+        "/other.php.",
+        "/other.php%20",
+        "/%6fther.php",
+        "/%6fther%2ephp",
+        "//other.php",
+        "/./other.php",
+        "/tool.php/../other.php",
+        "/admin/../other.php",
+        "/admin%2f..%2fother.php",
+        "/admin%5c..%5cother.php",
+        "/uploads/x.PHP",
+        "/uploads/x.phtml",
+        "/uploads/x.phar",
+        "/uploads/x.jpg/y.php",
+        "/no-such.php/tool.php",
+        "/pictures/x.php",
+        "/moved",
+        "/uploads/%C4%B0.PHP",
+    ] {
+        for method in ["GET", "HEAD", "POST"] {
+            let request = Request::new(method, path).header("content-length", "0");
+            let response = client(&pagewell).send(&request).expect("an answer");
+            // A path without a script is a page of the front controller.
+            let text = response.text().replace("ran /index.php", "");
+            assert!(!text.contains("ran") && !text.contains("<?php"), "{method} {path}: {text}");
+            let is_page = response.status == 200 && (text.is_empty() || method == "HEAD");
+            assert!(response.status == 404 || is_page, "{method} {path}: {text}");
+            if method == "GET" {
+                let head = over_http2(&pagewell, "GET", path);
+                assert!(head.contains(&format!(":status: {}", response.status)), "{path}: {head}");
+            }
+        }
+    }
+    assert_eq!(client(&pagewell).get("/moved").expect("an answer").status, 404);
+    assert_eq!(client(&pagewell).get("/%6fther%2ephp").expect("an answer").status, 404);
 }
 
 #[test]

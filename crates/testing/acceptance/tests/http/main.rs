@@ -22,6 +22,7 @@ mod leaks;
 mod limits;
 mod litespeed_esi;
 mod many_sites;
+mod origin_failover;
 mod php;
 mod php_responses;
 mod privacy;

@@ -1,10 +1,10 @@
 //! `pagewell import`: the configurations that fourteen applications document, in nginx or Apache and imported in
 //! Pagewell, answer the same probes with real php-fpm: class of the status, `Location`, and the script with its query.
 //!
-//! A difference fails, unless Pagewell refuses more and the report says that a line is wider, or the probe names a
-//! remark that is in the report. `IMPORT_ONLY=drupal` runs one of them; with `--nocapture`, all figures are printed.
-//! While the program does not know a key (it is asked), the rules with that key are left out, and their differences are
-//! counted.
+//! A difference fails, unless the probe names a remark that is in the report, or Pagewell refuses a spelling of a path
+//! that both refuse, or a file that it never serves. An answer where the original refuses (it is narrower) always
+//! fails, unless the probe says that the original only lacks a file (404) or an index (403). `IMPORT_ONLY=drupal` runs one of them; with
+//! `--nocapture`, all figures are printed.
 
 mod imported;
 mod probes;
@@ -35,15 +35,18 @@ const DOCUMENTS: [&str; 14] = [
     "dokuwiki.htaccess",
 ];
 const PROBES_MIN: usize = 60;
+/// The least number of probes that agree, and the most that Pagewell refuses beyond the original, of all documents.
+const AGREE_MIN: usize = 997;
+const WIDER_MAX: usize = 24;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../server/import-rules/tests/documents")
 }
 
 /// The answer of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 struct Observed {
-    class: u16,
+    status: u16,
     location: Option<String>,
     /// The script or file, for a success.
     content: Option<String>,
@@ -67,11 +70,22 @@ impl Observed {
         let said = response.header("cache-status").unwrap_or_default();
         let is_hidden = said.contains("hidden");
         assert!(response.status < 500, "{probe:?}: {}", response.text());
-        Observed { class: response.status / 100, location, content, is_hidden }
+        Observed { status: response.status, location, content, is_hidden }
+    }
+
+    fn agrees_with(&self, other: &Observed) -> bool {
+        self.status / 100 == other.status / 100
+            && self.location == other.location
+            && self.content == other.content
     }
 
     fn is_refusal(&self) -> bool {
-        self.class == 4
+        self.status / 100 == 4
+    }
+
+    /// Whether this may be the answer for a path without a file, or for a directory without an index.
+    fn is_absence(&self, probe: &Probe) -> bool {
+        self.status == 404 || self.status == 403 && probe.target.ends_with('/')
     }
 
     /// Whether the source of a script was sent, which nginx does where no `fastcgi_pass` is.
@@ -86,8 +100,35 @@ struct Figures {
     agree: usize,
     wider: usize,
     explained: usize,
-    later: usize,
     failed: Vec<String>,
+}
+
+impl Figures {
+    /// Counts the answers to a probe. `is_restricted` says whether both servers refuse the path that it spells.
+    fn add(
+        &mut self,
+        probe: &Probe,
+        (original, answer): (&Observed, &Observed),
+        (report, is_restricted): (&str, bool),
+    ) {
+        let is_wider = answer.is_refusal() && !original.is_refusal() && original.location.is_none();
+        let is_narrower = original.is_refusal() && !answer.is_refusal();
+        let is_explained =
+            probe.remark.as_ref().is_some_and(|remark| report.contains(remark.as_str()));
+        if original.agrees_with(answer) {
+            self.agree += 1;
+        } else if is_narrower && !(probe.is_absent && original.is_absence(probe)) {
+            self.failed.push(format!("narrower: {probe:?}: {original:?}, but {answer:?}"));
+        } else if is_wider
+            && (is_explained || is_restricted || answer.is_hidden || original.is_source())
+        {
+            self.wider += 1;
+        } else if is_explained {
+            self.explained += 1;
+        } else {
+            self.failed.push(format!("{probe:?}: {original:?}, but {answer:?}"));
+        }
+    }
 }
 
 fn compare(document: &str) -> Figures {
@@ -102,38 +143,23 @@ fn compare(document: &str) -> Figures {
     let mut theirs = Client::new(reference.address()).host("example.org");
     let mut ours = Client::new(imported.pagewell.address().clone()).host("example.org");
     let mut figures = Figures::default();
+    // The first spelling of a restricted path is the path itself.
+    let mut spelled = ("", false);
     for probe in &probes.all {
         let (original, answer) = (Observed::of(&mut theirs, probe), Observed::of(&mut ours, probe));
-        if original == (Observed { is_hidden: false, ..answer.clone() }) {
-            figures.agree += 1;
-            continue;
+        let path = probe.spells.as_deref().unwrap_or_default();
+        if spelled.0 != path {
+            spelled = (path, original.is_refusal() && answer.is_refusal());
         }
-        let is_wider = answer.is_refusal() && !original.is_refusal() && original.location.is_none();
-        let is_narrower = original.is_refusal() && answer.class == 2;
-        if probe.remark.as_ref().is_some_and(|remark| imported.report.contains(remark.as_str()))
-            || original.is_source() && answer.is_refusal()
-        {
-            figures.explained += 1;
-        } else if is_wider
-            && (probe.is_spelling || answer.is_hidden || imported.report.contains("wider"))
-        {
-            figures.wider += 1;
-        } else if imported.lacks_keys() && !(is_narrower && probe.is_spelling) {
-            figures.later += 1;
-        } else {
-            figures
-                .failed
-                .push(format!("{} {}: {original:?}, but {answer:?}", probe.method, probe.target));
-        }
+        let is_restricted = !path.is_empty() && spelled.1;
+        figures.add(probe, (&original, &answer), (&imported.report, is_restricted));
     }
     println!(
-        "{document}: {} probes, {} agree, {} wider, {} explained, {} wait for a key {:?}",
+        "{document}: {} probes, {} agree, {} wider, {} explained",
         probes.all.len(),
         figures.agree,
         figures.wider,
         figures.explained,
-        figures.later,
-        imported.lacking,
     );
     assert!(probes.all.len() >= PROBES_MIN, "{document}: {} probes", probes.all.len());
     for line in &figures.failed {
@@ -148,14 +174,17 @@ fn compare(document: &str) -> Figures {
 #[test]
 fn imported_documents_answer_like_the_original() {
     let only = std::env::var("IMPORT_ONLY").unwrap_or_default();
-    let (mut failed, mut agree) = (Vec::new(), 0);
+    let (mut failed, mut agree, mut wider) = (Vec::new(), 0, 0);
     for document in DOCUMENTS.iter().filter(|document| document.starts_with(&only)) {
         let figures = compare(document);
         agree += figures.agree;
+        wider += figures.wider;
         failed.extend(figures.failed.into_iter().map(|line| format!("{document} {line}")));
     }
-    println!("{agree} probes agree");
     assert!(failed.is_empty(), "{} differences:\n{}", failed.len(), failed.join("\n"));
+    println!("{agree} probes agree, {wider} are wider");
+    let is_as_before = agree >= AGREE_MIN && wider <= WIDER_MAX;
+    assert!(!only.is_empty() || is_as_before, "{agree} probes agree, {wider} are wider");
 }
 
 #[test]

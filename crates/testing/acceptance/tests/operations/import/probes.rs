@@ -1,7 +1,8 @@
 //! The probes of a document, and the tree of files that they ask for.
 //!
 //! A file has one item on each line: `+index.php` is a file of the tree, `@/admin/x` a restricted path that is asked for
-//! in all spellings, and `/x` or `POST /x` a probe. The text behind ` ~ ` is in the report if the answers may differ.
+//! in all spellings, and `/x` or `POST /x` a probe. The text behind ` ~ ` is in the report if the answers may differ; it
+//! begins with `absent: ` if the original has no file or index there, where Pagewell may have an answer.
 
 use acceptance::Site;
 use std::fs;
@@ -14,8 +15,10 @@ pub struct Probe {
     pub target: String,
     /// Part of the report that explains a difference.
     pub remark: Option<String>,
-    /// Whether it is a spelling of a restricted path.
-    pub is_spelling: bool,
+    /// Whether the original only lacks a file or index there, and restricts nothing.
+    pub is_absent: bool,
+    /// The restricted path that it spells.
+    pub spells: Option<String>,
 }
 
 /// The probes and the tree.
@@ -54,33 +57,38 @@ impl Probes {
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if let Some(file) = line.strip_prefix('+') {
                 probes.files.push(file.to_owned());
-            } else if let Some(path) = line.strip_prefix('@') {
-                probes.spellings(path);
+            } else if let Some(line) = line.strip_prefix('@') {
+                let (path, remark) = line.split_once(" ~ ").unwrap_or((line, ""));
+                probes.spellings(path, remark);
             } else {
                 // A line about a common probe replaces it.
                 let target = line.split(" ~ ").next().unwrap_or_default();
                 common.retain(|known| known != target);
-                probes.add(line, false);
+                probes.add(line, None);
             }
         }
         for line in common {
-            probes.add(&line, false);
+            probes.add(&line, None);
         }
         probes
     }
 
-    fn add(&mut self, line: &str, is_spelling: bool) {
+    fn add(&mut self, line: &str, spells: Option<&str>) {
         let (request, remark) = match line.split_once(" ~ ") {
-            Some((request, remark)) => (request, Some(remark.to_owned())),
+            Some((request, remark)) => (request, Some(remark)),
             None => (line, None),
         };
+        let absent = remark.and_then(|remark| remark.strip_prefix("absent: "));
+        let (is_absent, remark) = (absent.is_some(), absent.or(remark).map(str::to_owned));
         let (method, target) = request.split_once(' ').unwrap_or(("GET", request));
         let (method, target) = (method.to_owned(), target.to_owned());
-        self.all.push(Probe { method, target, remark, is_spelling });
+        let spells = spells.map(str::to_owned);
+        self.all.push(Probe { method, target, remark, is_absent, spells });
     }
 
     /// The spellings of a path that is restricted.
-    fn spellings(&mut self, path: &str) {
+    fn spellings(&mut self, path: &str, remark: &str) {
+        let remark = if remark.is_empty() { String::new() } else { format!(" ~ {remark}") };
         let (first, rest) = (path.as_bytes()[1], &path[2..]);
         for spelling in [
             path.to_owned(),
@@ -93,7 +101,7 @@ impl Probes {
             format!("POST {path}"),
             format!("/%2e{path}"),
         ] {
-            self.add(&spelling, true);
+            self.add(&format!("{spelling}{remark}"), Some(path));
         }
     }
 
