@@ -93,6 +93,19 @@ pub fn visit(run: &Run, number: usize) {
     }
 }
 
+/// Asks for the own page of a signed-in visitor.
+///
+/// # Errors
+/// It was not served, or is somebody else's.
+pub fn session(run: &Run, own: &str) -> Result<(), String> {
+    match judge_own(own, &client(run).send(&own_page(own))) {
+        AnswerJudgement::Right { .. } => Ok(()),
+        AnswerJudgement::Failed(what) | AnswerJudgement::Wrong(what) => {
+            Err(format!("a session: {what}"))
+        }
+    }
+}
+
 /// Some items are asked for far more than others.
 fn popular(chance: &mut Chance) -> usize {
     let most = chance.below(ITEMS) + 1;

@@ -3,7 +3,7 @@
 //! The real binary before a php-fpm of its own and a MariaDB, under the load of honest visitors and
 //! writers throughout ([`clients`]), who know what is right. One fault after the other is put upon it
 //! ([`phases`]): processes killed, a full disk, no descriptors, no memory, an origin that lies
-//! ([`bad_origin`]), more than 24 kinds of hostile client at once ([`hostile`]). No answer may be
+//! ([`bad_origin`]), more than 24 kinds of hostile client at once ([`hostile`]), a [`crawl`]. No answer may be
 //! outdated, somebody else's or cut short without saying so, in any of them; where a fault does not
 //! touch what honest visitors need, none of them may fail either. `--sources` is another run: faults of
 //! the databases that are followed, and of a cluster's stream ([`sources`]). Loopback only; ends by itself; ends
@@ -11,6 +11,7 @@
 
 mod bad_origin;
 mod clients;
+mod crawl;
 mod faults;
 mod hostile;
 mod phases;

@@ -5,7 +5,7 @@
 use super::faults::{LoweredLimit, Memory};
 use super::site::Site;
 use super::stand::{Disk, Stand};
-use super::{Run, bad_origin, clients, error_text, hostile};
+use super::{Run, bad_origin, clients, crawl, error_text, hostile};
 use harness::{Client, Deadline, Stopwatch, cpu};
 use rustix::process::{Pid, Resource, Signal, kill_process};
 use std::fs;
@@ -41,6 +41,8 @@ pub enum Fault {
     Origin,
     /// Hostile clients
     Hostile,
+    /// A crawl, while misses are rationed
+    Crawl,
     /// php-fpm and its children killed
     Php,
     /// MariaDB killed
@@ -57,10 +59,11 @@ pub enum Fault {
 
 impl Fault {
     /// All of them, in their order.
-    pub const ALL: [Fault; 9] = [
+    pub const ALL: [Fault; 10] = [
         Fault::Quiet,
         Fault::Origin,
         Fault::Hostile,
+        Fault::Crawl,
         Fault::Php,
         Fault::Database,
         Fault::Disk,
@@ -75,6 +78,7 @@ impl Fault {
             Fault::Quiet => "none",
             Fault::Origin => "another site's origin hangs, trickles, lies, sends garbage",
             Fault::Hostile => "hostile clients, all kinds at once",
+            Fault::Crawl => "a crawl, each request from another address",
             Fault::Php => "php-fpm or one of its children killed (-9)",
             Fault::Database => "MariaDB killed (-9), away for 0.7 s, restarted",
             Fault::Disk => "the disk of access log and snapshots full",
@@ -114,6 +118,13 @@ pub fn suffer(
         }
         Fault::Origin => bad_origins(run, until),
         Fault::Hostile => hostiles(run, site, until),
+        Fault::Crawl => {
+            let (crawled, deferred) = crawl::suffer(run, site, stand, until)?;
+            let mut tally = run.tally(fault.place());
+            tally.did_many("cold URLs", crawled);
+            tally.did_many("requests deferred", deferred);
+            Ok(())
+        }
         Fault::Php => php(run, stand, until),
         Fault::Database => database(run, site, until),
         Fault::Disk => disk(run, stand, until),

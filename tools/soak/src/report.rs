@@ -106,6 +106,10 @@ pub fn verdict(run: &Run) -> Result<(), String> {
         if failed > 0 && !fault.may_be_noticed() {
             return Err(format!("soak: {failed} honest visitors were not served ({title})"));
         }
+        // Pages that PHP has to make may be deferred. Writes may not.
+        if fault == Fault::Crawl && tally.failures.keys().any(|name| name != "503") {
+            return Err(format!("soak: {} ({title})", failures(&tally)));
+        }
         if tally.rounds > 0 && tally.answers == 0 {
             return Err(format!("soak: nobody was served ({title})"));
         }

@@ -55,7 +55,8 @@ header("Cache-Group-Invalidation: \"item:$id\""); echo "written $id $value\n";"#
     ),
     (
         "me.php",
-        "<?php header('Cache-Control: private, no-cache'); echo 'me ', $_COOKIE['PHPSESSID'], \"\\n\";",
+        "<?php header('Cache-Control: private, no-cache'); header('X-Pagewell-Refusal: signed-in');
+         echo 'me ', $_COOKIE['PHPSESSID'], \"\\n\";",
     ),
     (
         "big.php",
@@ -131,10 +132,18 @@ impl Site {
         for (name, script) in SCRIPTS {
             fs::write(root.join(name), script)?;
         }
-        fs::write(self.config(), self.text(&root))
+        self.configure("observe")
     }
 
-    fn text(&self, root: &Path) -> String {
+    /// Writes the configuration, with this order of requests for the origin (`misses.mode`).
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn configure(&self, mode: &str) -> std::io::Result<()> {
+        fs::write(self.config(), self.text(&self.dir.path().join("root"), mode))
+    }
+
+    fn text(&self, root: &Path, mode: &str) -> String {
         let at = |name: &str| self.dir.path().join(name).display().to_string();
         let [visitors, proxied, secure, admin] =
             [&self.ports.visitors, &self.ports.proxied, &self.ports.secure, &self.ports.admin]
@@ -145,6 +154,7 @@ impl Site {
              proxy_protocol = {proxied:?}\nadmin = {admin:?}\n\
              trusted_proxies = [\"127.0.0.1\"]\nmemory = \"32M\"\naudit = \"1 in 10\"\n\
              [[tls]]\ncertificate = {certificate:?}\nkey = {key:?}\n\
+             [misses]\nmode = {mode:?}\n\
              [purge]\nfrom = []\n\
              [php]\nchildren = 4\n\
              [php.env]\nSOAK_DSN = \"mysql:unix_socket={socket};dbname=items\"\n\

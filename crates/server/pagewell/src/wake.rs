@@ -4,7 +4,7 @@
 //!
 //! | state | request |
 //! |---|---|
-//! | serving | one after each interval, which begins when the previous request has ended |
+//! | serving | one after each interval, which begins when the previous request has ended, and when the origin has a place to spare; at the latest after another interval |
 //! | leaving (stop, hand-over) | no new one; one in progress continues like a client's |
 //!
 //! Not here: changes that the request causes. The application announces them over the control
@@ -23,12 +23,16 @@ use std::time::Duration;
 use telemetry::client::{Client, ClientConnection, RequestPurpose};
 use telemetry::phase::{Phase, PhaseWatch};
 use telemetry::request_content::RequestContent;
+use tokio::time::Instant;
 
 /// The `User-Agent` that the application receives.
 const USER_AGENT: HeaderValue = HeaderValue::from_static("pagewell-wake");
 
 /// How long a response is read. After that the script continues without a reader, or is aborted.
 const READ_FOR: Duration = Duration::from_secs(600);
+
+/// How often a request that was put off looks for a place.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Starts the requests for each configured URL of the site, until the server stops.
 pub fn begin(site: &Arc<Site>, stop: &PhaseWatch) {
@@ -42,10 +46,20 @@ async fn run(site: Arc<Site>, wake: Wake, mut stop: PhaseWatch) {
     loop {
         tokio::select! {
             _ = &mut leaving => return,
-            () = tokio::time::sleep(wake.every) => {}
+            () = turn(&site, &wake) => {}
         }
         // With the rules that are current now.
         request(&site.now(), &wake).await;
+    }
+}
+
+/// Waits for the interval, and then until the origin has a place to spare: visitors go first. After another interval
+/// the task has waited long enough. It is not deferred then, so that scheduled tasks run while the site is crawled.
+async fn turn(site: &Arc<Site>, wake: &Wake) {
+    tokio::time::sleep(wake.every).await;
+    let latest = Instant::now() + wake.every;
+    while Instant::now() < latest && !site.now().origin.places().is_one_to_spare() {
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 
@@ -59,7 +73,7 @@ async fn request(site: &Arc<Site>, wake: &Wake) {
     request.headers_mut().insert(header::HOST, host);
     request.headers_mut().insert(header::USER_AGENT, USER_AGENT);
     let mut client = Client::of(ClientConnection::none(target.scheme).into());
-    client.extras.purpose = RequestPurpose::Background;
+    client.extras.purpose = RequestPurpose::Scheduled;
     let url = target.uri();
     site.counters.wakes.add();
     let why = ForwardCause::of(ForwardReason::Bypass);

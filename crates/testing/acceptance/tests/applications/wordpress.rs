@@ -1,10 +1,10 @@
 //! Debian's WordPress with the plugin of `php/wordpress`, behind the real binary: which pages each write
 //! refreshes and which stay cached; which users never get or create a shared page.
 //!
-//! All tests share one blog, one after the other, because its creation takes seconds. Each test fills the cache
-//! first, and checks the remaining hits after its write. A write is acknowledged once it has taken effect, so
-//! no test waits after one. `php/wordpress/tests/site/install.php` defines the content of the blog.
+//! Tests share one blog, because its creation takes seconds. Each fills the cache first, and checks the hits after its
+//! write, which is acknowledged once it has taken effect. `php/wordpress/tests/site/install.php` defines its content.
 
+mod crawled;
 mod followed;
 
 use acceptance::{BOUND, cache_status, client, is_hit};

@@ -1,17 +1,22 @@
 //! Rationed misses as operators and search engines see them: a crawler is verified by the name of its address, at a
 //! resolver of the test's own; a ticket counts on each node with the same secret, and after a restart; the requests of
-//! one HTTP/2 connection that wait are bounded.
+//! one HTTP/2 connection that wait are bounded; the log and `pagewell misses` name a crawl; hits give credit; a browser
+//! without JavaScript gets its page.
 //!
 //! The order of requests, and what is deferred, is tested in the scenarios (`tests/scenarios/misses`).
 
 use acceptance::http2::kind::HEADERS;
-use acceptance::{Frames, Site, asked, before_origin, client, counter, until};
-use harness::{Address, Client, Pagewell, Request, Response};
+use acceptance::{Frames, Raw, Site, asked, asked_again, before_origin, client, counter, until};
+use harness::{Address, Browser, Client, Pagewell, PrivateDir, Request, Response};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 /// A resolver for one crawler: every address has the name `c.bot.test`, which leads to 127.0.0.1. Returns the number of
 /// questions, too.
@@ -41,11 +46,11 @@ fn resolver() -> (SocketAddr, Arc<AtomicU64>) {
 }
 
 /// The client of an explanation.
-fn explained(pagewell: &Pagewell, call: &str) -> serde_json::Value {
+fn explained(pagewell: &Pagewell, call: &str) -> Value {
     let mut admin = Client::new(pagewell.admin().clone());
     let request = Request::new("POST", "/v1/explain").header("Content-Type", "application/json");
     let answer = admin.send(&request.content(call.as_bytes())).expect("an answer");
-    let answer: serde_json::Value = serde_json::from_slice(&answer.content).expect("JSON");
+    let answer: Value = serde_json::from_slice(&answer.content).expect("JSON");
     answer["client"].clone()
 }
 
@@ -191,4 +196,166 @@ fn the_waiting_requests_of_an_http2_connection_are_bounded() {
         .expect("sent");
     assert_eq!(held.join().expect("it ended").status, 200);
     assert!(matches!(pagewell.address(), Address::Tcp(_)));
+}
+
+/// Answers a request at the origin, and closes its connection.
+fn answer(mut stream: TcpStream) {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    stream.write_all(answer).expect("sent");
+}
+
+#[test]
+fn the_log_and_pagewell_misses_name_the_crawl_and_what_to_do() {
+    const AGENT: &str = "Mozilla/5.0 (a crawl)";
+    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 1\n");
+    let crawl = |number: u32| {
+        let mut client = client(&pagewell);
+        let request = Request::get(&format!("/shop/?a={number}&b=1")).header("User-Agent", AGENT);
+        thread::spawn(move || client.send(&request).expect("an answer").status)
+    };
+    for number in 0..5 {
+        let request = crawl(number);
+        answer(asked(&origin).0);
+        assert_eq!(request.join().expect("it ended"), 200);
+    }
+    let held = crawl(5);
+    let (stream, _) = asked(&origin);
+    let waiting = crawl(6);
+    let log = || {
+        let log = pagewell.log();
+        let line = log.lines().find(|line| line.contains("misses-overload-began"));
+        line.map(str::to_owned)
+    };
+    until("the overload is logged", || log().is_some());
+    let line = log().expect("it is logged");
+    for part in [
+        "group=\"/shop?a&b\"",
+        " share=100 time_share=100 seconds=",
+        "networks=\"127.0.0.0/24 (100 %)\"",
+        "agents=\"Mozilla/5.0 (a crawl) (100 %)\"",
+        "waiting=1",
+        "block it or ask its operator. If visitors wait, set misses.mode",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    answer(stream);
+    answer(asked(&origin).0);
+    for request in [held, waiting] {
+        assert_eq!(request.join().expect("it ended"), 200);
+    }
+
+    let command = ["misses", "--admin", &pagewell.admin().to_string()];
+    let said = Command::new(acceptance::binary()).args(command).output().expect("it runs");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    for part in [
+        "The origin: overloaded now, ",
+        " requests waited, 0 were deferred (misses.mode = \"observe\")",
+        "  networks: 127.0.0.0/24 (100 %)\n",
+        "  user agents: Mozilla/5.0 (a crawl) (100 %)\n",
+        "  time by what is known of the client: unknown 100 %\n",
+        "  100 % of the requests are for /shop?a&b. Most come from one network, 127.0.0.0/24: ",
+        "If visitors wait, set misses.mode = \"protect\" and reload. If these URLs have no end, ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let row = said.lines().find(|line| line.ends_with("  /shop?a&b")).expect("a row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[..5], ["page", "100", "%", "100", "%"], "{row}");
+    // One request had the only place for the second after which an overload begins.
+    assert!(words[5].parse::<u64>().expect("seconds") >= 1, "{row}");
+}
+
+#[test]
+fn hits_give_credit_to_the_client_and_not_behind_an_http_proxy_or_over_a_unix_socket() {
+    let files = [
+        ("cold.php", "<?php header('Cache-Control: no-store'); echo 'cold';"),
+        ("page.php", "<?php keep(); echo 'page';"),
+    ];
+    const CALL: &str = r#"{"url":"/cold.php","from":"203.0.113.9"}"#;
+    let ask = |more: &str| format!("GET /page.php HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+
+    // Behind an HTTP proxy, the hits of its connection are those of many clients.
+    let site = Site::new(&files);
+    let behind = site.serve("trusted_proxies = [\"127.0.0.0/8\"]\n");
+    let forwarded = ask("X-Forwarded-For: 203.0.113.9\r\n").repeat(20);
+    let last = ask("X-Forwarded-For: 203.0.113.9\r\nConnection: close\r\n");
+    Raw::with(&behind, [forwarded, last].concat()).rest();
+    assert!(counter(&behind, "hits") >= 19);
+
+    // Over a Unix socket, the client has no address.
+    let local = Site::new(&files);
+    let unix = format!("unix:{}", local.at("visitors.sock").display());
+    let file = local.config("", "").display().to_string();
+    let nameless = local.serve_with_args(&["--config", &file, "--listen", &unix]);
+    let Address::Unix(path) = nameless.address() else { panic!("not a Unix socket") };
+    let mut stream = UnixStream::connect(path).expect("it accepts connections");
+    let all = [ask("").repeat(20), ask("Connection: close\r\n")].concat();
+    stream.write_all(all.as_bytes()).expect("sent");
+    std::io::read_to_string(stream).expect("all responses");
+
+    // The PROXY protocol names the client of the whole connection.
+    let proxied = Site::new(&files);
+    let pagewell = proxied.serve_with_args(&[
+        "--config",
+        &proxied
+            .config("proxy_protocol = [\"127.0.0.1:0\"]\ntrusted_proxies = [\"127.0.0.1\"]\n", "")
+            .display()
+            .to_string(),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let header = "PROXY TCP4 203.0.113.9 198.51.100.1 56324 80\r\n".to_owned();
+    let all = [header, ask("").repeat(20), ask("Connection: close\r\n")].concat();
+    Raw::with(&pagewell, all).rest();
+    until("two seconds later it is known", || explained(&pagewell, CALL)["level"] == "known");
+    assert_eq!(explained(&pagewell, CALL)["evidence"], "hits and files of its address");
+
+    // By now the others would be known, too.
+    assert_eq!(explained(&behind, CALL)["level"], "unknown");
+    assert_eq!(explained(&behind, &CALL.replace("203.0.113.9", "127.0.0.1"))["level"], "unknown");
+    assert_eq!(client(&nameless).get("/cold.php").expect("an answer").text(), "cold");
+    let misses = Client::new(nameless.admin().clone()).get("/v1/misses").expect("an answer");
+    let misses: Value = serde_json::from_slice(&misses.content).expect("JSON");
+    let origin = &misses["origins"][0];
+    assert_eq!(origin["networks"], json!([]));
+    assert_eq!(origin["levels"], json!([{ "level": "unknown", "percent_of_time": 100 }]));
+}
+
+/// The page that loads again needs no JavaScript, and its ticket keeps the place.
+#[test]
+fn a_browser_without_javascript_gets_the_page_after_it_has_loaded_again() {
+    const PAGE: &str = "<!DOCTYPE html><title>page</title><p id=page>the page</p>\
+        <script>document.getElementById('page').textContent = 'scripted'</script>";
+    let (pagewell, origin, _site) = before_origin(
+        "[cookies]\nunknown = \"ignore\"\n[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\n",
+    );
+    let Address::Tcp(address) = *pagewell.address() else { panic!("not TCP") };
+    let dir = PrivateDir::temporary("browser").expect("a directory");
+    let mut browser = Browser::start(dir).expect("Chromium starts");
+    let without = json!({ "value": true });
+    browser.tools("Emulation.setScriptExecutionDisabled", &without).expect("it obeys");
+
+    let held = acceptance::get_meanwhile(&pagewell, "/held");
+    let (stream, _) = asked(&origin);
+    browser.go(&format!("http://{address}/cold")).expect("it opens");
+    assert_eq!(counter(&pagewell, "tickets_issued"), 1);
+    assert!(browser.text("#page").is_err(), "deferred");
+    // From now on every request is answered: the page, and the icon that browsers ask for.
+    thread::spawn(move || {
+        answer(stream);
+        while let Ok((mut stream, _)) = origin.accept() {
+            let head = asked_again(&mut stream);
+            let content = if head.starts_with("get /cold ") { PAGE } else { "" };
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=60\r\n\
+                 Content-Length: {}\r\nConnection: close\r\n\r\n{content}",
+                content.len()
+            );
+        }
+    });
+    until("the page has loaded", || browser.text("#page").is_ok());
+    assert_eq!(browser.text("#page").as_deref(), Ok("the page"), "no script was run");
+    assert_eq!(held.join().expect("it ended").status, 200);
+    assert_eq!(counter(&pagewell, "tickets_issued"), 1, "it kept its ticket");
 }
