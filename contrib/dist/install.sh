@@ -53,12 +53,12 @@ files | while read -r from to mode; do
     install -m "$mode" "$from" "$root$to.new"
     mv -f "$root$to.new" "$root$to"
 done
-# The manual as HTML.
-if [ -d doc ]; then
-    rm -rf "$root$prefix/share/doc/pagewell"
-    mkdir -p "$root$prefix/share/doc/pagewell"
-    cp -R doc "$root$prefix/share/doc/pagewell/html"
-fi
+# The licences, also those of the libraries in the program, and the manual as HTML.
+doc=$root$prefix/share/doc/pagewell
+rm -rf "$doc"
+mkdir -p "$doc"
+cp LICENSE-MIT LICENSE-APACHE LICENSES-OF-LIBRARIES CHANGELOG.md "$doc/"
+[ ! -d doc ] || cp -R doc "$doc/html"
 if [ ! -e "$root/etc/pagewell/pagewell.toml" ]; then
     install -d -m 755 "$root/etc/pagewell"
     install -m 644 etc/pagewell.toml "$root/etc/pagewell/pagewell.toml"

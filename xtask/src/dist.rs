@@ -194,6 +194,14 @@ fn remove_named(directory: &Path, name: &str) {
 mod tests {
     use super::*;
     use harness::PrivateDir;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// The files below a directory.
+    fn files_below(directory: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let below = |path: PathBuf| if path.is_dir() { files_below(&path) } else { vec![path] };
+        entries.flat_map(|entry| below(entry.path())).collect()
+    }
 
     #[test]
     fn the_newest_symbol_counts_and_packed_relocations_need_2_36() {
@@ -230,6 +238,27 @@ mod tests {
             assert!(output.status.success(), "{output:?}");
         };
         install(&["--prefix", "/opt/pagewell"]);
+        for (path, mode) in [
+            ("bin/pagewell", 0o755),
+            ("share/man/man1/pagewell.1", 0o644),
+            ("share/man/man5/pagewell.toml.5", 0o644),
+            ("share/bash-completion/completions/pagewell", 0o644),
+            ("share/zsh/site-functions/_pagewell", 0o644),
+            ("share/fish/vendor_completions.d/pagewell.fish", 0o644),
+            ("share/doc/pagewell/LICENSE-MIT", 0o644),
+            ("share/doc/pagewell/LICENSE-APACHE", 0o644),
+            ("share/doc/pagewell/LICENSES-OF-LIBRARIES", 0o644),
+            ("../../etc/systemd/system/pagewell.socket", 0o644),
+            ("../../etc/systemd/system/pagewell.service", 0o644),
+            ("../../etc/pagewell/pagewell.toml", 0o644),
+        ] {
+            let file = fs::metadata(system.join("opt/pagewell").join(path));
+            let file = file.unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert!(file.len() > 0 && file.permissions().mode() & 0o777 == mode, "{path}");
+        }
+        let html = |top: &Path| top.join("index.html").exists();
+        let installed = system.join("opt/pagewell/share/doc/pagewell/html");
+        assert_eq!(html(&installed), html(&tree.join("doc")), "the manual, where mdbook is");
         let program = system.join("opt/pagewell/bin/pagewell").display().to_string();
         assert!(output_of(&program, &["--version"]).expect("it runs").starts_with("pagewell "));
         let unit = fs::read_to_string(system.join("etc/systemd/system/pagewell.service"));
@@ -243,7 +272,8 @@ mod tests {
             "an upgrade keeps it"
         );
         install(&["--prefix", "/opt/pagewell", "--uninstall"]);
-        assert!(!system.join("opt/pagewell/bin/pagewell").exists() && config.exists());
+        let left: Vec<_> = files_below(&system.join("opt/pagewell"));
+        assert!(left.is_empty() && config.exists(), "{left:?}");
         assert!(system.join("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
     }
 
@@ -266,6 +296,18 @@ mod tests {
         assert_eq!(sign(&fs::read_to_string(at("key")).expect("text")), Some(0));
         let verify = ["-V", "-m", &at("dist/SHA256SUMS"), "-p", &at("key.pub")];
         output_of("minisign", &verify).expect("it is signed");
+        // The command of the manual.
+        let page = fs::read_to_string(root::repository().join("docs/install.md")).expect("text");
+        let command = page.lines().find(|line| line.starts_with("minisign -V"));
+        let by_page = || {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", command.expect("a command")]).current_dir(place.path().join("dist"));
+            sh.output().expect("it runs").status.success()
+        };
+        fs::copy(at("key.pub"), at("dist/pagewell.pub")).expect("copied");
+        assert!(by_page());
+        fs::write(at("dist/one"), "2").expect("written");
+        assert!(!by_page(), "a changed file is noticed");
         let sums = fs::read_to_string(at("dist/SHA256SUMS")).expect("text");
         assert!(sums.lines().count() == 1 && sums.ends_with("  one\n"), "{sums}");
         fs::write(at("dist/SHA256SUMS"), sums.replace("one", "two")).expect("written");

@@ -265,6 +265,11 @@ mod tests {
         let (major, minor) =
             crate::dist::glibc_of(&root::target().join("package/pagewell")).expect("a version");
         assert!(depends.contains(&format!("libc6 (>= {major}.{minor})")), "{depends}");
+        if fs::read_to_string("/etc/debian_version").is_ok_and(|found| found.starts_with("12")) {
+            let page = text_of("docs", "install.md").expect("the manual");
+            let named = format!("or {major}.{minor} (a package that was built on Debian 12)");
+            assert!(page.contains(&named), "docs/install.md: {named}");
+        }
         assert_eq!(depends.matches("libc6 (").count(), 1, "{depends}");
         let symbols = packages.symbols.display().to_string();
         let symbols = output_of("dpkg-deb", &["--contents", &symbols]).expect("a package");

@@ -100,6 +100,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("white-space", words::white_space(&files)),
         ("link", markdown::links(&files, root)),
         ("path", markdown::paths(&files, root)),
+        ("name-in-file", markdown::names_in_files(&files)),
         ("unreachable", markdown::reachable(&files)),
         ("decision", decisions::decisions(&files)),
         ("question", questions::questions(&files)),

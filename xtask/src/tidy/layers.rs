@@ -302,6 +302,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "origin",
             "delivery",
             "forward",
+            "reasons",
             "render",
             "audit",
             "exchange",

@@ -1,11 +1,12 @@
 //! Rules about the manual: its links and paths lead somewhere, its commands exist, its pages can be reached.
 //!
 //! A link within the repository names a file that is there, and a heading that is in it. A path in
-//! back-quotes names a file or directory that is there. A command
+//! back-quotes names a file or directory that is there; a name behind the path of a source file is in that file. A command
 //! in the README's blocks is a target of the Makefile, a task of `cargo xtask`, or something that
 //! the `pagewell` binary lists in its help; the last is looked up only if the binary has been built.
 
 use super::files::SourceFile;
+use super::lexer::is_word;
 use super::{Finding, finding};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -41,6 +42,39 @@ pub fn paths(files: &[SourceFile], root: &Path) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// A name behind the path of a source file is in that file: `` `front/src/listen.rs` `serve` ``.
+pub fn names_in_files(files: &[SourceFile]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.extension() == "md") {
+        for (number, line) in file.text.lines().enumerate() {
+            let parts: Vec<&str> = line.split('`').collect();
+            // Texts in back-quotes are the second, the fourth and so on.
+            let pairs = parts.windows(3).skip(1).step_by(2).filter(|three| three[1] == " ");
+            for (path, name) in pairs.map(|three| (three[0], three[2])) {
+                let last = name.rsplit("::").next().unwrap_or_default();
+                let is_name = !last.is_empty() && last.bytes().all(is_word);
+                if path.ends_with(".rs") && is_name && !is_in(path, last, files) {
+                    let message = format!("`{path}` has no `{name}`");
+                    found.push(finding(file, number + 1, "name-in-file", &message));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Whether a file with this path, or the end of it, has the name. Files that are not there are another fault.
+fn is_in(path: &str, name: &str, files: &[SourceFile]) -> bool {
+    let end = format!("/{path}");
+    let mut named = files.iter().filter(|file| file.path == path || file.path.ends_with(&end));
+    let has = |file: &SourceFile| {
+        file.text
+            .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+            .any(|w| w == name)
+    };
+    named.clone().next().is_none() || named.any(has)
 }
 
 /// The directories of the repository with which a path begins.
@@ -284,6 +318,15 @@ mod tests {
         std::fs::write(root.path().join("docs/a.md"), text).expect("a file can be written");
         let lines: Vec<usize> = paths(&files, root.path()).iter().map(|found| found.line).collect();
         assert_eq!(lines, [1, 2, 7]);
+    }
+
+    #[test]
+    fn names_that_are_not_in_their_file_are_found() {
+        let text = "`a.rs` `serve`, `one/src/a.rs` `Shard::get`\n`a.rs` `server`\n`a.rs` and `none`\n`x` `a.rs` `none`\n";
+        let code = "fn serve() { get() }";
+        let files = [file("docs/a.md", text), file("crates/one/src/a.rs", code)];
+        let lines: Vec<usize> = names_in_files(&files).iter().map(|found| found.line).collect();
+        assert_eq!(lines, [2, 4]);
     }
 
     #[test]

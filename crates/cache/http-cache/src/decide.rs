@@ -45,8 +45,24 @@ pub enum Verdict {
         /// fails.
         fallback: Option<usize>,
     },
+    /// A stored response is selected, but it is not for this client: the request bypasses the cache
+    /// ([`ForwardReason::Bypass`]).
+    Bypass(UnusableBecause),
     /// `only-if-cached`, and no stored response can be used: 504 (RFC 9111 §5.2.1.7).
     Unsatisfied,
+}
+
+/// The reason why a selected response is not for the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusableBecause {
+    /// The request has Authorization, and the response does not say that it may be shared (RFC 9111 §3.5).
+    Authorization,
+    /// The request has a cookie that may identify its client. Never returned by [`decide`], as the others below.
+    UnknownCookie,
+    /// It is a template with ESI fragments, which are not assembled any more.
+    EsiOff,
+    /// It is a private copy where shared pages are looked up, or the reverse.
+    Owner,
 }
 
 /// The freshness of a response that is reused.
@@ -123,14 +139,14 @@ impl ForwardReason {
 /// |---|---|---|---|
 /// | not GET, HEAD | | | forward: method |
 /// | | none | | forward: uri-miss, or vary-miss |
-/// | | stored without Authorization, the request has it | | forward: bypass |
+/// | | stored without Authorization, the request has it | | bypass: authorization |
 /// | | any | the request forbids it, the site honours that | forward: request |
 /// | | fresh, not marked, without no-cache | | reuse |
 /// | | stale or marked | within stale-while-revalidate, or marked recently | reuse, and refresh |
 /// | | stale | within the request's max-stale, honoured | reuse |
 /// | | otherwise | | forward: stale |
 ///
-/// Under `only-if-cached` each *forward* of a GET or HEAD becomes *unsatisfied*.
+/// Under `only-if-cached` each *forward* and *bypass* of a GET or HEAD becomes *unsatisfied*.
 ///
 /// `fields` are the request's fields as they would go to the origin, the same as for
 /// [`storable`](crate::storable). `candidates` are all stored responses of its page.
@@ -150,7 +166,9 @@ pub fn decide<'c>(
     };
     match verdict {
         // §5.2.1.7; honoured under every policy, because it causes less work, not more.
-        Verdict::Forward { .. } if request.cache_control.only_if_cached => Verdict::Unsatisfied,
+        Verdict::Forward { .. } | Verdict::Bypass(_) if request.cache_control.only_if_cached => {
+            Verdict::Unsatisfied
+        }
         verdict => verdict,
     }
 }
@@ -209,7 +227,7 @@ fn weigh(
     // unmarked response is not used for such a request either: PHP pages that show more with HTTP
     // authentication rarely send `Vary`.
     if request.authorization && !stored.directives.allows_authorization() {
-        return Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None };
+        return Verdict::Bypass(UnusableBecause::Authorization);
     }
     let reuse = |state| {
         let answer = answer(request, stored, stored.content_length());

@@ -37,7 +37,7 @@ pub mod validators;
 pub mod variants;
 
 pub use conditional::{Answer, answer, goes_with_not_modified, not_modified_fields};
-pub use decide::{Candidate, ForwardReason, Reuse, StaleBecause, Verdict, decide};
+pub use decide::{Candidate, ForwardReason, Reuse, StaleBecause, UnusableBecause, Verdict, decide};
 pub use freshness::LifetimeSource;
 pub use http_fields::{
     CookieName, Fields, RequestDirectives, ResponseDirectives, SECONDS_MAX, Timestamp, cookie_name,

@@ -8,7 +8,7 @@ use exchange::{Lines, NOW, after, headers, honouring, request, reuse, store_for,
 use http::{Method, StatusCode};
 use http_cache::{
     Answer, Candidate, Failure, FailureSet, ForwardReason, NoStaleUse, Policy, Reuse, StaleBecause,
-    StaleUse, StoredResponse, Timestamp, Verdict, decide, may_use_stale_on,
+    StaleUse, StoredResponse, Timestamp, UnusableBecause, Verdict, decide, may_use_stale_on,
 };
 
 const HIT: Verdict = Verdict::Reuse { candidate: 0, state: Reuse::Fresh, answer: Answer::Whole };
@@ -114,7 +114,7 @@ fn a_request_with_authorization_needs_a_response_storable_with_it() {
     let lines: Lines<'_> = &[("authorization", "Basic eA==")];
     let policy = Policy::default();
     let private = stored(&[("cache-control", "max-age=60")]);
-    assert_eq!(why(reuse(&private, lines, 0, &policy)), Some(ForwardReason::Bypass));
+    assert_eq!(reuse(&private, lines, 0, &policy), Verdict::Bypass(UnusableBecause::Authorization));
     let public = stored(&[("cache-control", "max-age=60, public")]);
     assert_eq!(reuse(&public, lines, 0, &policy), HIT);
 }

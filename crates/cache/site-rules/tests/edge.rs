@@ -237,7 +237,7 @@ fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_the_reason() {
+fn rules_that_cannot_work_are_refused_with_the_reason() {
     for (rule, part) in [
         ("deny = 400", "403, 404, 405, 410 or 503"),
         ("deny = true", "write the status"),

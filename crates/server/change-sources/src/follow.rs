@@ -32,6 +32,7 @@ use history::ChangeSource;
 use history::shown::cut;
 use page_store::{ChangeTarget, OpenChange};
 use site_state::SiteState;
+use site_state::changes::LocalCause;
 use statements::footprints::StatementLook;
 use statements::terms::Look;
 use std::pin::pin;
@@ -105,8 +106,8 @@ impl Follower {
             let was_followed = feed.applied.send_replace(None).is_some();
             feed.next_generation();
             match broken.then {
-                Recovery::Gap => self.gap(broken.name),
-                Recovery::Lost if feed.progress().is_known() => self.gap(broken.name),
+                Recovery::Gap => self.gap(GapCause::Fault(&broken)),
+                Recovery::Lost if feed.progress().is_known() => self.gap(GapCause::Fault(&broken)),
                 Recovery::Again | Recovery::Unusable | Recovery::Lost => {}
             }
             pause = if was_followed { PAUSE } else { (pause * 2).min(pause_max) };
@@ -118,16 +119,17 @@ impl Follower {
     }
 
     /// Handles changes that may have been missed: purges every page.
-    fn gap(&self, reason: &'static str) {
+    fn gap(&self, because: GapCause<'_>) {
         self.feed.gate.close(&self.site, self.feed.name());
         // If the gate was closed already, pages from before the gap might still be stored.
-        self.site.changes().drop_local(&[ChangeTarget::Everything], reason);
+        self.site.changes().drop_local(&[ChangeTarget::Everything], LocalCause::Gap);
         // The next process might not notice the gap, so the journal records it.
         if let Some(snapshots) = &self.site.snapshots {
             snapshots.note_everything();
         }
         self.feed.progress().gap();
-        tracing::error!(event = "database-gap", database = self.feed.config.name, reason);
+        let (database, reason) = (&self.feed.config.name, because.as_str());
+        tracing::error!(event = "database-gap", database, reason);
         // Last: who sees it counted finds the pages purged and the reason in the log.
         self.site.counters.database_gaps.add();
     }
@@ -149,11 +151,11 @@ impl Follower {
         self.connected(&committed, warnings);
         let is_another = feed.progress().is_of_another(&server);
         if is_another && !feed.progress().is_anywhere() {
-            self.gap("another-server");
+            self.gap(GapCause::AnotherServer);
         }
         let mut resumed = feed.progress().resume(&server);
         if resumed.as_ref().is_some_and(|from| from.position.is_lost_by(&committed)) {
-            self.gap("position-ahead");
+            self.gap(GapCause::PositionAhead);
             resumed = feed.progress().resume(&server);
         }
         let is_another_log = is_another || resumed.is_none();
@@ -296,6 +298,28 @@ impl Follower {
                 // A write whose time is over has dropped its receiver.
                 let _ = answer.send(());
             }
+        }
+    }
+}
+
+/// Why changes may have been missed.
+#[derive(Clone, Copy)]
+enum GapCause<'f> {
+    /// The connected server is another one.
+    AnotherServer,
+    /// The log ends before the position.
+    PositionAhead,
+    /// The stream has ended by this fault.
+    Fault(&'f StreamFault),
+}
+
+impl GapCause<'_> {
+    /// The reason in the log.
+    fn as_str(self) -> &'static str {
+        match self {
+            GapCause::AnotherServer => "another-server",
+            GapCause::PositionAhead => "position-ahead",
+            GapCause::Fault(fault) => fault.name,
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::esi;
 use crate::site::Site;
 use http::HeaderMap;
 use http_cache::{
-    Answer, Candidate, Failure, Fields, ForwardReason, RequestFacts, Timestamp, Verdict, answer,
+    Answer, Candidate, Failure, Fields, RequestFacts, Timestamp, UnusableBecause, Verdict, answer,
     decide, may_use_stale_on,
 };
 use page_store::Candidates;
@@ -76,6 +76,17 @@ impl<'p> StoredPages<'p> {
         };
         is_for_client && esi::may_use(site, stored)
     }
+
+    /// Why the page at this index may not be used.
+    #[cold]
+    fn unusable(self, site: &Site, at: usize) -> UnusableBecause {
+        let stored = &self.as_slice()[at].payload().stored;
+        match self {
+            _ if !esi::may_use(site, stored) => UnusableBecause::EsiOff,
+            StoredPages::Shared(_) | StoredPages::Rendered(_) => UnusableBecause::UnknownCookie,
+            StoredPages::Private(_) | StoredPages::SignedIn(_) => UnusableBecause::Owner,
+        }
+    }
 }
 
 /// Decides at the time `now` which of the stored pages answers a request, and how. Otherwise the
@@ -104,12 +115,14 @@ pub fn choose(
     let may_use = |at: &usize| candidates.may_use(site, plan, *at);
     match &mut verdict {
         Verdict::Reuse { candidate, .. } if may_use(candidate) => {}
-        Verdict::Reuse { .. } => verdict = unusable(request),
+        Verdict::Reuse { candidate, .. } => {
+            verdict = unusable(request, candidates.unusable(site, *candidate));
+        }
         Verdict::Forward { validate, fallback, .. } => {
             *validate = validate.filter(may_use);
             *fallback = fallback.filter(may_use);
         }
-        Verdict::Unsatisfied => {}
+        Verdict::Bypass(_) | Verdict::Unsatisfied => {}
     }
     verdict
 }
@@ -176,7 +189,9 @@ pub fn choose_on_failure(
         Verdict::Forward { fallback: Some(_), .. } => {
             answer(request, stored, stored.content_length())
         }
-        Verdict::Forward { fallback: None, .. } | Verdict::Unsatisfied => return None,
+        Verdict::Forward { fallback: None, .. } | Verdict::Bypass(_) | Verdict::Unsatisfied => {
+            return None;
+        }
     };
     let policy = site.config.rules.policy(plan);
     let allowed = may_use_stale_on(failure, stored, marked(page), request, policy, now);
@@ -185,11 +200,11 @@ pub fn choose_on_failure(
 
 /// The verdict if the selected page may not be used for this client.
 #[cold]
-fn unusable(request: &RequestFacts<'_>) -> Verdict {
+fn unusable(request: &RequestFacts<'_>, because: UnusableBecause) -> Verdict {
     if request.cache_control.only_if_cached {
         // RFC 9111 section 5.2.1.7.
         Verdict::Unsatisfied
     } else {
-        Verdict::Forward { why: ForwardReason::Bypass, validate: None, fallback: None }
+        Verdict::Bypass(because)
     }
 }

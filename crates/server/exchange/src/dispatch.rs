@@ -182,6 +182,7 @@ async fn get(
         Verdict::Unsatisfied => {
             return serve::error(StatusCode::GATEWAY_TIMEOUT, Reason::OnlyIfCached, None);
         }
+        Verdict::Bypass(_) => (ForwardReason::Bypass, None, None),
         Verdict::Forward { why, validate, fallback } => (why, validate, fallback),
     };
     let page = |at: Option<usize>| at.map(|at| pages[at].clone());

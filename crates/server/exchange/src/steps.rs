@@ -99,32 +99,6 @@ impl RequestStep {
         }
     }
 
-    /// The name of the step in the table.
-    fn name(self) -> &'static str {
-        match self {
-            RequestStep::Purge => "purge",
-            RequestStep::Invalid(_) => "target",
-            RequestStep::Challenge => "challenge",
-            RequestStep::Misdirected => "misdirected",
-            RequestStep::ToHttps => "to-https",
-            RequestStep::ToCanonical => "to-canonical",
-            RequestStep::Denied(_) => "denied",
-            RequestStep::Limited(_) => "limited",
-            RequestStep::Password(_) => "password",
-            RequestStep::Redirected(_) => "redirected",
-            RequestStep::Upgrade => "upgrade",
-            RequestStep::WithContent => "content",
-            RequestStep::Leaving(_) => "leaving",
-            RequestStep::Trace => "trace",
-            RequestStep::Options => "options",
-            RequestStep::Unpublished | RequestStep::Write => "write",
-            RequestStep::Trial => "trial",
-            RequestStep::Private => "private",
-            RequestStep::Bypass(_) => "bypass",
-            RequestStep::Lookup => "lookup",
-        }
-    }
-
     /// Whether Pagewell answers without the store and without the origin.
     pub fn is_answered_here(self) -> bool {
         match self {
@@ -257,14 +231,6 @@ pub fn step(facts: &StepFacts<'_>) -> RequestStep {
     STEPS.iter().find_map(|(_, row)| row(facts)).unwrap_or(RequestStep::Lookup)
 }
 
-/// The names of the steps in their order, and the place of the one of a request; the last is `lookup`.
-pub fn step_names(found: RequestStep) -> (Vec<&'static str>, usize) {
-    let names: Vec<&str> = STEPS.iter().map(|(name, _)| *name).chain(["lookup"]).collect();
-    let at = names.iter().position(|name| *name == found.name());
-    let last = names.len() - 1;
-    (names, at.unwrap_or(last))
-}
-
 /// The source of an answer, which decides the later steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerSource {
@@ -374,6 +340,23 @@ impl<'a> AskedRequest<'a> {
 
     /// Returns the step of the request; with its plan, if that was needed to find it.
     pub fn step(&self) -> (RequestStep, Option<RequestPlan>) {
+        self.find(step)
+    }
+
+    /// Returns the names of the rows up to that of the request's step, in their order. The last is `lookup`, if no row
+    /// applies.
+    pub fn rows(&self) -> Vec<&'static str> {
+        let applies =
+            |facts: &StepFacts<'_>| STEPS.iter().position(|(_, row)| row(facts).is_some());
+        let rows = STEPS.iter().map(|(name, _)| *name).chain(["lookup"]);
+        match self.find(applies).0 {
+            Some(at) => rows.take(at + 1).collect(),
+            None => rows.collect(),
+        }
+    }
+
+    /// Finds something by the facts of the request; with its plan, if that was needed.
+    fn find<T>(&self, find: impl FnOnce(&StepFacts<'_>) -> T) -> (T, Option<RequestPlan>) {
         let planned = OnceCell::new();
         let is_for_user = self.client.extras.checks.user.is_some();
         // Nothing of the challenge is stored (`misses.challenge`).
@@ -388,7 +371,7 @@ impl<'a> AskedRequest<'a> {
             },
             Err(_) => Handling::Store,
         };
-        let found = self.with_facts(&handling, step);
+        let found = self.with_facts(&handling, find);
         (found, planned.into_inner())
     }
 
@@ -546,6 +529,21 @@ mod tests {
             });
             assert_eq!(found, right);
         }
+    }
+
+    #[test]
+    fn the_documentation_has_the_rows_in_their_order() {
+        let text = include_str!("../../../../ARCHITECTURE.md");
+        let (_, section) = text.split_once("## The steps of a request").expect("its section");
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
+        let cells = rows.filter_map(|row| row.split(" |").next());
+        let documented: Vec<&str> = cells
+            .skip_while(|cell| !cell.starts_with('`'))
+            .take_while(|cell| cell.starts_with('`'))
+            .flat_map(|cell| cell.split(", ").map(|name| name.trim_matches('`')))
+            .collect();
+        let rows: Vec<&str> = STEPS.iter().map(|(row, _)| *row).collect();
+        assert_eq!(documented, rows);
     }
 
     #[test]

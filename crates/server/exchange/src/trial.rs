@@ -86,6 +86,6 @@ fn would_be_hit(pages: &[SharedPage], verdict: &Verdict) -> (bool, Option<Shared
             (true, Some(pages[*candidate].clone()))
         }
         Verdict::Reuse { state: Reuse::Stale(_), .. } => (true, None),
-        Verdict::Forward { .. } | Verdict::Unsatisfied => (false, None),
+        Verdict::Forward { .. } | Verdict::Bypass(_) | Verdict::Unsatisfied => (false, None),
     }
 }

@@ -113,9 +113,12 @@ impl Slot {
 /// Whether a request offers an upgrade, and the origin may support it. A server may ignore an offer (RFC 9110 section 7.8). It is ignored for methods other
 /// than GET, so that writes are handled as writes.
 pub fn is_upgrade(site: &Site, request: &Request<RequestContent>) -> bool {
-    matches!(*site.origin, Origin::Http(_))
-        && request.method() == Method::GET
-        && request.extensions().get::<Offer>().is_some()
+    may_switch(site, request.method()) && request.extensions().get::<Offer>().is_some()
+}
+
+/// Whether the origin may accept an upgrade that a request with this method offers.
+pub fn may_switch(site: &Site, method: &Method) -> bool {
+    matches!(*site.origin, Origin::Http(_)) && *method == Method::GET
 }
 
 /// Forwards an upgrade request to the origin.

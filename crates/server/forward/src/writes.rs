@@ -10,10 +10,11 @@ use config::target::TargetUri;
 use delivery::site::Site;
 use history::ChangeSource;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_cache::tags::{self, GroupInvalidation};
+use http_cache::tags::{self, GroupInvalidation, TagsRefused};
 use http_cache::{Failure, Method as Kind};
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
+use reasons::Reason;
 use site_rules::RequestView;
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
@@ -57,7 +58,7 @@ async fn write(
             if reached.may_have() && !matches!(unsent, Unsent::Failed(Failure::Refused)) {
                 let (nothing, failed) = (HeaderMap::new(), StatusCode::BAD_GATEWAY);
                 if reached.was_too_long() {
-                    log_unreadable(&target, "head-too-large");
+                    log_unreadable(&target, Reason::HeadTooLarge);
                     let cause = ChangeSource::response(&head.method, &target.uri());
                     site.changes().apply(&[Changed::Everything], Strength::Drop, cause);
                 } else {
@@ -121,9 +122,13 @@ fn invalidate(
         Ok(GroupInvalidation::Groups(groups)) => changed.extend(groups.iter().map(Changed::Tag)),
         Ok(GroupInvalidation::Everything) => changed = vec![Changed::Everything],
         // The announced change cannot be parsed, so every page might be affected.
-        Err(reason) => {
+        Err(refused) => {
             changed = vec![Changed::Everything];
-            log_unreadable(target, reason.as_str());
+            let reason = match refused {
+                TagsRefused::TooLong => Reason::TagsTooLong,
+                TagsRefused::Unreadable => Reason::TagsUnreadable,
+            };
+            log_unreadable(target, reason);
         }
     }
     if !changed.is_empty() {
@@ -136,6 +141,7 @@ fn invalidate(
 }
 
 /// Logs that the invalidations of a response could not be parsed.
-fn log_unreadable(target: &TargetUri, reason: &'static str) {
-    tracing::error!(event = "change-unreadable", url = target.uri(), reason);
+fn log_unreadable(target: &TargetUri, reason: Reason) {
+    let (url, reason) = (target.uri(), reason.as_str());
+    tracing::error!(event = "change-unreadable", url, reason);
 }

@@ -159,7 +159,7 @@ fn apache_applies_urls_last() {
 }
 
 #[test]
-fn what_depends_on_modules_versions_and_parameters_is_not_silent() {
+fn dependence_on_modules_versions_and_parameters_is_not_silent() {
     for text in [
         "<IfDefine !DEV>\n<Files status>\nRequire all denied\n</Files>\n</IfDefine>",
         "Require all denied\n<IfDefine DEV>\nRequire all granted\n</IfDefine>",

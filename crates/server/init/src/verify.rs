@@ -6,7 +6,7 @@
 //! | hits | the page, up to four times | the last is a hit |
 //! | signed-in visitors | the page with a session cookie | not a hit |
 //! | purges | `PURGE` of the page, then the page | not a hit |
-//! | PHP below uploads | a `.php` that does not exist, there and elsewhere | refused there |
+//! | PHP below uploads | a `.php` that does not exist, there and elsewhere | refused there; wrong if Pagewell would run it |
 //! | certificate | a TLS handshake, if there is HTTPS | trusted, as by a browser |
 //! | certificate files | none: they are read as the user of the service | readable |
 
@@ -68,7 +68,8 @@ pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize)
     let machine = ExaminedMachine::new(args.machine.clone());
     let kind = root.and_then(|root| recognise(&machine, &root, None).ok()).map(|site| site.kind);
     let place = landed(place, tls)?;
-    let probe = Probe { place, tls, kind: kind.unwrap_or_default() };
+    let runs_php = config.site.files.is_some();
+    let probe = Probe { place, tls, kind: kind.unwrap_or_default(), runs_php };
     let mut all = vec![probe.hits()];
     if !matches!(all[0], CheckResult::Wrong(_)) {
         all.extend([probe.signed_in(), probe.purges(own_address(&config))]);
@@ -204,6 +205,8 @@ struct Probe<'a> {
     place: ProbedPlace,
     tls: StartTls<'a>,
     kind: SiteKind,
+    /// Whether Pagewell itself runs the scripts of the site.
+    runs_php: bool,
 }
 
 impl Probe<'_> {
@@ -293,19 +296,24 @@ impl Probe<'_> {
         let name = format!("pagewell-verify-{:08x}.php", random());
         let ask = |path: String| self.place.with_path(&path).request("GET", "", self.tls).ok();
         let (there, elsewhere) = (ask(format!("{directory}{name}"))?, ask(format!("/{name}"))?);
-        let by_rule =
-            there.cache_status().is_some_and(|status| status.contains("detail=script-refused"));
-        let refused = by_rule
+        let status = there.cache_status();
+        let refused = status.is_some_and(|status| status.contains("detail=script-refused"))
             || matches!(there.status, 403 | 410)
             || there.status == 404 && elsewhere.status != 404;
-        Some(if refused {
-            CheckResult::Right(format!("PHP below {directory}: refused ({})", there.status))
+        if refused {
+            let right = format!("PHP below {directory}: refused ({})", there.status);
+            return Some(CheckResult::Right(right));
+        }
+        let would_run = format!(
+            "PHP below {directory}: a script there would run ({} for a name that does not exist, as elsewhere);",
+            there.status
+        );
+        let rule = format!("write a [[rule]] with path = \"{directory}**\" and php = false");
+        Some(if self.runs_php && status.is_some() {
+            CheckResult::Wrong(format!("{would_run} {rule}"))
         } else {
             CheckResult::Weak(format!(
-                "PHP below {directory}: a script there would run ({} for a name that does not exist, as elsewhere); \
-                 write a [[rule]] with path = \"{directory}**\" and php = false, or keep nginx in front with: \
-                 location ~* ^{directory}.*\\.php$ {{ deny all; }}",
-                there.status
+                "{would_run} let the server that runs PHP refuse it: location ~* ^{directory}.*\\.php$ {{ deny all; }}"
             ))
         })
     }

@@ -236,6 +236,10 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     if std::env::var_os("PAGEWELL_LEASE_CHECK").is_some_and(|value| value == "off") {
         page_store::leave_out_lease_check();
     }
+    #[cfg(feature = "settable-clock")]
+    if let Ok(prefix) = std::env::var("PAGEWELL_REASON_PREFIX") {
+        reasons::rename_all(&prefix);
+    }
     // Before any file is opened.
     let mut passed = PassedSockets::new(passed::take()?);
     if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {

@@ -1,5 +1,6 @@
 //! The scenarios of `tests/scenarios`, run three times: with a Pagewell inside this process, whose clock only
 //! the scenario advances; with one that answers no hits in front of the HTTP library; and with the real binary.
+//! Those of [`RENAMED`] run once more, with a binary that has other names for all reasons.
 //!
 //! `SCENARIO=substring` selects scenarios. The clock of the binary can only be set if it is built with the
 //! feature `settable-clock`. Without it, scenarios that advance the clock run only in this process.
@@ -25,6 +26,7 @@ struct InProcess {
     runtime: tokio::runtime::Runtime,
     server: Server,
     clock: Clock,
+    explains: bool,
 }
 
 fn tcp(address: &Address) -> SocketAddr {
@@ -39,12 +41,23 @@ impl InProcess {
         InProcess::start_with(config, true)
     }
 
+    /// Starts a Pagewell that is asked before each request how it would answer.
+    fn start_explained(config: &Config) -> Result<Box<dyn Subject>, String> {
+        let mut subject = InProcess::start_one(config, true)?;
+        subject.explains = true;
+        Ok(Box::new(subject))
+    }
+
     /// Starts a Pagewell whose responses all come from the HTTP library.
     fn start_without_front(config: &Config) -> Result<Box<dyn Subject>, String> {
         InProcess::start_with(config, false)
     }
 
     fn start_with(config: &Config, hits_in_front: bool) -> Result<Box<dyn Subject>, String> {
+        Ok(Box::new(InProcess::start_one(config, hits_in_front)?))
+    }
+
+    fn start_one(config: &Config, hits_in_front: bool) -> Result<InProcess, String> {
         use clap::Parser;
         let mut file: File = toml::from_str(&config.toml).map_err(|error| error.to_string())?;
         let words = ["pagewell", "serve"].map(String::from).into_iter();
@@ -69,7 +82,7 @@ impl InProcess {
             .map_err(|error| error.to_string())?;
         let clock = Clock::still();
         let server = runtime.block_on(Server::start(Arc::new(resolved), clock.clone()))?;
-        Ok(Box::new(InProcess { runtime, server, clock }))
+        Ok(InProcess { runtime, server, clock, explains: false })
     }
 }
 
@@ -90,6 +103,10 @@ impl Subject for InProcess {
         Some(self.clock.now().0)
     }
 
+    fn explains(&self) -> bool {
+        self.explains
+    }
+
     fn finish(self: Box<Self>) -> Result<(), String> {
         self.runtime.shutdown_timeout(Duration::from_secs(2));
         Ok(())
@@ -97,10 +114,26 @@ impl Subject for InProcess {
 }
 
 /// The real binary.
-struct Binary(harness::Pagewell);
+struct Binary {
+    process: harness::Pagewell,
+    reason_prefix: Option<&'static str>,
+}
 
 impl Binary {
     fn start(config: &Config) -> Result<Box<dyn Subject>, String> {
+        Binary::start_with(config, None)
+    }
+
+    /// Starts a binary in which the name of each reason begins with another text.
+    #[cfg(feature = "settable-clock")]
+    fn start_renamed(config: &Config) -> Result<Box<dyn Subject>, String> {
+        Binary::start_with(config, Some("renamed-"))
+    }
+
+    fn start_with(
+        config: &Config,
+        reason_prefix: Option<&'static str>,
+    ) -> Result<Box<dyn Subject>, String> {
         let dir = PrivateDir::temporary("scenario").map_err(|error| error.to_string())?;
         let path = dir.path().join("pagewell.toml");
         std::fs::write(&path, &config.toml).map_err(|error| error.to_string())?;
@@ -118,18 +151,20 @@ impl Binary {
                 vec!["--origin".to_owned(), format!("http://{}", config.origin)]
             })
             .args(&config.flags);
-        let started = harness::Pagewell::start_command(dir, &mut command);
-        Ok(Box::new(Binary(started.map_err(|error| error.to_string())?)))
+        command.envs(reason_prefix.map(|prefix| ("PAGEWELL_REASON_PREFIX", prefix)));
+        let process = harness::Pagewell::start_command(dir, &mut command);
+        let process = process.map_err(|error| error.to_string())?;
+        Ok(Box::new(Binary { process, reason_prefix }))
     }
 }
 
 impl Subject for Binary {
     fn address(&self) -> SocketAddr {
-        listens_on(self.0.address())
+        listens_on(self.process.address())
     }
 
     fn admin_address(&self) -> SocketAddr {
-        listens_on(self.0.admin())
+        listens_on(self.process.admin())
     }
 
     fn advance(&self, by: Duration) {
@@ -137,7 +172,7 @@ impl Subject for Binary {
         let call = Request::new("POST", "/v1/clock")
             .header("Content-Type", "application/json")
             .content(call.as_bytes());
-        let answer = Client::new(self.0.admin().clone()).send(&call);
+        let answer = Client::new(self.process.admin().clone()).send(&call);
         let answer = answer.expect("the control interface answers");
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
@@ -146,8 +181,12 @@ impl Subject for Binary {
         Duration::from_secs(2)
     }
 
+    fn reason_prefix(&self) -> Option<&str> {
+        self.reason_prefix
+    }
+
     fn finish(mut self: Box<Self>) -> Result<(), String> {
-        match self.0.wait(Duration::ZERO) {
+        match self.process.wait(Duration::ZERO) {
             Wait::Running => Ok(()),
             Wait::Ended(status) => Err(format!("pagewell ended by itself: {status}")),
         }
@@ -157,7 +196,7 @@ impl Subject for Binary {
 impl Drop for Binary {
     fn drop(&mut self) {
         // An orderly end is no part of a scenario.
-        self.0.kill();
+        self.process.kill();
     }
 }
 
@@ -178,9 +217,61 @@ fn stories_without_hits_in_front() {
     run_dir(&stories(), &InProcess::start_without_front).assert_good();
 }
 
+/// `explain` says what each request then gets.
+#[test]
+fn requests_are_answered_as_explained() {
+    run_dir(&stories(), &InProcess::start_explained).assert_good();
+}
+
 #[test]
 fn stories_with_the_real_binary() {
     let settable = cfg!(feature = "settable-clock");
     let told = move |story: &scenario::Story| settable || !story.moves_clock();
     run_dir_where(&stories(), &Binary::start, &told).assert_good();
+}
+
+/// The directories of scenarios in which a reason decides about later requests, or is counted or explained.
+#[cfg(feature = "settable-clock")]
+const RENAMED: [&str; 12] = [
+    "collapse/",
+    "explain/",
+    "faults/",
+    "freshness/",
+    "invalidation/",
+    "leases/",
+    "misses/",
+    "private/",
+    "storing/",
+    "superseded/",
+    "trial/",
+    "validation/",
+];
+
+/// No behaviour depends on the name of a reason.
+#[test]
+#[cfg(feature = "settable-clock")]
+fn stories_with_other_names_of_reasons() {
+    let is_chosen = std::env::var_os("SCENARIO").is_some();
+    let wanted = move |story: &scenario::Story| {
+        is_chosen || RENAMED.iter().any(|directory| story.name.starts_with(directory))
+    };
+    run_dir_where(&stories(), &Binary::start_renamed, &wanted).assert_good();
+}
+
+#[test]
+#[cfg(feature = "settable-clock")]
+fn the_reasons_of_that_binary_have_other_names() {
+    let config = Config {
+        story: "renamed.scn".into(),
+        toml: String::new(),
+        // Nothing listens there.
+        origin: SocketAddr::from(([127, 0, 0, 1], 1)),
+        flags: Vec::new(),
+        moves_clock: false,
+    };
+    let subject = Binary::start_renamed(&config).expect("it starts");
+    let answer = Client::new(subject.address()).get("/").expect("an answer");
+    let status = answer.field("cache-status").unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    assert!(status.contains("detail=renamed-origin-refused"), "{status}");
 }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reveals_passwords_or_costs_too_much_is_refused() {
+    fn hashes_that_reveal_passwords_or_cost_too_much_are_refused() {
         let huge = "$argon2id$v=19$m=1048576,t=1,p=1$cVRpazg2U0lNV2ptb0llbQ$FMrhQeZ/OmrV1huaebWO6/2mM4YRXNzPEFza3/5T8ZU";
         for (text, part) in [
             ("secret", "clear text"),

@@ -4,7 +4,7 @@
 
 use super::Reason;
 use super::refusal::Refusal;
-use http_cache::{Failure, ForwardReason, NotFreshened, NotStored, StaleBecause};
+use http_cache::{Failure, ForwardReason, NotFreshened, NotStored, StaleBecause, UnusableBecause};
 use page_store::StoreRefusal;
 use site_rules::{BypassBecause, NoOwner, Refusal as RuleRefusal};
 
@@ -88,6 +88,17 @@ impl From<StaleBecause> for Reason {
         match because {
             StaleBecause::WhileRevalidate => Reason::StaleWhileRevalidate,
             StaleBecause::MaxStale => Reason::MaxStale,
+        }
+    }
+}
+
+impl From<UnusableBecause> for Reason {
+    fn from(because: UnusableBecause) -> Reason {
+        match because {
+            UnusableBecause::Authorization => Reason::Authorization,
+            UnusableBecause::UnknownCookie => Reason::UnknownCookie,
+            UnusableBecause::EsiOff => Reason::EsiUnsupported,
+            UnusableBecause::Owner => Reason::Private,
         }
     }
 }

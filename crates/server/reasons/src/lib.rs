@@ -9,9 +9,13 @@
 //! are converted here; two of their variants with the same text are the same reason.
 
 mod convert;
+#[cfg(feature = "names-by-choice")]
+mod other_names;
 pub mod refusal;
 mod table;
 
+#[cfg(feature = "names-by-choice")]
+pub use other_names::rename_all;
 pub use table::Reason;
 
 use std::fmt;

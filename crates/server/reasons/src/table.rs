@@ -26,7 +26,15 @@ macro_rules! reasons {
             pub const ALL: &'static [Reason] = &[$(Reason::$name),*];
 
             /// The name of the reason, as `Cache-Status`, the log and explanations show it.
-            pub const fn as_str(self) -> &'static str {
+            pub fn as_str(self) -> &'static str {
+                #[cfg(feature = "names-by-choice")]
+                if let Some(name) = crate::other_names::of(self) {
+                    return name;
+                }
+                self.name()
+            }
+
+            pub(crate) fn name(self) -> &'static str {
                 match self {
                     $(Reason::$name => const { $text },)*
                 }

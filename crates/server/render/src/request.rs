@@ -104,7 +104,7 @@ impl RenderRequest {
             }
             // A stale page that may still be served: this is a refresh.
             Verdict::Reuse { candidate, .. } => (page(candidate), page(candidate)),
-            Verdict::Unsatisfied => (None, None),
+            Verdict::Bypass(_) | Verdict::Unsatisfied => (None, None),
         };
         self.send_nominated(stored);
         // A change has marked the page. Its validator may be older than the change, so it is not

@@ -34,6 +34,28 @@ const END_ROUNDS_MAX: usize = 8;
 /// A change that purges this many pages leaves entries of the index to be tidied.
 const UNTIDY_PAGES: u64 = 1_000;
 
+/// Why pages of this process alone are purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalCause {
+    /// The journal of the process before has changes that its snapshot does not contain.
+    Snapshot,
+    /// There are too many different searches.
+    SearchesForgotten,
+    /// Changes of a database or of the cluster may have been missed.
+    Gap,
+}
+
+impl LocalCause {
+    /// The source in the log.
+    fn as_str(self) -> &'static str {
+        match self {
+            LocalCause::Snapshot => "snapshot",
+            LocalCause::SearchesForgotten => "searches-forgotten",
+            LocalCause::Gap => "gap",
+        }
+    }
+}
+
 /// The changes of one site.
 pub struct Changes<'s> {
     site: &'s SiteState,
@@ -139,13 +161,12 @@ impl<'s> Changes<'s> {
         number
     }
 
-    /// Purges pages of this process only, because they may be outdated. `reason` is a word for the
-    /// log.
-    pub fn drop_local(&self, targets: &[ChangeTarget<'_>], reason: &'static str) {
+    /// Purges pages of this process only, because they may be outdated.
+    pub fn drop_local(&self, targets: &[ChangeTarget<'_>], because: LocalCause) {
         let change = Change { site: self.site.name, targets };
         let applied = self.site.store.change(&change, Strength::Drop);
         self.keep_lease();
-        log(&applied, targets.len(), reason);
+        log(&applied, targets.len(), because.as_str());
     }
 
     /// Ends pages that another process may have under these targets: in a snapshot that is not
@@ -277,7 +298,7 @@ impl SearchedPages for Changes<'_> {
     }
 
     fn drop_pages(&self, targets: &[ChangeTarget<'_>]) {
-        self.drop_local(targets, "searches-forgotten");
+        self.drop_local(targets, LocalCause::SearchesForgotten);
     }
 }
 

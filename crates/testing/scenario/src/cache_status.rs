@@ -30,9 +30,14 @@ impl CacheStatus {
         CacheStatus { member, parameters }
     }
 
+    /// The value of a parameter.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.parameters.get(name).map(String::as_str)
+    }
+
     /// Checks one parameter. `ttl` may be lower by up to `slack_seconds`.
     pub(crate) fn judge(&self, test: &CacheTest, slack_seconds: u64) -> Result<(), Mismatch> {
-        let value = |name: &str| self.parameters.get(name).map(String::as_str);
+        let value = |name: &str| self.value(name);
         let (fits, expected) = match test {
             _ if self.member.is_none() => (false, "a Cache-Status".to_owned()),
             CacheTest::Has(name) => {

@@ -37,6 +37,18 @@ pub trait Subject {
     fn clock_slack(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// The text before the name of each reason, if the subject has renamed them. It is removed from answers before
+    /// they are compared, so that scenarios need no other expectations.
+    fn reason_prefix(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether the subject is asked before a request how it would answer it (`POST /v1/explain`), and the two are
+    /// compared.
+    fn explains(&self) -> bool {
+        false
+    }
 }
 
 /// The start parameters of a subject.

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_with_the_reason() {
+    fn unusable_servers_are_refused_with_the_reason() {
         for (text, right) in [
             ("origin = []", "at least one server"),
             ("origin = \"ftp://a.test\"", "http://127.0.0.1:8000"),

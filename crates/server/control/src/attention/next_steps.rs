@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_is_no_next_step() {
+    fn a_finished_step_is_no_next_step() {
         let mut facts = Facts {
             has_requests: false,
             has_dependencies: false,

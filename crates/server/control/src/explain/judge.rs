@@ -9,9 +9,10 @@ use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::owner;
-use exchange::steps::{AskedRequest, EdgeMatches, RequestPlan, RequestStep, step_names};
+use exchange::steps::{AskedRequest, EdgeMatches, RequestPlan, RequestStep};
 use forward::rewrites::RoutedRequest;
 use forward::route_of;
+use forward::upgrade;
 use history::memory::Entry;
 use history::{StoreOutcome, refusals, shown};
 use http::{HeaderMap, HeaderName, header};
@@ -21,7 +22,7 @@ use page_store::Candidates;
 use purge_requests::is_purge_method;
 use reasons::Reason;
 use serde_json::{Value, json};
-use site_rules::{BypassBecause, Handling, Plan, key_without_vary};
+use site_rules::{Handling, Plan, key_without_vary};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
@@ -114,9 +115,14 @@ pub(super) enum PrivateCopy {
 }
 
 impl PrivateCopy {
-    fn of(site: &Site, plan: &Plan, headers: &HeaderMap) -> Result<PrivateCopy, Reason> {
-        let is_session = plan.handling == Handling::Bypass(BypassBecause::SessionCookie);
-        let copies = site.config.private.as_ref().filter(|_| is_session);
+    fn of(
+        site: &Site,
+        step: RequestStep,
+        plan: &Plan,
+        headers: &HeaderMap,
+    ) -> Result<PrivateCopy, Reason> {
+        let is_private = step == RequestStep::Private;
+        let copies = site.config.private.as_ref().filter(|_| is_private);
         let Some(copies) = copies else { return Ok(PrivateCopy::Never) };
         owner(site, copies, plan, None, headers)?;
         Ok(match copies.word {
@@ -140,13 +146,14 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         target: Ok(target),
         client: &client,
         is_purge: is_purge_method(method.as_str()),
-        offers_upgrade: false,
-        has_content: false,
+        offers_upgrade: upgrade::may_switch(site, method) && offers_upgrade(headers),
+        has_content: has_content(headers),
         is_fragment: false,
         matches: &matches,
     };
     let (checks, admitted) = admitted(&request);
-    let (step, planned) = AskedRequest { client: &admitted, ..request }.step();
+    let admitted = AskedRequest { client: &admitted, ..request };
+    let ((step, planned), steps) = (admitted.step(), admitted.rows());
     let planned = planned.unwrap_or_else(|| RequestPlan::of(&request, target));
     let RequestPlan { shared, plan, key } = planned;
     let shared = shared.unwrap_or_else(|| target.clone());
@@ -164,7 +171,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let ruling = site.config.rules.ruling_of(&plan);
     let rule = ruling.map(|r| json!({ "number": r.number, "name": r.name, "path": r.path }));
     let (removed, custom) = (removed(site, &plan, headers), custom(site, &plan, headers));
-    let (private_copy, reason) = match PrivateCopy::of(site, &plan, headers) {
+    let (private_copy, reason) = match PrivateCopy::of(site, step, &plan, headers) {
         Ok(private_copy) => (private_copy, reason),
         Err(because) if verdict == ExplainVerdict::Bypass => (PrivateCopy::Never, Some(because)),
         Err(_) => (PrivateCopy::Never, reason),
@@ -172,8 +179,6 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let own = site.config.rules.stranger_cookies(&plan, &fields);
     let last = last_unstored(verdict, page.as_ref(), remembered.as_ref());
     let cookies_of_last = last.map_or(&[][..], |(entry, _)| cookies_of_visitor(entry, &own));
-    let (mut steps, at) = step_names(step);
-    steps.truncate(at + 1);
     Judgement {
         location: request.redirect().and_then(|redirect| redirect.location.clone()),
         step,
@@ -286,7 +291,7 @@ fn looked_up(
     decided: Verdict,
 ) -> VerdictWithPage {
     let page = |at: usize| candidates.as_slice().get(at).cloned();
-    let (why, old) = match decided {
+    let (verdict, reason, old) = match decided {
         Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
             return (ExplainVerdict::Hit, None, page(candidate));
         }
@@ -296,22 +301,37 @@ fn looked_up(
         Verdict::Unsatisfied => {
             return (ExplainVerdict::Answered, Some(Reason::OnlyIfCached), None);
         }
-        Verdict::Forward { why: ForwardReason::Bypass, .. } => {
-            let is_signed = asked.headers.contains_key(header::AUTHORIZATION);
-            let reason = if is_signed { Reason::Authorization } else { Reason::UnknownCookie };
-            return (ExplainVerdict::Bypass, Some(reason), None);
-        }
+        Verdict::Bypass(because) => (ExplainVerdict::Bypass, because.into(), None),
         Verdict::Forward { why, validate, fallback } => {
             let old = validate.or(fallback).and_then(page);
             let only = || candidates.as_slice().last().cloned();
             let is_there = matches!(why, ForwardReason::Stale | ForwardReason::Request);
-            (why, if is_there { old.or_else(only) } else { old })
+            let old = if is_there { old.or_else(only) } else { old };
+            (ExplainVerdict::Render, why.into(), old)
         }
     };
     match answered_here(&asked.site, &RoutedRequest::of_page(shared, &asked.method)) {
         Some(reason) => (ExplainVerdict::Answered, Some(reason), None),
-        None => (ExplainVerdict::Render, Some(why.into()), old),
+        None => (verdict, Some(reason), old),
     }
+}
+
+/// Whether a request with these fields offers another protocol (RFC 9110 section 7.8). `h2c` is ignored.
+fn offers_upgrade(headers: &HeaderMap) -> bool {
+    let has = |name: HeaderName, word: &str| {
+        let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+        lines.flat_map(|line| line.split(',')).any(|one| one.trim().eq_ignore_ascii_case(word))
+    };
+    headers.contains_key(header::UPGRADE)
+        && has(header::CONNECTION, "upgrade")
+        && !has(header::UPGRADE, "h2c")
+        && !has_content(headers)
+}
+
+/// Whether a request with these fields has content (RFC 9112 section 6.3).
+fn has_content(headers: &HeaderMap) -> bool {
+    let is_some = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length != "0");
+    is_some || headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 /// Returns how a site with files answers by itself, without a request to the origin.

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_protected_can_be_made_writable() {
+    fn a_protected_directory_can_be_made_writable() {
         let unit = |text: &str| Unit::read([format!("[Service]\n{text}").as_str()].into_iter());
         let protects = |text: &str, path: &str| unit(text).protects(Path::new(path)).is_some();
         assert!(!protects("", "/usr/x") && !protects("ProtectSystem=no", "/usr/x"));

@@ -19,7 +19,8 @@ use page_snapshot::{
     ChangedName, Head, JournalContents, Piece, Reader, SnapshotError, read_journal,
 };
 use page_store::{ChangeTarget, NotRestored, RestoreSession, StoreRefusal};
-use site_state::journal::{Open, Running, Snapshots, target};
+use site_state::changes::LocalCause;
+use site_state::journal::{ForgottenBecause, Open, Running, Snapshots, target};
 use statements::footprints::EarlierStatements;
 use std::fmt;
 use std::fs::File;
@@ -143,7 +144,7 @@ pub fn begin(site: &Arc<Site>, before: Before) -> Result<Option<Loading>, String
         snapshots.found_unpublished().map_err(wrong)?;
     }
     if let Err(error) = snapshots.files.begin_running() {
-        snapshots.forget(&mut snapshots.journal(), "running", &error);
+        snapshots.forget(&mut snapshots.journal(), ForgottenBecause::Running, &error);
         removed(snapshots, &error)?;
         return Ok(None);
     }
@@ -259,7 +260,7 @@ fn apply(site: &Arc<Site>, snapshots: &Snapshots, left: Usable) -> Loading {
     let restoring = site.store.restoring(site.name);
     let targets: Vec<ChangeTarget<'_>> = left.names.iter().map(target).collect();
     if !targets.is_empty() {
-        site.changes().drop_local(&targets, "snapshot");
+        site.changes().drop_local(&targets, LocalCause::Snapshot);
     }
     if let Some(statements) = left.statements {
         site.footprints.expect(statements);

@@ -14,7 +14,7 @@ use change_sources::{Feed, LogRetention};
 use delivery::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
-use site_state::journal::{Open, Snapshots, Stage};
+use site_state::journal::{ForgottenBecause, Open, Snapshots, Stage};
 use statements::footprints::StatementWalk;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -178,7 +178,7 @@ pub fn forget(site: &Site) {
     let Some(snapshots) = &site.snapshots else { return };
     if !site.successor().is_some_and(|successor| successor.has_served()) {
         let why = "an operation was still in flight";
-        snapshots.forget(&mut snapshots.journal(), "in-flight", &why);
+        snapshots.forget(&mut snapshots.journal(), ForgottenBecause::InFlight, &why);
     }
 }
 
@@ -188,7 +188,7 @@ fn end(snapshots: &Snapshots) {
     let mut journal = snapshots.journal();
     if let Err(error) = journal.as_ref().map_or(Ok(()), Open::sync) {
         // After a failed `fsync` the written data may be lost, in memory too.
-        snapshots.forget(&mut journal, "journal", &error);
+        snapshots.forget(&mut journal, ForgottenBecause::Journal, &error);
         return;
     }
     if let Err(error) = snapshots.files.end_running() {
@@ -236,7 +236,7 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
     let generation = last + 1;
     if complete.is_some_and(|complete| generation - complete > JOURNALS_MAX) {
         let why = "too many snapshots in a row were not written";
-        snapshots.forget(&mut journal, "journals", &why);
+        snapshots.forget(&mut journal, ForgottenBecause::Journals, &why);
         return Err(NotWritten::Journal);
     }
     let open = Open::begin(files.create_journal()?, generation, complete, random())?;

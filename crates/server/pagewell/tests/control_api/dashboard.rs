@@ -9,6 +9,7 @@ use serde_json::Value;
 
 const PAGE: &str = "<?php keep(); header('Cache-Groups: \"news\", \"news:4\"');
     if (isset($_GET['cookie'])) { setcookie('seen', '1'); }
+    if (isset($_GET['status'])) { http_response_code((int) $_GET['status']); }
     if (isset($_GET['markup'])) {
         header('Surrogate-Key: <img/src=x/onerror=alert(1)> <b>bold</b>', false);
     }
@@ -19,17 +20,17 @@ fn browser() -> Browser {
     Browser::start(dir).expect("Chromium starts")
 }
 
-fn site() -> Site {
+pub(super) fn site() -> Site {
     Site::new(&[("index.php", PAGE)])
 }
 
-fn url(pagewell: &Pagewell) -> String {
+pub(super) fn url(pagewell: &Pagewell) -> String {
     let Address::Tcp(address) = pagewell.admin() else { panic!("a TCP address") };
     format!("http://{address}/")
 }
 
 /// Opens the dashboard, and waits until it receives events.
-fn open(pagewell: &Pagewell) -> Browser {
+pub(super) fn open(pagewell: &Pagewell) -> Browser {
     let mut browser = browser();
     browser.go(&url(pagewell)).expect("it opens");
     shows(&mut browser, "#state", "Live");
@@ -38,7 +39,7 @@ fn open(pagewell: &Pagewell) -> Browser {
 }
 
 /// Waits until an element contains a text.
-fn shows(browser: &mut Browser, selector: &str, text: &str) -> String {
+pub(super) fn shows(browser: &mut Browser, selector: &str, text: &str) -> String {
     let mut last = Ok(String::new());
     until(&format!("{selector} says {text:?}; the last was {last:?}"), || {
         last = browser.text(selector);
@@ -47,18 +48,18 @@ fn shows(browser: &mut Browser, selector: &str, text: &str) -> String {
     last.expect("it says it")
 }
 
-fn script(browser: &mut Browser, script: &str) -> Value {
+pub(super) fn script(browser: &mut Browser, script: &str) -> Value {
     browser.script(script).expect("it runs")
 }
 
 /// Requests a page twice: the second response is a hit.
-fn visit(pagewell: &Pagewell, path: &str) {
+pub(super) fn visit(pagewell: &Pagewell, path: &str) {
     let mut client = client(pagewell);
     client.get(path).expect("an answer");
     assert!(is_hit(&client.get(path).expect("an answer")), "{path}");
 }
 
-fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
+pub(super) fn is_kept(pagewell: &Pagewell, path: &str) -> bool {
     let request = Request::get(path).header("Cache-Control", "only-if-cached");
     is_hit(&client(pagewell).send(&request).expect("an answer"))
 }
@@ -69,7 +70,7 @@ fn has(path: &str) -> bool {
 }
 
 /// Checks that the console has no errors.
-fn is_quiet(browser: &mut Browser) {
+pub(super) fn is_quiet(browser: &mut Browser) {
     let said: Vec<String> = browser.console().expect("a console");
     // The browser logs a call that is not available. The page shows this as well.
     let known = |line: &String| line.contains("/v1/") && line.contains("404");
@@ -137,79 +138,6 @@ fn it_shows_figures_and_purges_pages() {
     if has("/v1/changes") {
         shows(&mut browser, "#changes tbody tr", "/one");
     }
-    is_quiet(&mut browser);
-}
-
-/// The plot, its axis and its marks; another time; the same figures as a table.
-#[test]
-fn it_plots_the_chosen_time() {
-    let site = site();
-    let pagewell = site.serve("");
-    visit(&pagewell, "/one");
-    visit(&pagewell, "/two");
-    let mut browser = open(&pagewell);
-    shows(&mut browser, "#plot .legend", "Hits 2 (50 %)");
-    shows(&mut browser, "#plot .legend", "Misses, stored 2 (50 %)");
-    shows(&mut browser, "#plot", "4 requests");
-    pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
-    shows(&mut browser, "#plot .legend", "Purges 2 pages");
-    let path = |selector: &str| {
-        format!("return document.querySelector('{selector}').getAttribute('d').startsWith('M')")
-    };
-    for selector in ["#plot .bars .hits", "#plot .marks .purges", "#plot .times .median"] {
-        let drawn = path(selector);
-        until(selector, || script(&mut browser, &drawn) == true);
-    }
-    // A few seconds of figures fill the axis.
-    let first = "const d = document.querySelector('[data-tile=Memory] .line').getAttribute('d'); \
-                 return d ? parseFloat(d.slice(1)) : 300";
-    until("the axis is as long as the figures", || {
-        script(&mut browser, first).as_f64().is_some_and(|x| x < 150.0)
-    });
-    browser.click("#plot summary").expect("it unfolds");
-    shows(&mut browser, "#plot table", "purged pages");
-    for span in ["day", "week", "hour"] {
-        browser.click(&format!("#span input[value={span}]")).expect("a choice");
-        shows(&mut browser, "#now-span", &format!("and the last {span}"));
-        shows(&mut browser, "#plot", "4 requests");
-        shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");
-    }
-    is_quiet(&mut browser);
-}
-
-/// The list runs until it is stopped, shows what is selected, and a row opens its explanation.
-#[test]
-fn requests_are_listed_as_they_come() {
-    let site = site();
-    let pagewell = site.serve("");
-    visit(&pagewell, "/one");
-    let mut browser = open(&pagewell);
-    shows(&mut browser, "#watch-state", "Stopped");
-    browser.click("#watch-start").expect("a button");
-    shows(&mut browser, "#watch-state", "Running");
-    // The stream may begin a moment later.
-    until("a hit is listed", || {
-        assert!(is_kept(&pagewell, "/one"));
-        browser.text("#watched").is_ok_and(|text| text.contains("hit"))
-    });
-    let choose = "const field = document.getElementById('watch-outcome'); field.value = 'miss'; \
-                  field.dispatchEvent(new Event('change', { bubbles: true }))";
-    script(&mut browser, choose);
-    let mut number = 0;
-    until("a miss is listed", || {
-        number += 1;
-        client(&pagewell).get(&format!("/miss-{number}")).expect("an answer");
-        assert!(is_kept(&pagewell, "/one"));
-        browser.text("#watched").is_ok_and(|text| text.contains("/miss-"))
-    });
-    let text = browser.text("#watched").expect("a list");
-    assert!(!text.contains("/one"), "{text}");
-    browser.click("#watch-start").expect("a button");
-    shows(&mut browser, "#watch-state", "Stopped");
-    browser.click("#watched td .link").expect("a row");
-    shows(&mut browser, "#answer .verdict", "hit");
-    let asked = script(&mut browser, "return document.getElementById('question').value");
-    assert!(asked.as_str().is_some_and(|asked| asked.starts_with("/miss-")), "{asked}");
     is_quiet(&mut browser);
 }
 

@@ -4,3 +4,4 @@ mod dashboard;
 mod live;
 mod metrics;
 mod openapi;
+mod traffic;

@@ -49,6 +49,34 @@ enum UnsentMark {
     NotWritten,
 }
 
+/// Why a snapshot and its journals are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForgottenBecause {
+    /// A change could not be recorded.
+    Journal,
+    /// The start of the process could not be recorded.
+    Running,
+    /// Too many snapshots in a row were not written.
+    Journals,
+    /// The mark of changes that the cluster lacks could not be written.
+    Unpublished,
+    /// A write was unfinished at the end of the process.
+    InFlight,
+}
+
+impl ForgottenBecause {
+    /// The reason in the log.
+    fn as_str(self) -> &'static str {
+        match self {
+            ForgottenBecause::Journal => "journal",
+            ForgottenBecause::Running => "running",
+            ForgottenBecause::Journals => "journals",
+            ForgottenBecause::Unpublished => "unpublished",
+            ForgottenBecause::InFlight => "in-flight",
+        }
+    }
+}
+
 /// The snapshots of a site: its files, its journal, and the state of loading and writing.
 pub struct Snapshots {
     /// The configuration of the snapshots.
@@ -138,7 +166,7 @@ impl Snapshots {
         if let Err(error) = &marked {
             // Without a complete journal the next process assumes unpublished changes.
             self.mark(UnsentMark::NotWritten);
-            self.forget(&mut self.journal(), "unpublished", error);
+            self.forget(&mut self.journal(), ForgottenBecause::Unpublished, error);
         }
         marked.is_ok()
     }
@@ -190,7 +218,7 @@ impl Snapshots {
             return;
         };
         if let Err(error) = open.append(names) {
-            self.forget(&mut journal, "journal", &error);
+            self.forget(&mut journal, ForgottenBecause::Journal, &error);
         }
     }
 
@@ -209,7 +237,7 @@ impl Snapshots {
     fn write_in_flight(&self, journal: &mut Option<Open>, is: bool) {
         let said = journal.as_mut().map_or(Ok(()), |open| open.set_in_flight(is));
         if let Err(error) = said {
-            self.forget(journal, "journal", &error);
+            self.forget(journal, ForgottenBecause::Journal, &error);
         }
     }
 
@@ -268,8 +296,13 @@ impl Snapshots {
 
     /// Handles a change that could not be recorded: deletes everything that a later process could
     /// use. The journal is emptied first, in case the files cannot be deleted.
-    pub fn forget(&self, journal: &mut Option<Open>, reason: &str, error: &dyn std::fmt::Display) {
-        tracing::error!(event = "snapshot-forgotten", reason, %error);
+    pub fn forget(
+        &self,
+        journal: &mut Option<Open>,
+        because: ForgottenBecause,
+        error: &dyn std::fmt::Display,
+    ) {
+        tracing::error!(event = "snapshot-forgotten", reason = because.as_str(), %error);
         self.give_up(journal);
     }
 

@@ -2,9 +2,10 @@
 //! works. `scripts/package-test` builds the image, which takes too long for this test.
 
 use acceptance::{BOUND, Site, binary, until};
-use harness::{Address, Pagewell, PhpFpm, PoolOptions, PrivateDir, Signal, Wait};
+use harness::{Address, Client, Pagewell, PhpFpm, PoolOptions, PrivateDir, Request, Signal, Wait};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -151,4 +152,46 @@ fn the_container_command_serves_and_reports_ready() {
     let said = run(&health, &admin.to_string());
     assert_eq!(said.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&said.stderr).contains("no Pagewell answers"));
+}
+
+/// The image's file alone, with everything else from the environment (docs/operating/containers.md). Another container
+/// calls the control interface by the name of the service.
+#[test]
+fn the_environment_configures_the_image() {
+    const TOKEN: &str = "a token of 16 or more";
+    let site = Site::new(&[("index.php", "<?php echo 'by php';")]);
+    let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
+    let php = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
+    let (state, token, log) = (site.at("state"), site.at("token"), site.at("access.log"));
+    fs::create_dir(&state).expect("a directory can be made");
+    fs::write(&token, TOKEN).expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("can be set");
+    let changed = BTreeMap::from([("\"/var/lib/pagewell\"", format!("{state:?}"))]);
+    let mut serve = Command::new(binary());
+    serve.args(["serve", "--config"]).arg(configuration(&site, &changed));
+    serve.env("PAGEWELL_PHP", format!("unix:{}", php.socket().display()));
+    serve.env("PAGEWELL_ROOT", site.root()).env("PAGEWELL_MEMORY", "48M");
+    serve.env("PAGEWELL_LISTEN", "127.0.0.1:0").env("PAGEWELL_ADMIN_LISTEN", "0.0.0.0:0");
+    serve.env("PAGEWELL_TOKEN_FILE", &token).env("PAGEWELL_ACCESS_LOG", &log);
+    serve.env("PAGEWELL_LOG", "error");
+    let dir = PrivateDir::temporary("container").expect("a directory can be made");
+    let pagewell = Pagewell::start_command(dir, &mut serve).expect("it starts");
+    assert_eq!(acceptance::client(&pagewell).get("/").expect("an answer").text(), "by php");
+    until("the access log is written", || {
+        fs::read_to_string(&log).is_ok_and(|log| log.contains("GET"))
+    });
+    let metrics = |fields: &[(&str, &str)]| {
+        let request = Request::get("/metrics").header("Host", "pagewell:8081");
+        let request = fields.iter().fold(request, |all, (name, value)| all.header(name, value));
+        Client::new(pagewell.admin().clone()).send(&request).expect("an answer")
+    };
+    let right = format!("Bearer {TOKEN}");
+    let answer = metrics(&[("Authorization", &right)]);
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let budget = "pagewell_memory_budget_bytes 50331648";
+    assert!(answer.text().lines().any(|line| line == budget), "{}", answer.text());
+    for fields in [&[][..], &[("Authorization", "Bearer another token of 16")]] {
+        assert!((400..500).contains(&metrics(fields).status), "{fields:?}");
+    }
+    assert_eq!(pagewell.log(), "", "nothing below the level");
 }

@@ -201,12 +201,14 @@ fn php_below_the_uploads_is_tried() {
     let file = file.display().to_string();
     for (refuses, expected) in [
         (true, "ok      PHP below /wp-content/uploads/: refused (403)"),
-        (false, "weak    PHP below"),
+        (false, "FAILED  PHP below /wp-content/uploads/: a script there would run (404"),
     ] {
         let at = format!("http://{}/", answering(refuses));
-        let said = text(&pagewell(&["init", "--verify", "--output", &file, "--url", &at]));
+        let output = pagewell(&["init", "--verify", "--output", &file, "--url", &at]);
+        let said = text(&output);
         assert!(said.contains(expected), "{said}");
-        assert!(said.contains("deny all") != refuses, "{said}");
+        assert!(said.contains("php = false") != refuses, "{said}");
+        assert_eq!(output.status.success(), refuses, "{said}");
     }
 }
 

@@ -11,6 +11,7 @@ mod cli;
 mod cli_hints;
 mod containers;
 mod crawlers;
+mod deployments;
 mod doctor;
 mod explain;
 mod import;

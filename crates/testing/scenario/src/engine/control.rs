@@ -90,7 +90,7 @@ impl Scene {
     }
 
     /// Sends a request to the control API, and parses its answer as JSON.
-    fn ask_json(
+    pub(super) fn ask_json(
         &self,
         method: &str,
         path: &str,
@@ -107,6 +107,7 @@ impl Scene {
         let answer = ask(&mut client, &request, self.deadline());
         client.close();
         let answer = answer.map_err(|trouble| Mismatch::new(what.clone(), trouble.to_string()))?;
+        let answer = self.with_own_names(answer);
         let got = || format!("{} | {}", answer.status, shorten(&answer.content, 300));
         if answer.status != 200 {
             return Err(Mismatch::new(what, got()));

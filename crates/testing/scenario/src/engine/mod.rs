@@ -6,6 +6,7 @@
 //! are stopped.
 
 mod control;
+mod explain;
 mod play;
 
 use crate::check;
@@ -146,6 +147,17 @@ impl Scene {
         self.subject.clock_slack().as_secs()
     }
 
+    /// The answer with the scenario's names of reasons.
+    fn with_own_names(&self, mut response: Response) -> Response {
+        if let Some(prefix) = self.subject.reason_prefix() {
+            let values = response.headers.iter_mut().map(|(_, value)| value);
+            for bytes in values.chain([&mut response.content]) {
+                remove_all(bytes, prefix.as_bytes());
+            }
+        }
+        response
+    }
+
     /// Stops everything. An error of the subject, and a late request without a rule, count as failures.
     fn end(mut self) -> Result<(), Mismatch> {
         for client in self.clients.values_mut() {
@@ -165,6 +177,15 @@ impl Scene {
             (Ok(()), Some(wrong)) => Err(wrong),
             (Ok(()), None) => Ok(()),
         }
+    }
+}
+
+/// Removes each occurrence of a text.
+fn remove_all(bytes: &mut Vec<u8>, text: &[u8]) {
+    let mut from = 0;
+    while let Some(at) = bytes[from..].windows(text.len()).position(|window| window == text) {
+        bytes.drain(from + at..from + at + text.len());
+        from += at;
     }
 }
 

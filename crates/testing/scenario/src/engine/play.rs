@@ -94,13 +94,19 @@ impl Scene {
 
     fn ask(&mut self, name: &str, message: &Message, expect: &Expectation) -> CheckResult {
         let request = self.request(message)?;
+        let explained = self.explanation(message);
         let mut client = self.client(name);
         let deadline = self.deadline();
         let answer = ask(&mut client, &request, deadline);
         self.transcript.add(describe(&answer));
+        let as_explained = match (&explained, &answer) {
+            (Some(explained), Ok(response)) => explained.judge(response),
+            _ => Ok(()),
+        };
         let judged = self.judge(&mut client, answer, expect);
         self.clients.insert(name.to_owned(), client);
-        judged
+        judged?;
+        one(as_explained)
     }
 
     fn more(&mut self, name: &str, expect: &Expectation) -> CheckResult {
@@ -120,7 +126,7 @@ impl Scene {
         expect: &Expectation,
     ) -> CheckResult {
         let response = match answer {
-            Ok(response) => response,
+            Ok(response) => self.with_own_names(response),
             Err(trouble) => return judge_trouble(expect, &trouble),
         };
         let slack = self.slack_seconds();
