@@ -91,6 +91,12 @@ impl Series {
         Spread::of(pairs.map(|(mine, theirs)| mine.cpu_micros / theirs.cpu_micros))
     }
 
+    /// Its hits in a second as a multiple of another's in the same round.
+    pub fn rate_to(&self, other: &Series) -> Spread {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        Spread::of(pairs.map(|(mine, theirs)| mine.per_second / theirs.per_second))
+    }
+
     /// All of it, with its ratio to `floor`.
     pub fn json(&self, floor: &Series) -> Value {
         json!({
@@ -187,6 +193,7 @@ mod tests {
         floor.rounds = vec![round(4.0), round(8.0), round(4.0)];
         other.rounds = vec![round(8.0), round(16.0), round(12.0)];
         assert_eq!(other.ratio_to(&floor).median, 2.0);
+        assert_eq!(other.rate_to(&floor).median, 1.0);
         let text = table(&[floor, other], Some(0), Some(1));
         assert!(text.contains("| **other** | 12.00 µs | 2.00 (2.00–2.50) |  |"), "{text}");
         assert!(text.contains("| floor | 4.00 µs |  | 2.00 (2.00–2.50) |"), "{text}");

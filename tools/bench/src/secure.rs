@@ -1,15 +1,15 @@
 //! HTTP/1.1 and HTTP/2 over TLS, asked by h2load: Pagewell and nginx with its cache, in turn.
 //!
+//! The server and h2load share one core. On two cores h2load, which decrypts as much as the server encrypts, is the
+//! slower one, so that all servers answer as many requests per second. On one core the time of a request is the CPU of
+//! both, and h2load's share is the same: a server that needs less answers more. A line below the table says how busy
+//! both were; together they must have the core.
+//!
 //! The certificate is made for the run, and both servers must agree on one version of TLS, one cipher and one key
 //! exchange with h2load. It takes its times in microseconds; handshakes are made once for each connection and count
 //! with the rest.
-//!
-//! Requests per second compare servers only if the server is busy all the time. A line below the table says how busy
-//! it was, and h2load: if that one is at its end, it decides on the requests per second, and the CPU of the server for
-//! each request is what counts.
 
-use super::compare::two_cores;
-use super::figures::{Round, Series, table};
+use super::figures::{Round, Series, shown, table};
 use super::pages::Pages;
 use super::rivals::{Ground, Rival, Server};
 use super::{Amount, CaseResult, error_text, plot};
@@ -48,7 +48,7 @@ impl Protocol {
 /// # Errors
 /// A server that did not start; a program that is missing.
 pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseResult, String> {
-    let (core, load_core) = two_cores()?;
+    let core = cpu::cores().first().copied().unwrap_or(0);
     let (name, title) = protocol.names();
     eprintln!("bench: {title}");
     let dir = PrivateDir::temporary("tls").map_err(error_text)?;
@@ -56,7 +56,7 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
         pages: Pages::start(4)?,
         binary: binary.to_owned(),
         core: Some(core),
-        load_core,
+        load_core: core,
         targets: vec![TARGET],
         connections: 1024,
         gzip: false,
@@ -67,7 +67,7 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
     let mut servers = Vec::new();
     for rival in [Rival::Pagewell, Rival::NginxCache] {
         let started = rival.start(&ground).map_err(|e| format!("bench: {}: {e}", rival.name()))?;
-        ask(&started, protocol, load_core, 200, dir.path())?;
+        ask(&started, protocol, core, 200, dir.path())?;
         servers.push(started);
     }
     let mut series: Vec<Series> = servers.iter().map(|one| Series::new(one.rival.name())).collect();
@@ -76,7 +76,7 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
     for _ in 0..amount.rounds {
         for ((server, series), busy) in servers.iter().zip(&mut series).zip(&mut busy) {
             let before = (server.cpu_seconds(), ended_seconds());
-            let asked = ask(server, protocol, load_core, amount.requests(), dir.path())?;
+            let asked = ask(server, protocol, core, amount.requests(), dir.path())?;
             let used = server.cpu_seconds() - before.0;
             busy.add(&asked, used, ended_seconds() - before.1);
             let same = session.get_or_insert_with(|| asked.session.clone());
@@ -97,8 +97,12 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
         servers.iter().zip(&busy).map(|(one, busy)| busy.shown(one.rival.name())).collect();
     let session = session.unwrap_or_default();
     let text = format!(
-        "### {title}\n\n{}\n{session}. {}\n",
+        "### {title}\n\n{}\nServer and h2load share a core: {} answers {} times as many requests per second as {}. \
+         {session}. {}\n",
         table(&series, None, Some(0)),
+        series[0].name,
+        shown(series[0].rate_to(&series[1])),
+        series[1].name,
         shares.join(" ")
     );
     let figures = json!({
@@ -154,7 +158,7 @@ impl BusyShares {
     fn shown(&self, name: &str) -> String {
         let share = |part: f64| 100.0 * part / self.lasted.max(f64::MIN_POSITIVE);
         format!(
-            "{name}: {:.0} % of its core, h2load {:.0} % of the other; {} bytes for each response.",
+            "{name}: {:.0} % of the core, h2load {:.0} %; {} bytes for each response.",
             share(self.server),
             share(self.load),
             self.bytes / self.requests.max(1)
@@ -264,7 +268,7 @@ mod tests {
         busy.add(&asked, 0.1926, 0.3852);
         assert_eq!(
             busy.shown("x"),
-            "x: 50 % of its core, h2load 100 % of the other; 2150 bytes for each response."
+            "x: 50 % of the core, h2load 100 %; 2150 bytes for each response."
         );
         assert!(read(SAID, "1\t500\t310\n", Protocol::Http2).is_none());
         let plain = SAID.replace("protocol: h2", "protocol: http/1.1");

@@ -11,13 +11,12 @@ pub mod http2;
 pub mod mediawiki;
 mod played;
 mod raw;
-mod skipped;
 mod trial_visitors;
 
 pub use frames::{Frames, block, block_of};
+pub use harness::skip;
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
-pub use skipped::skip;
 pub use trial_visitors::{TrialVisitors, trial_config, trial_found};
 
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Request, Response, cpu};

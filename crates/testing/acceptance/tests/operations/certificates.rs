@@ -1,6 +1,6 @@
 //! Automatic HTTPS with the real binary and Pebble, a certificate authority for tests: both kinds of challenges,
-//! renewal, a restart, an authority that is down, and nodes that share a directory or a Valkey. Faults of an authority
-//! that Pebble does not have are tested in the crate `acme`.
+//! renewal, a restart, an authority and a Valkey that are down, and nodes that share a directory or a Valkey. Faults
+//! of an authority that Pebble does not have are tested in the crate `acme`.
 
 use acceptance::{Site, binary, skip, until};
 use harness::{
@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -76,9 +76,13 @@ impl Node {
         more: &str,
     ) -> Node {
         let (host, aliases) = hosts.split_first().expect("a host");
+        let copy = match acme.contains("valkey") {
+            true => format!("copy = {:?}", copy(site, ports)),
+            false => String::new(),
+        };
         let text = format!(
             "listen = \"127.0.0.1:{}\"\nlisten_tls = \"127.0.0.1:{}\"\nadmin = \"127.0.0.1:0\"\nhttps_redirect = 308\nmemory = \"64M\"\n\
-             [site]\nhost = {host:?}\naliases = {aliases:?}\n[acme]\ndirectory = {:?}\n{acme}\n\
+             [site]\nhost = {host:?}\naliases = {aliases:?}\n[acme]\ndirectory = {:?}\n{acme}\n{copy}\n\
              [limits]\ncertificate_look = \"50ms\"\n{more}\n",
             ports.http,
             ports.tls,
@@ -417,20 +421,60 @@ fn three_nodes_on_a_directory_have_one_certificate() {
     killed_holder(&site, &pebble, ports, &acme, "");
 }
 
+/// The configuration of `[acme]` with this Valkey, and that of the cluster.
+fn in_valkey(site: &Site, valkey: &Valkey) -> (String, String) {
+    let seal = site.at("seal.key");
+    fs::write(&seal, "0f".repeat(32)).expect("written");
+    restrict(&seal);
+    let acme = format!("storage = \"valkey\"\nseal_key_file = {seal:?}");
+    (acme, format!("[cluster]\nurl = \"redis://127.0.0.1:{}\"\n", valkey.port()))
+}
+
+/// The certificate of the host as Valkey has it.
+fn stored(valkey: &Valkey) -> String {
+    let key = format!("pagewell:{HOST}:acme:certificates:{HOST}");
+    valkey.command(&["GET", &key]).expect("an answer")
+}
+
+/// The directory of a node's copy.
+fn copy(site: &Site, ports: Ports) -> PathBuf {
+    site.at(&format!("copy-{}", ports.tls))
+}
+
+#[test]
+fn a_node_that_starts_while_valkey_and_the_authority_are_away_has_https() {
+    let ports = Ports::new();
+    let Some(mut pebble) = pebble(ports, DAY * 90, None) else { return };
+    let mut valkey = Valkey::start(&[]).expect("valkey starts");
+    let site = Site::new(&[]);
+    let (acme, cluster) = in_valkey(&site, &valkey);
+    let node = Node::with(&site, &pebble, ports, &[HOST], &acme, &cluster);
+    node.until_https(HOST);
+    let ends = node.status(HOST)["ends_ms"].clone();
+    let file = copy(&site, ports).join(format!("certificates/{HOST}.pem"));
+    until("a copy", || file.exists());
+    drop(node);
+    valkey.stop();
+    pebble.stop();
+    let node = Node::with(&site, &pebble, ports, &[HOST], &acme, &cluster);
+    assert!(node.https(HOST).is_some_and(|said| said.contains("Pebble Intermediate CA")));
+    assert_eq!(node.status(HOST)["ends_ms"], ends);
+    let (text, _) = node.text(&["certificates"]);
+    assert!(text.contains("storage: acme.storage: the server of [cluster]"), "{text}");
+    // It comes back without its values, and gets the certificate again.
+    valkey.start_again().expect("it starts");
+    until("it is stored again", || !stored(&valkey).is_empty());
+}
+
 #[test]
 fn three_nodes_on_valkey_have_one_certificate() {
     let ports = [Ports::new(), Ports::new(), Ports::new()];
     let Some(pebble) = pebble(ports[0], DAY * 90, Some(Duration::from_secs(3))) else { return };
     let valkey = Valkey::start(&[]).expect("valkey starts");
     let site = Site::new(&[]);
-    let seal = site.at("seal.key");
-    fs::write(&seal, "0f".repeat(32)).expect("written");
-    restrict(&seal);
-    let acme = format!("storage = \"valkey\"\nseal_key_file = {seal:?}");
-    let cluster = format!("[cluster]\nurl = \"redis://127.0.0.1:{}\"\n", valkey.port());
+    let (acme, cluster) = in_valkey(&site, &valkey);
     killed_holder(&site, &pebble, ports, &acme, &cluster);
-    let key = format!("pagewell:{HOST}:acme:certificates:{HOST}");
-    let stored = valkey.command(&["GET", &key]).expect("it is stored");
+    let stored = stored(&valkey);
     assert!(
         !stored.is_empty() && !stored.contains("PRIVATE KEY") && !stored.contains("CERTIFICATE")
     );

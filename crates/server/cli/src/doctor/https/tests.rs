@@ -260,7 +260,7 @@ fn an_aaaa_record_that_leads_elsewhere_is_seen() {
         let port = program(V4, 0, PAGEWELL).unwrap();
         match program(V6, port, NGINX) {
             Some(port) => break port,
-            None if TcpListener::bind((V6, 0)).is_err() => return println!("skipped: no IPv6"),
+            None if TcpListener::bind((V6, 0)).is_err() => return harness::skip("no IPv6"),
             None => {}
         }
     };
@@ -320,7 +320,7 @@ fn the_nearest_caa_records_count_and_those_of_others_do_not() {
 #[test]
 fn a_real_server_of_the_dns_is_understood() {
     let Ok(found) = harness::program(&["pebble-challtestsrv"]) else {
-        return println!("skipped: pebble-challtestsrv is not installed: scripts/setup test");
+        return harness::skip("pebble-challtestsrv is not installed: scripts/setup test");
     };
     let place = PrivateDir::temporary("names").unwrap();
     let [dns, management] = [(); 2].map(|()| harness::free_port().unwrap());
