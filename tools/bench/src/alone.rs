@@ -2,11 +2,13 @@
 //! long run. Its origin is the least there is, and lives in this program, so that what is measured is
 //! Pagewell alone; nothing of the origin's counts.
 
+mod checks;
 mod growth;
 mod holding;
 mod memory;
 mod pauses;
 
+pub use checks::{audit, trial};
 pub use growth::growth;
 pub use holding::{connections, invalidations, slow_page, soak};
 pub use memory::memory;

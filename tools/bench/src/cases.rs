@@ -41,6 +41,10 @@ pub enum Case {
     Invalidations,
     /// The cost of a miss, beside nginx before the same PHP
     Miss,
+    /// The first byte of a visitor under trial, beside a bypass, at 200 requests a second
+    Trial,
+    /// Hits with an audit of 1 in 1,000, beside plain ones
+    Audit,
     /// The worst a hit waits while pages are stored, dropped, evicted, compressed, written to disk
     Pauses,
     /// Resident memory, idle and for each page
@@ -55,7 +59,7 @@ pub enum Case {
 
 impl Case {
     /// All of them, in the order of the tables.
-    const EACH: [Case; 18] = [
+    const EACH: [Case; 20] = [
         Case::O1,
         Case::O2,
         Case::O3,
@@ -69,6 +73,8 @@ impl Case {
         Case::Logs,
         Case::Invalidations,
         Case::Miss,
+        Case::Trial,
+        Case::Audit,
         Case::Pauses,
         Case::Memory,
         Case::Small,
@@ -102,6 +108,8 @@ impl Case {
             }
             Case::Invalidations => alone::invalidations(amount, binary).map(|found| vec![found]),
             Case::Miss => miss::miss(amount, binary).map(|found| vec![found]),
+            Case::Trial => alone::trial(amount, binary).map(|found| vec![found]),
+            Case::Audit => alone::audit(amount, binary).map(|found| vec![found]),
             Case::Pauses => alone::pauses(amount, binary).map(|found| vec![found]),
             Case::Memory => alone::memory(amount, binary).map(|found| vec![found]),
             Case::Small => small::small(amount, binary).map(|found| vec![found]),

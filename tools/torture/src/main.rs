@@ -140,7 +140,7 @@ pub struct Amount {
     #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json", "by"])]
     short: bool,
     /// Pagewell audits every hit, under 5, 50 and 400 writes a second each, until so many comparisons had a verdict or
-    /// `--seconds` have passed; none may be against a page
+    /// `--seconds` have passed; none may be against a page. With `--without-lease-check`, one has to be within 30 seconds
     #[arg(long, conflicts_with_all = ["by", "beside", "database", "machines", "faults", "short", "json"])]
     audited: Option<u64>,
     /// The seed of the site and of all draws
@@ -217,7 +217,8 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     if let Some(comparisons) = amount.audited {
         if amount.without_lease_check {
-            return audited::found_out(amount).map(|line| println!("{line}"));
+            return audited::found_out(amount, audited::FOUND_WITHIN)
+                .map(|line| println!("{line}"));
         }
         return audited::torture(amount, comparisons);
     }
@@ -289,7 +290,7 @@ fn short(amount: &Amount) -> Result<(), String> {
         "torture: without the lease check the first outdated answer came after {:.2} s",
         figures.first_wrong_seconds.unwrap_or(figures.seconds)
     );
-    println!("{}", audited::found_out(&other)?);
+    println!("{}", audited::found_out(&other, audited::FOUND_WITHIN_BUSY)?);
     Ok(())
 }
 

@@ -45,6 +45,17 @@ fn renders_stay_within_the_budget(config: &str, first: usize, ended: impl Fn(&Pa
 }
 
 #[test]
+fn strangers_make_an_audit_use_no_more_than_its_budget() {
+    let ended = |pagewell: &Pagewell| -> u64 {
+        ["audit_compared", "audit_unjudged", "audit_suspected"]
+            .iter()
+            .map(|name| counter(pagewell, name))
+            .sum()
+    };
+    renders_stay_within_the_budget("audit = \"1 in 1\"", 1, ended);
+}
+
+#[test]
 fn strangers_make_a_trial_use_no_more_than_its_budget() {
     let ended = |pagewell: &Pagewell| counter(pagewell, "trial_answers");
     renders_stay_within_the_budget("mode = \"trial\"", 0, ended);

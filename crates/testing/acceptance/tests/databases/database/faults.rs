@@ -5,7 +5,7 @@ use super::{
     Pagewell, Paper, RULES, config_by, counter, get, interrupt, is_hit, proxy, shows, stored,
 };
 use acceptance::{advance, cache_status, until};
-use harness::{Client, numbers};
+use harness::{Client, Request, numbers};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -103,6 +103,63 @@ fn a_trial_has_no_verdict_while_a_database_cannot_be_followed_and_stops_no_visit
     assert_eq!((&report()["problems"], get(&pagewell, path).status), (&serde_json::json!([]), 200));
     control.release();
     shows(&pagewell, path, "title=behind");
+}
+
+#[test]
+fn a_trial_finds_a_column_that_reports_no_change_and_nothing_else() {
+    let paper = Paper::new(&[]);
+    // Titles are not followed.
+    let rules = RULES.replace("\"title\"", "\"seen\"");
+    let config = paper.config("", &rules);
+    let pagewell =
+        paper.site.serve(&format!("mode = \"trial\"\ntrial.budget = \"100%\"\n{config}"));
+    let [show, thread] = ["/show.php?id=1", "/thread.php?id=3"];
+    let visit = |path: &str| {
+        let before = counter(&pagewell, "trial_answers");
+        let answer = get(&pagewell, path);
+        assert!(!is_hit(&answer), "{path}");
+        until("it is compared", || counter(&pagewell, "trial_answers") > before);
+        answer.text()
+    };
+    let is_stored = |path: &str| {
+        let asked = format!("{{\"url\":\"http://paper.test{path}\"}}");
+        let request = Request::new("POST", "/v1/explain")
+            .header("Content-Type", "application/json")
+            .content(asked.as_bytes());
+        let mut admin = Client::new(pagewell.admin().clone());
+        admin.send(&request).expect("an answer").text().contains("it would be a hit")
+    };
+    // Nothing is stored until the database is followed; such a page is left alone for ten minutes.
+    until("both pages are stored", || {
+        (0..2).for_each(|_| drop([show, thread].map(visit)));
+        let are_stored = is_stored(show) && is_stored(thread);
+        if !are_stored {
+            advance(&pagewell, 601);
+        }
+        are_stored
+    });
+    paper.sql("INSERT INTO comments (news_id, body) VALUES (3, 'second')");
+    until("the row purges its page", || !is_stored(thread));
+    assert_eq!(visit(thread), "comments=2");
+    // Younger pages may be those of their first visitors.
+    advance(&pagewell, 11);
+    paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
+    let report = || {
+        let text =
+            Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer").text();
+        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        report["trials"][0]["problems"].as_array().expect("a list").clone()
+    };
+    until("the page is found", || {
+        assert_eq!(visit(show), "title=uno");
+        visit(thread);
+        advance(&pagewell, 61);
+        !report().is_empty()
+    });
+    let found = report();
+    let cause = found[0]["cause"].as_str().unwrap_or_default();
+    let is_named = found[0]["class"] == "broken-promise" && cause.contains("tag `news:1`");
+    assert!(found.len() == 1 && is_named, "{found:?}");
 }
 
 /// The number of measured lags up to this bound.
