@@ -235,27 +235,3 @@ fn the_first_rewrite_that_fits_is_applied_once() {
     let error = read_with("rule = [{ path = '/a', rewrite = '/b' }]", None).expect_err("no root");
     assert!(error.contains("needs site.root"), "{error}");
 }
-
-/// The most rules with expressions that are exponential elsewhere, and the longest path: no answer depends on a timer, but
-/// exponential time would never end.
-#[test]
-fn the_most_patterns_and_the_longest_path_take_linear_time() {
-    let rule = |number: usize| match number % 4 {
-        0 => format!("{{ path_regex = '^/(a+)+{number}$', redirect = '/b' }}"),
-        1 => format!("{{ path_regex = '^/(a|aa)+{number}$', deny = 403 }}"),
-        2 => format!("{{ path = '/**a**a**a**a**{number}', redirect = '/c/$4' }}"),
-        _ => format!("{{ path_regex = '^/(.*a){{8}}{number}$', rewrite = '/index.php' }}"),
-    };
-    let all: Vec<String> = (0..500).map(rule).collect();
-    let rules = read(&format!("rule = [{}]", all.join(", ")));
-    let get = Method::GET;
-    let started = std::time::Instant::now();
-    for end in ["", "500", "496"] {
-        let url = format!("a.test/{}{end}", "a".repeat(64 << 10));
-        let request = AccessRequest { sent: view(&get, &url), normal: None };
-        let found = (rules.denial(&request).is_some(), rules.redirect(&request).is_some());
-        assert_eq!(found, (false, end == "496"), "{end}");
-        assert!(rules.rewrite(&view(&get, &url), RewriteFor::Page, || false).is_none(), "{end}");
-    }
-    eprintln!("{:?} for three requests", started.elapsed());
-}

@@ -217,10 +217,33 @@ fn stories_without_hits_in_front() {
     run_dir(&stories(), &InProcess::start_without_front).assert_good();
 }
 
+/// Scenarios whose answers depend on facts that an explanation does not have: the client's address and its earlier
+/// requests, fragments, parts of pages, a session's own copy, a response that is too long.
+const NOT_EXPLAINED: [&str; 14] = [
+    // A bypass with only-if-cached is a 504.
+    "cookies/bypass-as-written",
+    "edge/",
+    "esi/",
+    "explain/",
+    "limits/",
+    "litespeed-esi/",
+    "misses/",
+    "parts/",
+    "private/",
+    "proxies/",
+    "purge/",
+    "rules/country",
+    "superseded/",
+    "trial/",
+];
+
 /// `explain` says what each request then gets.
 #[test]
 fn requests_are_answered_as_explained() {
-    run_dir(&stories(), &InProcess::start_explained).assert_good();
+    let is_explained =
+        |story: &scenario::Story| !NOT_EXPLAINED.iter().any(|begin| story.name.starts_with(begin));
+    let summary = run_dir_where(&stories(), &InProcess::start_explained, &is_explained);
+    assert!(summary.failures().next().is_none(), "{summary}");
 }
 
 #[test]
@@ -230,11 +253,10 @@ fn stories_with_the_real_binary() {
     run_dir_where(&stories(), &Binary::start, &told).assert_good();
 }
 
-/// The directories of scenarios in which a reason decides about later requests, or is counted or explained.
+/// The directories of scenarios in which a reason decides about later requests, or is counted.
 #[cfg(feature = "settable-clock")]
-const RENAMED: [&str; 12] = [
+const RENAMED: [&str; 11] = [
     "collapse/",
-    "explain/",
     "faults/",
     "freshness/",
     "invalidation/",
@@ -264,14 +286,15 @@ fn the_reasons_of_that_binary_have_other_names() {
     let config = Config {
         story: "renamed.scn".into(),
         toml: String::new(),
-        // Nothing listens there.
+        // It is not asked.
         origin: SocketAddr::from(([127, 0, 0, 1], 1)),
         flags: Vec::new(),
         moves_clock: false,
     };
     let subject = Binary::start_renamed(&config).expect("it starts");
-    let answer = Client::new(subject.address()).get("/").expect("an answer");
+    let trace = Request::new("TRACE", "/");
+    let answer = Client::new(subject.address()).send(&trace).expect("an answer");
     let status = answer.field("cache-status").unwrap_or_default();
     let status = String::from_utf8_lossy(&status);
-    assert!(status.contains("detail=renamed-origin-refused"), "{status}");
+    assert!(status.contains("detail=renamed-method-trace"), "{status}");
 }

@@ -78,9 +78,7 @@ fn serve(mut stream: TcpStream, name: &str, state: &ServerState) {
     let mut byte = [0];
     while stream.peek(&mut byte).is_ok_and(|length| length == 1) {
         let head = asked_again(&mut stream);
-        if head.contains("content-length: 3\r\n") {
-            let _ = stream.read_exact(&mut [0; 3]);
-        }
+        read_content(&mut stream, &head);
         state.requests.fetch_add(1, Ordering::AcqRel);
         let answer = if head.contains("upgrade: websocket") {
             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -101,6 +99,22 @@ fn serve(mut stream: TcpStream, name: &str, state: &ServerState) {
         if stream.write_all(answer.as_bytes()).is_err() {
             return;
         }
+    }
+}
+
+/// Reads the content `a=b`, if the request has it.
+fn read_content(stream: &mut TcpStream, head: &str) {
+    let end: &[u8] = if head.contains("transfer-encoding: chunked") {
+        b"0\r\n\r\n"
+    } else if head.contains("content-length: 3\r\n") {
+        b"a=b"
+    } else {
+        b""
+    };
+    let mut content = Vec::new();
+    let mut byte = [0];
+    while !content.ends_with(end) && stream.read_exact(&mut byte).is_ok() {
+        content.push(byte[0]);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::story::{Message, Text};
 use harness::Response;
 use serde_json::{Map, Value, json};
 
-/// What the subject says that it would do.
+/// How the subject would answer a request, by its own explanation.
 pub(super) struct Explanation {
     verdict: String,
     reason: Option<String>,
