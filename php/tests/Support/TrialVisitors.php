@@ -57,7 +57,7 @@ final class TrialVisitors
         }
     }
 
-    /** What the trial has found to be wrong, after all comparisons have ended; empty if all is right. */
+    /** The pages that the trial has found to be wrong, after all comparisons have ended; empty if all is right. */
     public function found(): string
     {
         [$last, $since] = [-1, 0];

@@ -106,7 +106,7 @@ pub struct BusiestGroup {
     pub networks: String,
     /// The user agents with the most requests, each with its share.
     pub agents: String,
-    /// What the operator can do.
+    /// Advice for the operator.
     pub advice: String,
 }
 

@@ -229,9 +229,10 @@ impl World {
 }
 
 fn gone(id: WaiterId, has_left: bool, is_dropped: bool) -> State {
-    match has_left && is_dropped {
-        true => State::Ended("gone"),
-        false => State::Gone { id, has_left, is_dropped },
+    if has_left && is_dropped {
+        State::Ended("gone")
+    } else {
+        State::Gone { id, has_left, is_dropped }
     }
 }
 

@@ -149,7 +149,7 @@ impl Inquiry {
         Inquiry { least: SAMPLES_BEFORE_VERDICT, ..Inquiry::new(stored, stored_at) }
     }
 
-    /// The stored page.
+    /// The stored page under suspicion, as tokens.
     pub fn stored(&self) -> &PageTokens {
         &self.stored
     }

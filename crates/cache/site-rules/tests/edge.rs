@@ -368,7 +368,7 @@ fn a_wrong_limit_or_password_is_refused_with_its_remedy() {
     }
 }
 
-/// What is noted beside a page for the next hits holds for its host, path and query, under GET and HEAD.
+/// The note beside a page for the next hits holds for its host, path and query, under GET and HEAD.
 #[test]
 fn a_free_url_is_free_for_every_client_and_rules_without_an_answer_concern_no_hit() {
     let init = read("rule = [{ path = '/wp-content/uploads/**', php = false }]");

@@ -24,9 +24,7 @@
 //! | it is purged or marked | late |
 //! | it expires and is replaced | none, because it may have been late; but a leak is one, and a detection |
 //! | the last render equals it: a replica was behind | the application was old |
-//! | the last render differs as before | the verdict, and a detection (`detections`) |
-//!
-//! A page that is out of date for the visitor's class of devices may be right for the other one (`by_device`).
+//! | the last render differs as before | the verdict, and a detection (`detections`); a leak if it is right for the other class of devices (`by_device`) |
 
 use crate::detections::{Detection, PageIdentity, PageUrl};
 use crate::watch::{PageFate, pause, watched};

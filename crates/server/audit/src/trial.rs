@@ -368,10 +368,7 @@ async fn examine(
         site.trial.unjudged(url, UnjudgedReason::WritesAtEachView, true);
         return false;
     }
-    let (conclusion, cause) = match result {
-        Ok(found) => found,
-        Err(reason) => (Conclusion::Unjudged(reason), None),
-    };
+    let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));
     if let Conclusion::Unjudged(reason) = conclusion {
         let reason = match (kind, reason) {
             // The first answer is from before the page was made, so its data may have been other data.

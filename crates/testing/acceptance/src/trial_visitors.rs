@@ -30,7 +30,7 @@ fn report(pagewell: &Pagewell) -> Value {
     all["trials"][0].take()
 }
 
-/// What a trial has found, as `class pattern`: the wrong pages if `is_wrong`, else the notices.
+/// The findings of a trial, each as `class pattern`: the wrong pages if `is_wrong`, else the notices.
 pub fn trial_found(pagewell: &Pagewell, is_wrong: bool) -> Vec<String> {
     let wrong = ["broken-promise", "leak", "aged", "late", "by-the-clock"];
     let text = |problem: &Value, name: &str| problem[name].as_str().unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ pub fn trial_found(pagewell: &Pagewell, is_wrong: bool) -> Vec<String> {
         .collect()
 }
 
-/// The other visitors.
+/// Visitors that send the requests of a test again, from other addresses.
 pub struct TrialVisitors {
     addresses: Vec<Ipv4Addr>,
     sent: AtomicUsize,

@@ -1,4 +1,4 @@
-//! What the listeners and operators get from the manager: the certificates in use, the answers to challenges, and the
+//! The results of the manager, for listeners and operators: the certificates in use, the answers to challenges, and the
 //! state of each host.
 //!
 //! Invariant: nothing waits here for the storage but the lookup of a challenge.

@@ -114,7 +114,7 @@ fn wordpress_with_a_followed_database_has_plugin_and_automatic_dependencies() {
     let refusal = |path| config.rules.script_refusal("blog.example", path, None);
     assert!(refusal("/wp-content/uploads/2026/x.php").is_some());
     assert!(refusal("/wp-content/plugins/x.php").is_none());
-    // What another server would add: fields, lifetimes of files, and the choice about XML-RPC.
+    // Another server would add these: fields, lifetimes of files, and the choice about XML-RPC.
     assert!(config.rules.has_response_fields() && !config.rules.has_access_rules(), "{text}");
     let uncommented = text.replace("\n#[[rule]]\n#path = \"/xml", "\n[[rule]]\npath = \"/xml");
     let with_denial = tree.check(&uncommented.replace("\n#deny = 403", "\ndeny = 403"));

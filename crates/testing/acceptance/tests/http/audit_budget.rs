@@ -1,4 +1,4 @@
-//! What strangers can use of an audit and of a trial: by requests alone, no PHP time beyond the budget of reference
+//! Strangers get no PHP time from an audit or a trial by their requests alone, beyond the budget of reference
 //! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Also HTTP/2,
 //! and how the results of an audit are shown.
 

@@ -103,7 +103,7 @@ fn the_order_of_rules_is_the_same_for_everything_that_answers() {
 }
 
 #[test]
-fn what_follows_the_answer_has_one_order_too() {
+fn steps_after_the_answer_have_one_order_too() {
     let site = site();
     site.file("uploads/x.php", "<?php echo 'ran';");
     site.file("404.html", "no such page");

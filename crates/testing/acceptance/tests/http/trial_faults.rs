@@ -57,7 +57,7 @@ fn a_deployment_is_found_and_no_fault_if_it_purges_and_restarts_the_record() {
     };
     visit_all(3);
     assert_eq!(report(&pagewell)["versions"], 5);
-    // Nobody has told Pagewell.
+    // Nobody has purged a page.
     site.note("deployed");
     advance(&pagewell, 11);
     visit_all(1);

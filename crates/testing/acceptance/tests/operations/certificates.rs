@@ -76,9 +76,10 @@ impl Node {
         more: &str,
     ) -> Node {
         let (host, aliases) = hosts.split_first().expect("a host");
-        let copy = match acme.contains("valkey") {
-            true => format!("copy = {:?}", copy(site, ports)),
-            false => String::new(),
+        let copy = if acme.contains("valkey") {
+            format!("copy = {:?}", copy(site, ports))
+        } else {
+            String::new()
         };
         let text = format!(
             "listen = \"127.0.0.1:{}\"\nlisten_tls = \"127.0.0.1:{}\"\nadmin = \"127.0.0.1:0\"\nhttps_redirect = 308\nmemory = \"64M\"\n\

@@ -305,7 +305,7 @@ fn spellings(path: &str) -> Vec<String> {
 
 /// The configuration that `init` writes for each application, with the attacks on scripts and denied files.
 #[test]
-fn what_init_writes_lets_no_uploaded_script_run() {
+fn rules_written_by_init_let_no_uploaded_script_run() {
     let fpm = PrivateDir::temporary("fpm").expect("a directory");
     let php = PhpFpm::start(fpm, &PoolOptions::default()).expect("php-fpm starts");
     for AttackedSite { title, files, script, denied } in ATTACKED {

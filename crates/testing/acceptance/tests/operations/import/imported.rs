@@ -1,4 +1,4 @@
-//! Pagewell with the imported configuration. What the original has outside of its file is added: the host, and the
+//! Pagewell with the imported configuration. Added is the part that the original has outside of its file: the host, and the
 //! address of php-fpm where Apache's own configuration names it. The tree of a test may be behind a symbolic link.
 
 use acceptance::{Site, binary};
