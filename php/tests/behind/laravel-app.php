@@ -14,7 +14,9 @@ use Pagewell\Tests\Laravel\LaravelApplication;
 use Pagewell\Tests\Laravel\LaravelDatabase;
 
 LaravelDatabase::isInstalled();
-$site = new LaravelApplication([], getenv('NOTES') . '/laravel.sqlite');
+$database = getenv('NOTES') . '/laravel.sqlite';
+touch($database); // Laravel creates none.
+$site = new LaravelApplication([], $database);
 $kernel = $site->app->make(Kernel::class);
 $response = $kernel->handle($request = Request::capture());
 $response->send();

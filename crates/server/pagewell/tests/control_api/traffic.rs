@@ -43,16 +43,6 @@ fn it_plots_the_chosen_time() {
         shows(&mut browser, "#plot", "4 requests");
         shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");
     }
-    // The other two layers of the stack.
-    visit(&pagewell, "/one");
-    pagewell.invalidate(r#"{"tags":["news"],"soft":true}"#).expect("an answer");
-    for target in ["/one", "/?cookie"] {
-        client(&pagewell).get(target).expect("an answer");
-    }
-    for (text, layer) in [("Stale 1 (", "stale"), ("Not stored 1 (", "others")] {
-        shows(&mut browser, "#plot .legend", text);
-        is_drawn(&mut browser, &format!("#plot .bars .{layer}"));
-    }
     is_quiet(&mut browser);
 }
 

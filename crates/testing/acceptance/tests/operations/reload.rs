@@ -121,7 +121,7 @@ fn rules_that_a_reload_brings_apply_to_pages_and_files_that_were_free() {
     let pagewell = site.serve(&rules(""));
     let mut plain = Raw::connect(&pagewell);
     let mut status = |path: &str| {
-        plain.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        plain.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         plain.answer().status
     };
     let mut both = || {

@@ -4,14 +4,15 @@
 use super::Blog;
 use acceptance::{cache_status, counter, until};
 use harness::{Client, PrivateDir, Request, Response};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
 
 /// Has its place until the test says so.
 const HELD: &str = "<?php header('Cache-Control: no-store');
     $number = (int) $_GET['number'];
-    touch(__DIR__ . \"/held-$number\");
-    while (!file_exists(__DIR__ . \"/released-$number\")) { usleep(2000); clearstatcache(); }";
+    touch(__DIR__ . \"/held/$number\");
+    while (!file_exists(__DIR__ . \"/held/released-$number\")) { usleep(2000); clearstatcache(); }";
 
 /// A request that has the only place.
 struct HeldPlace {
@@ -21,10 +22,10 @@ struct HeldPlace {
 
 impl HeldPlace {
     fn take(blog: &Blog, number: u32) -> HeldPlace {
-        let root = blog.wordpress.root();
+        let held = blog.wordpress.root().join("held");
         let request = send(blog.client(), Request::get(&format!("/held.php?number={number}")));
-        until("the place is taken", || root.join(format!("held-{number}")).exists());
-        HeldPlace { request, released: root.join(format!("released-{number}")) }
+        until("the place is taken", || held.join(number.to_string()).exists());
+        HeldPlace { request, released: held.join(format!("released-{number}")) }
     }
 
     fn release(self) {
@@ -43,6 +44,11 @@ fn users_sign_in_and_see_their_pages_while_the_site_is_crawled() {
     let dir = PrivateDir::temporary("crawled").expect("a directory");
     let blog = Blog::start(|wordpress| {
         std::fs::write(wordpress.root().join("held.php"), HELD).expect("it can be written");
+        let held = wordpress.root().join("held");
+        std::fs::create_dir(&held).expect("it can be made");
+        // The scripts may run as another user.
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(&held, open).expect("it can be opened");
         let file = dir.path().join("pagewell.toml");
         let text = "[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\n";
         std::fs::write(&file, text).expect("it can be written");

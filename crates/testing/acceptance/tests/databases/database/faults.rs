@@ -87,6 +87,8 @@ fn a_trial_has_no_verdict_while_a_database_cannot_be_followed_and_stops_no_visit
         let mut all: serde_json::Value = serde_json::from_slice(&answer.content).expect("JSON");
         all["trials"][0].take()
     };
+    // A page that is asked for before is left alone for ten minutes.
+    until("the database is followed", || pagewell.log().contains("database-followed"));
     until("it is compared", || {
         get(&pagewell, path);
         report()["compared"].as_u64() > Some(0)

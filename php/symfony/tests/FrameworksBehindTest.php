@@ -7,11 +7,10 @@
 
 declare(strict_types=1);
 
-namespace Pagewell\Tests\Bridge;
+namespace Pagewell\Tests\Symfony;
 
 use Pagewell\Tests\Laravel\LaravelDatabase;
 use Pagewell\Tests\Support\RealPagewell;
-use Pagewell\Tests\Symfony\SymfonyBundles;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
