@@ -393,14 +393,17 @@ impl Inquiry {
     /// The wait for a sample that shows whether a verdict against the page is the clock's: as long as the page had
     /// existed at the first sample. None if no number grew.
     fn needs_later(&self) -> Option<u64> {
-        if self.later.is_some() || self.samples.len() != SAMPLES_BEFORE_VERDICT {
+        if self.later.is_some() {
             return None;
         }
+        // The first samples may be from before the clock moved on.
+        let first = self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?;
+        let settled = &self.samples[first];
         let is_against =
             |spot| self.labels.get(&spot).is_some_and(|labels| kind(labels) == SpotKind::Against);
         let has_grown = self.labels.keys().any(|spot| is_against(*spot))
-            && grows(&[&self.stored, &self.samples[0].tokens], &is_against) == Some(1);
-        let age = self.samples[0].begun.saturating_sub(self.stored_at);
+            && grows(&[&self.stored, &settled.tokens], &is_against) == Some(1);
+        let age = settled.begun.saturating_sub(self.stored_at);
         has_grown.then_some(age.clamp(1_000, MAX_CLOCK_WAIT))
     }
 

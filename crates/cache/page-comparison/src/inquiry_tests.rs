@@ -134,6 +134,23 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
 }
 
 #[test]
+fn a_clock_that_moves_on_during_the_samples_is_told_from_a_change() {
+    for first in 0..4 {
+        let (mut noise, mut samples, mut now) = (PageNoise::default(), 0, 500);
+        let mut inquiry = Inquiry::of_suspect(page("At 18:28:01"), 0);
+        while let InquiryStep::Sample { after } = inquiry.step(&noise) {
+            now += after.max(1);
+            samples += 1;
+            let second = 1 + u32::from(samples > first) + u32::from(after > 0);
+            let tokens = page(&format!("At 18:28:0{second}"));
+            inquiry.add(PageSample { begun: now, tokens }, false);
+        }
+        let class = class_of(inquiry.conclude(&mut noise, &followed()));
+        assert_eq!(class, Some(DifferenceClass::ByTheClock), "{first} samples like the page");
+    }
+}
+
+#[test]
 fn a_clock_that_nobody_sees_is_noise_and_is_known_the_next_time() {
     for (before, after) in
         [("<script>var a = {\"time\":\"", "\"}</script>"), ("<style>/* ", "</style>")]

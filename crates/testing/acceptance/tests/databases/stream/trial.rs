@@ -52,7 +52,8 @@ fn a_leak_that_a_trial_finds_on_one_node_is_removed_on_all() {
         "leak.php",
         "<?php header('Cache-Control: max-age=3600'); echo $_SERVER['HTTP_USER_AGENT'] ?? '';",
     );
-    let (here, there) = (machines.trial(""), machines.machine("", ""));
+    let here = machines.trial("trial.serve = \"100%\"\n");
+    let there = machines.machine("", "");
     let visit =
         |node: &Pagewell| super::ask(node, Request::get("/leak.php").header("User-Agent", "odd"));
     until("it is stored", || is_hit(&visit(&there)));
