@@ -84,7 +84,7 @@ impl TrialVisitors {
     /// Waits until all comparisons have ended, prints the figures, and expects that nothing is wrong.
     ///
     /// # Panics
-    /// It is.
+    /// The report has a wrong page.
     pub fn found_nothing(&self, pagewell: &Pagewell) {
         let (mut last, mut same) = (0, 0);
         for round in 0..1_200 {
