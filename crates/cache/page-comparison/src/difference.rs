@@ -86,9 +86,7 @@ impl PageDifference {
             !matches!(token.word, 0 | END) && of.places.is_read(token.place)
         })
     }
-}
 
-impl PageDifference {
     /// Whether all of it is in scripts and other elements of HTML that are not shown.
     pub(crate) fn is_hidden(&self, first: &PageTokens, second: &PageTokens) -> bool {
         let is_hidden = |token: &DifferingToken| {
