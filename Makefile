@@ -9,6 +9,9 @@ PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 UNDER_TRIAL = WordPressPagesTest|WordPressShopTest|FrameworksBehindTest|MediaWikiTest|DrupalSiteTest
 # Scenario tests set the clock of the binary.
 FEATURES = --features pagewell/settable-clock
+# The acceptance tests by their names: with `-p acceptance`, libraries would have other features.
+ACCEPTANCE = crates/testing/acceptance/tests
+SERVER_TESTS = $(patsubst %,--test %,$(notdir $(basename $(wildcard $(ACCEPTANCE)/*.rs)) $(patsubst %/main.rs,%,$(wildcard $(ACCEPTANCE)/*/main.rs))))
 # The model checker is a feature of the store. With --workspace, the libraries are those of the tests.
 MODEL = $(CARGO) test --workspace --features
 
@@ -20,10 +23,16 @@ TARGET = $(MAKE) --no-print-directory
 # A step with its name and its time.
 PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 
+# Notes for later builds (incremental compilation) take a fifth of a first build. A checkout gets them with the first
+# build that cargo runs by itself.
+export CARGO_INCREMENTAL ?= $(if $(wildcard $(BUILT)/incremental/*),1,0)
+
 # `make test` draws its random cases from one seed, so that two runs have the same result. `make fuzz` draws others.
 export PROPTEST_RNG_SEED ?= 1
 # Most tests wait for servers, so there is one more at a time than there are processors.
 TEST_THREADS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# What all targets with tests build, with the same features, so that nothing is built twice.
+BUILD_TESTS = $(CARGO) test --no-run --workspace $(FEATURES)
 # The duration of `make fuzz` for each target, and its seed; the duration of `make soak`.
 SECONDS = 60
 soak: SECONDS = 3600
@@ -50,18 +59,26 @@ test: export PAGEWELL_SKIPPED = $(BUILT)/skipped-tests
 test: ## run all tests: format, lints, unit, property and model tests, scenarios, real servers, PHP
 	@scripts/phase --table "make test" $(TARGET) test-phases
 
+# Packages are fetched and unpacked while cargo compiles, which needs a C compiler and Rust alone.
 test-phases:
-	@scripts/phase "packages" scripts/setup test
+	@scripts/setup build
 	@rm -f $(PAGEWELL_SKIPPED)
 	$(CARGO) fmt --all --check
 	rustfmt --edition 2024 --check fuzz/fuzz_targets/*.rs
-	@scripts/phase "build" $(CARGO) test --no-run --workspace $(FEATURES)
+	@scripts/beside --together scripts/phase "packages" scripts/setup test \
+		-- scripts/phase "build" $(BUILD_TESTS)
 	$(TASK)/xtask tidy
-	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside scripts/phase "tests" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace $(FEATURES) \
-		-- $(TARGET) php -- $(TARGET) php-pages -- $(TARGET) further-tests
+	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside $(TARGET) server-tests -- $(TARGET) --keep-going php crate-tests \
+		-- $(TARGET) php-pages -- $(TARGET) further-tests
 	@[ ! -s $(PAGEWELL_SKIPPED) ] || { echo "== skipped tests: $$(wc -l <$(PAGEWELL_SKIPPED))"; cat $(PAGEWELL_SKIPPED); }
 
 # Tests that wait for servers most of the time run beside others that keep the processor busy.
+server-tests:
+	@scripts/phase "tests with servers" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace $(FEATURES) $(SERVER_TESTS)
+
+crate-tests:
+	@scripts/phase "tests of the crates" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --exclude acceptance $(FEATURES)
+
 php:
 	@scripts/phase "php: WordPress" $(PHPUNIT) --configuration php --testsuite wordpress
 
@@ -84,8 +101,11 @@ model: ## run the store under the model checker; without its lease check each mo
 	$(MODEL) page-store/loom,page-store/without-lease-check --test loom
 	$(MODEL) page-store/without-lease-check --test model --test random
 
-acme: ## kill holders of locks while they order certificates, 200 times for each storage
-	ACME_RUNS=200 $(CARGO) test -p acme killed_holders -- --nocapture
+acme: ## kill holders of locks while they order certificates, 200 times for each storage; time the first HTTPS
+	@scripts/setup test
+	$(BUILD_TESTS)
+	ACME_RUNS=200 $(CARGO) test --workspace $(FEATURES) --lib killed_holders -- --nocapture
+	PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test operations https_works -- --nocapture
 
 fuzz: ## fuzz every parser: SECONDS for each, then CASES of each property, from SEED
 	$(CARGO) run --profile fuzz -p fuzz-targets -- all --seconds $(SECONDS) --seed $(SEED)
@@ -99,18 +119,18 @@ soak: ## run the soak test: faults of everything around Pagewell, under load, fo
 
 trial: ## run the gallery of small applications (tests/audit/gallery.txt) and the suites of real ones under trial
 	@scripts/setup test
-	$(CARGO) build -p pagewell $(FEATURES)
-	$(CARGO) test -p acceptance --test http -- --ignored --nocapture trial::
-	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test -p acceptance --test applications -- --nocapture automatic mediawiki
+	$(BUILD_TESTS)
+	PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test http -- --ignored --nocapture trial::
+	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test applications -- --nocapture automatic mediawiki
 	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter '$(UNDER_TRIAL)'
 	PAGEWELL_TRIAL=default PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter WordPressShopTest
 
 audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each
 	@scripts/setup test
-	$(CARGO) build -p pagewell -p torture $(FEATURES)
-	AUDIT_GALLERY=all PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test -p acceptance --test http audit -- --nocapture
-	$(BUILT)/torture --audited 100000 --seconds 3600
-	$(BUILT)/torture --audited 1 --without-lease-check
+	$(BUILD_TESTS)
+	AUDIT_GALLERY=all PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test http -- --nocapture audit
+	PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/torture --audited 100000 --seconds 3600
+	PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/torture --audited 1 --without-lease-check
 
 bench: ## measure the figures of the manual beside other servers (BENCH="o1 tls" for some)
 	@scripts/setup bench
@@ -153,5 +173,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test test-phases php php-pages further-tests model acme fuzz soak audit trial bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test test-phases server-tests crate-tests php php-pages further-tests model acme fuzz soak audit trial bench compat package dist package-test fmt lint setup clean
 .DEFAULT_GOAL := help

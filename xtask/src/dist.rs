@@ -8,6 +8,7 @@
 use crate::book;
 use crate::package::{self, error_text, output_of, plugin, read, write};
 use harness::root::{self, Profile};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -171,11 +172,34 @@ fn bill_of_materials(place: &Path) -> Result<(), String> {
         let error = String::from_utf8_lossy(&made.stderr);
         return Err(format!("dist: cargo cyclonedx ({error}): scripts/setup dist installs it"));
     }
-    let from = root::repository().join("crates/server/pagewell").join(format!("{NAME}.json"));
+    let repository = root::repository();
+    let from = repository.join("crates/server/pagewell").join(format!("{NAME}.json"));
+    let text = fs::read_to_string(&from).map_err(|error| error_text(&from, error))?;
+    remove_named(&repository, &format!("{NAME}.json"));
+    // The references of our crates are their directories, which are others on another machine.
+    let text = text.replace(&format!("file://{}", repository.display()), "file:///pagewell");
+    is_complete(&text, &package::names_of_libraries()?)?;
     let to = place.join(format!("pagewell-{}.cdx.json", env!("CARGO_PKG_VERSION")));
-    fs::copy(&from, &to).map_err(|error| error_text(&from, error))?;
-    remove_named(&root::repository(), &format!("{NAME}.json"));
-    Ok(())
+    write(&to, text.as_bytes(), 0o644)
+}
+
+/// Checks that a bill of materials is one of this version, and names each of these libraries with its version.
+fn is_complete(bill: &str, libraries: &[(String, String)]) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("dist: the bill of materials {why}"));
+    let Ok(bill) = serde_json::from_str::<Value>(bill) else { return wrong("is no JSON") };
+    let of_program = &bill["metadata"]["component"];
+    if bill["bomFormat"] != "CycloneDX" || of_program["version"] != env!("CARGO_PKG_VERSION") {
+        return wrong("is not in CycloneDX's format, or of another version");
+    }
+    let named = bill["components"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_named = |(name, version): &&(String, String)| {
+        named.iter().any(|one| one["name"] == name.as_str() && one["version"] == version.as_str())
+    };
+    match libraries.iter().find(|one| !is_named(one)) {
+        None if libraries.is_empty() => wrong("cannot be compared: no library is known"),
+        None => Ok(()),
+        Some((name, version)) => wrong(&format!("does not name {name} {version}")),
+    }
 }
 
 /// Removes files of this name below a directory, but for `target` and hidden directories.
@@ -194,6 +218,7 @@ fn remove_named(directory: &Path, name: &str) {
 mod tests {
     use super::*;
     use harness::PrivateDir;
+    use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
 
     /// The files below a directory.
@@ -278,6 +303,30 @@ mod tests {
     }
 
     #[test]
+    fn the_bill_of_materials_names_every_library_of_the_program() {
+        let libraries = package::names_of_libraries().expect("cargo knows them");
+        assert!(libraries.iter().any(|(name, _)| name == "tokio"), "{libraries:?}");
+        let bill = |named: &[(String, String)], format: &str| {
+            let named =
+                named.iter().map(|(name, version)| json!({"name": name, "version": version}));
+            let program = json!({"name": "pagewell", "version": env!("CARGO_PKG_VERSION")});
+            let named: Vec<Value> = named.collect();
+            json!({"bomFormat": format, "metadata": {"component": program}, "components": named})
+                .to_string()
+        };
+        assert_eq!(is_complete(&bill(&libraries, "CycloneDX"), &libraries), Ok(()));
+        let fault = is_complete(&bill(&libraries[1..], "CycloneDX"), &libraries)
+            .expect_err("one is missing");
+        assert!(fault.ends_with(&format!("name {} {}", libraries[0].0, libraries[0].1)), "{fault}");
+        let mut newer = libraries.clone();
+        newer[0].1.push('1');
+        assert!(is_complete(&bill(&libraries, "CycloneDX"), &newer).is_err(), "another version");
+        assert!(is_complete(&bill(&libraries, "SPDX"), &libraries).is_err());
+        assert!(is_complete("no JSON", &libraries).is_err());
+        assert!(is_complete(&bill(&[], "CycloneDX"), &[]).is_err(), "nothing was compared");
+    }
+
+    #[test]
     fn the_signature_covers_every_file() {
         let place = PrivateDir::temporary("signed").expect("a directory");
         let at = |name: &str| place.path().join(name).display().to_string();
@@ -287,13 +336,28 @@ mod tests {
         let sign = |key: &str| {
             let mut command = Command::new(&script);
             command.arg(at("dist")).env("MINISIGN_KEY", key).env("MINISIGN_PASSWORD", "");
-            command.output().expect("it runs").status.code()
+            command.env("PUBLIC_KEY", at("known.pub")).output().expect("it runs").status.code()
         };
         assert_eq!(sign(""), Some(3), "no release without a key");
         // -W: a key without a password.
         output_of("minisign", &["-G", "-W", "-p", &at("key.pub"), "-s", &at("key")])
             .expect("a key");
-        assert_eq!(sign(&fs::read_to_string(at("key")).expect("text")), Some(0));
+        let key = fs::read_to_string(at("key")).expect("text");
+        fs::write(at("known.pub"), "untrusted comment: another key\nRWR4\n").expect("written");
+        assert_eq!(sign(&key), Some(4), "the key is that of the checkout");
+        assert!(!place.path().join("dist/SHA256SUMS.minisig").exists());
+        fs::copy(at("key.pub"), at("known.pub")).expect("copied");
+        assert_eq!(sign(&key), Some(0));
+        let public = |name: &str| {
+            fs::read_to_string(at(name)).expect("text").lines().nth(1).map(str::to_owned)
+        };
+        assert_eq!(
+            public("dist/pagewell.pub"),
+            public("key.pub"),
+            "the release has its public key"
+        );
+        fs::remove_file(at("known.pub")).expect("removed");
+        assert_eq!(sign(&key), Some(0), "the first release is signed by the first key");
         let verify = ["-V", "-m", &at("dist/SHA256SUMS"), "-p", &at("key.pub")];
         output_of("minisign", &verify).expect("it is signed");
         // The command of the manual.
@@ -304,7 +368,6 @@ mod tests {
             sh.args(["-c", command.expect("a command")]).current_dir(place.path().join("dist"));
             sh.output().expect("it runs").status.success()
         };
-        fs::copy(at("key.pub"), at("dist/pagewell.pub")).expect("copied");
         assert!(by_page());
         fs::write(at("dist/one"), "2").expect("written");
         assert!(!by_page(), "a changed file is noticed");

@@ -90,7 +90,9 @@ fn main() -> ExitCode {
 fn gen_docs() -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = std::process::Command::new(cargo);
-    command.current_dir(root::repository()).args(["run", "--quiet", "--package", "manual"]);
+    command.current_dir(root::repository()).args(["run", "--quiet", "--bin", "manual"]);
+    // With the features of the tests, so that nothing is built again.
+    command.args(["--features", "pagewell/settable-clock"]);
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err("gen-docs: the pages are not complete".into()),

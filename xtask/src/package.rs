@@ -153,6 +153,11 @@ pub fn licences_of_libraries() -> Result<Vec<u8>, String> {
     Ok(libraries::section(&root::repository())?.into_bytes())
 }
 
+/// The names and versions of the libraries in the program.
+pub fn names_of_libraries() -> Result<Vec<(String, String)>, String> {
+    libraries::names(&root::repository())
+}
+
 /// As the program itself prints them.
 fn completions(tree: &Path, binary: &Path) -> Result<(), String> {
     let program = binary.display().to_string();

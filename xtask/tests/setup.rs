@@ -334,3 +334,27 @@ fn a_silent_phase_says_that_it_still_runs() {
     drop(input);
     assert!(child.wait().expect("it ends").success());
 }
+
+/// The exit status of `scripts/beside` with these arguments.
+fn beside(args: &[&str]) -> Option<i32> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/beside");
+    Command::new(script).args(args).output().expect("it runs").status.code()
+}
+
+#[test]
+fn commands_run_beside_each_other_and_a_failure_may_end_the_others() {
+    assert_eq!(beside(&["true", "--", "true"]), Some(0));
+    assert_eq!(beside(&["true", "--", "sh", "-c", "exit 7"]), Some(7));
+    assert_eq!(beside(&["--together", "true", "--", "true"]), Some(0));
+    assert_eq!(beside(&["--together", "true"]), Some(2));
+    // The endless command is ended by the failure of the other, whose status is returned.
+    let endless = ["timeout", "--foreground", "60", "tail", "-f", "/dev/null"];
+    let fails = ["sh", "-c", "exit 7"];
+    let together =
+        |one: &[&str], other: &[&str]| beside(&[&["--together"][..], one, &["--"], other].concat());
+    assert_eq!(together(&endless, &fails), Some(7));
+    assert_eq!(together(&fails, &endless), Some(7));
+    let all = [&fails[..], &["--"], &endless].concat();
+    assert_eq!(together(&endless, &all), Some(7));
+    assert_eq!(together(&endless, &["sh", "-c", "kill -TERM $$"]), Some(143), "killed by another");
+}

@@ -12,7 +12,7 @@ use footprint::{SqlValue, TableChange};
 use mysql_replication::position::{GtidList, GtidSet, Start};
 use mysql_replication::schema::TableShape;
 use mysql_replication::{Step, Transactions};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 /// Rules for the tables of the recordings, and a schema in which one refers to the other.
@@ -84,7 +84,8 @@ fn shapes() -> (HashMap<String, Arc<TableShape>>, MariaDbFollowedTables) {
 fn touched(data: &[u8], start: &Start) {
     let (shapes, followed) = shapes();
     let schema = followed.schema().clone();
-    let tables = MariaDbTables::new("news".to_owned(), FEED.clone(), shapes, Some(followed));
+    let tables =
+        MariaDbTables::new("news".to_owned(), FEED.clone(), shapes, Some(followed), HashSet::new());
     let mut transactions = Transactions::new(start, LIMITS, tables);
     for packet in packets(data) {
         let Ok(step) = transactions.read(&packet) else { break };

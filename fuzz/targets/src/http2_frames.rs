@@ -6,7 +6,7 @@ use config::Limits;
 use front::hit::read;
 use front::http2::PREFACE;
 use front::http2::frame::{FrameHead, HEAD_BYTES, flag, kind};
-use front::http2::reader::{Reader, Step};
+use front::http2::reader::{LeftRequest, Reader, Step};
 use front::http2::windows::Windows;
 
 /// The maximum size of a header list in bytes.
@@ -24,13 +24,15 @@ pub fn run(data: &[u8]) {
             while reader.hand_on(100, |bytes| handed.extend_from_slice(bytes)) > 0 {}
             let step = reader.step(&mut windows, |request| {
                 let mut text = Vec::new();
-                request.fields.write_plain("http", &mut text)?;
+                let written = request.fields.write_plain("http", &mut text);
+                written.ok_or(LeftRequest::default())?;
                 is_one_request(&text);
                 let length = text.len();
-                (request.stream % 4 == 1 && length <= request.room).then(|| {
+                let is_answered = request.stream % 4 == 1 && length <= request.room;
+                if is_answered {
                     answered.push(request.stream);
-                    length
-                })
+                }
+                is_answered.then_some(length).ok_or(LeftRequest::default())
             });
             match step {
                 Ok(Step::On) => {}

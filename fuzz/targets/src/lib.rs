@@ -9,6 +9,7 @@ pub mod authority_answers;
 pub mod authorization;
 pub mod change_stream;
 pub mod changed_rows;
+pub mod client_address;
 pub mod dialects;
 pub mod dns_query;
 pub mod esi;
@@ -22,6 +23,7 @@ pub mod memcache;
 pub mod mutate;
 pub mod proxy_protocol;
 pub mod purge;
+pub mod redirect_lines;
 pub mod request_head;
 pub mod route;
 pub mod rules;
@@ -33,12 +35,13 @@ pub mod valkey;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, in the order in which the tests run them.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 24] = [
     ("http_cache", http_cache::run),
     ("authority_answers", authority_answers::run),
     ("authorization", authorization::run),
     ("change_stream", change_stream::run),
     ("changed_rows", changed_rows::run),
+    ("client_address", client_address::run),
     ("dialects", dialects::run),
     ("dns_query", dns_query::run),
     ("esi", esi::run),
@@ -49,6 +52,7 @@ pub const TARGETS: [Target; 22] = [
     ("logical_replication", logical_replication::run),
     ("memcache", memcache::run),
     ("proxy_protocol", proxy_protocol::run),
+    ("redirect_lines", redirect_lines::run),
     ("request_head", request_head::run),
     ("target_key", target_key::run),
     ("route", route::run),

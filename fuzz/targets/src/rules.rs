@@ -36,19 +36,19 @@ pub fn run(data: &[u8]) {
         return;
     }
     let view = RequestView::of_url(&Method::GET, "http", "a.test", url);
-    let asked = AccessRequest { sent: view, normal: None };
+    let asked = AccessRequest::new(&RULES, view, None);
     let path = url.split('?').next().unwrap_or_default();
     let plain = plain(path);
     let is_below = |directory: &str| plain.iter().any(|path| path.starts_with(directory));
     let is_denied = RULES.denial(&asked).is_some();
     assert!(is_denied || !is_below("/admin/"), "{url}");
-    assert!(!is_denied || !RULES.is_free(view), "{url}");
+    assert!(!is_denied || RULES.page_access(view).is_none(), "{url}");
     if let Some(redirect) = RULES.redirect(&asked) {
         let location = redirect.location.expect("not gone");
         let stays = location.starts_with('/') && !location[1..].starts_with(['/', '\\']);
         assert!(stays || location.starts_with("https://b.test/"), "{url}: {location}");
         assert!(location.bytes().all(|byte| byte.is_ascii_graphic()), "{url}: {location}");
-        assert!(!RULES.is_free(view), "{url}");
+        assert!(RULES.page_access(view).is_none(), "{url}");
     }
     // The script that a router would find for it, at any of its readings.
     for name in &plain {

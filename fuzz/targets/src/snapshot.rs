@@ -4,9 +4,7 @@
 //! The data is used as each of the three. Checksums stop nearly all damage in the second and third, so the
 //! content is also passed to the page decoder directly.
 
-use page_snapshot::{
-    Content, JournalContents, Piece, Reader, Record, read_journal, read_page, write_page,
-};
+use page_snapshot::{Content, JournalContents, Piece, Reader, read_journal, read_page, write_page};
 
 /// Decodes the data as each of the three.
 pub fn run(data: &[u8]) {
@@ -40,15 +38,6 @@ fn again(data: &[u8]) -> Option<Vec<u8>> {
     assert!(!page.stored.is_private());
     assert!(matches!(page.content, Content::Kept(_)) || !page.forms.is_empty());
     let mut bytes = Vec::new();
-    let record = Record {
-        key: page.key,
-        worth: page.worth,
-        marked_at_ms: page.marked_at_ms,
-        stored: page.stored.clone(),
-        content: page.content,
-        forms: page.forms,
-        statements: page.statements,
-    };
-    write_page(&record, &mut bytes);
+    write_page(&page, &mut bytes);
     Some(bytes)
 }

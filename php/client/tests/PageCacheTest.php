@@ -57,6 +57,18 @@ final class PageCacheTest extends TestCase
         RequestScope::current()->signedIn(); // Too late to count; it is no error of the framework.
     }
 
+    public function testTheAnswerToALoginFormSaysThatTheVisitorIsSignedIn(): void
+    {
+        foreach ([true, false] as $isSignedIn) {
+            $channel = RecordingChannel::install('POST', 302);
+            usesTags('news:4');
+            $isSignedIn && RequestScope::current()->signedIn();
+            $channel->send();
+            self::assertSame($isSignedIn, in_array('X-Pagewell-Refusal: signed-in', $channel->lines(), true));
+            self::assertCount($isSignedIn ? 1 : 0, preg_grep('/^X-Pagewell-Refusal/', $channel->lines()));
+        }
+    }
+
     /** @return iterable<string, array{list<string>, list<string>}> */
     public static function pagesOfASignedInVisitor(): iterable
     {

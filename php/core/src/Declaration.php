@@ -35,7 +35,6 @@ final class Declaration
     /** @var array<string, true> tags, in the order of first use */
     private array $tags = [];
     private ?int $lifetimeSeconds = null;
-
     /** NotCached or SignedIn, if the application has said so. */
     private ?Refusal $said = null;
 
@@ -191,6 +190,7 @@ final class Declaration
         $refusal = $this->refusal($response) ?? $this->refusalOfTags($response);
         $lines = $refusal === null ? $this->offering($response) : $this->refusing($refusal, $response);
         return match (true) {
+            $this->said === Refusal::SignedIn && $refusal === Refusal::Method => [...$lines, 'X-Pagewell-Refusal: ' . Refusal::SignedIn->value],
             $refusal === null, $refusal === Refusal::CacheControl, in_array($refusal, $silent, true), !in_array($response->method, ['GET', 'HEAD'], true),
             $refusal === Refusal::Failed && !$response->failed, $refusal === Refusal::Nothing && $response->mayBeStoredByItsFields() => $lines,
             default => [...$lines, "X-Pagewell-Refusal: {$refusal->value}"],

@@ -1,9 +1,8 @@
 <?php
 
 /**
- * The MediaWiki extension in Debian's MediaWiki, behind the real binary: which answers of the API
- * are stored. The acceptance tests compare the pages of a wiki after each of many changes
- * (crates/testing/acceptance/tests/applications/mediawiki.rs).
+ * The MediaWiki extension in Debian's MediaWiki, behind the real binary: which answers of the API are stored. The
+ * acceptance tests compare pages after many changes (crates/testing/acceptance/tests/applications/mediawiki.rs).
  */
 
 declare(strict_types=1);
@@ -172,6 +171,7 @@ final class MediaWikiTest extends TestCase
             }
         } finally {
             self::$wiki->set(self::settings(self::$pagewell->admin()));
+            self::$pagewell->control('POST', '/v1/invalidate', '{"all":true}');
         }
     }
 

@@ -24,7 +24,7 @@ final class RealPagewell
     }
 
     /** The counters of an audit that rise only for a wrong page: one that is still wrong is watched. */
-    private const FOUND = ['audit_watched', 'audit_broken_promises', 'audit_leaks', 'audit_aged'];
+    private const FOUND = ['audit_watched', 'audit_broken_promises', 'audit_leaks', 'audit_leaks_or_aged', 'audit_aged'];
 
     /** The visitors of a trial (PAGEWELL_TRIAL). */
     private ?TrialVisitors $visitors = null;
@@ -87,17 +87,22 @@ final class RealPagewell
     /** The findings of the audit so far: counters, and the lines of the log; nothing if all is right. */
     private function found(): string
     {
+        // A page that seems to be wrong is watched for a minute; only then the log names it.
+        for ($round = 0; $round < 100 && ($this->control('GET', '/v1/stats')['audit_watched'] ?? 0) > 0; $round++) {
+            $round % 20 === 0 && $this->control('POST', '/v1/clock', '{"advance_ms":61000}');
+            usleep(50_000);
+        }
         $counters = array_filter(array_intersect_key($this->control('GET', '/v1/stats'), array_flip(self::FOUND)));
         $lines = preg_grep('~audit-found~', explode("\n", $this->log())) ?: [];
         return $counters === [] ? '' : json_encode($counters) . "\n" . implode("\n", $lines);
     }
 
-    /** @return array<string, mixed> the answer of the control interface; nothing if there is none */
+    /** @return array<string, mixed> the answer of the control interface; nothing if it is no JSON */
     public function control(string $method, string $path, string $content = ''): array
     {
-        $socket = @stream_socket_client($this->admin(), $errno, $error, 5);
+        $socket = stream_socket_client("unix://{$this->directory}/admin.sock", $errno, $error, 5);
         if ($socket === false) {
-            return [];
+            throw new \RuntimeException("the control interface does not answer: $error\n" . $this->log());
         }
         $length = strlen($content);
         fwrite($socket, "$method $path HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: $length\r\n\r\n$content");

@@ -15,7 +15,7 @@ namespace Pagewell\Tests\Support;
 final class TrialVisitors
 {
     /** The classes of the report that mean a wrong page. */
-    private const WRONG = ['broken-promise', 'leak', 'aged', 'late', 'by-the-clock'];
+    private const WRONG = ['broken-promise', 'leak', 'leak-or-aged', 'aged', 'late', 'by-the-clock'];
 
     /** The address of the test. */
     private const OWN = '127.0.0.1';

@@ -34,6 +34,7 @@ use Pagewell\WordPress\Cli\Commands;
 use Pagewell\WordPress\Core\Front;
 use Pagewell\WordPress\Purge\Changes;
 use Pagewell\WordPress\Read\CacheHeaders;
+use Pagewell\WordPress\Read\ViewCounters;
 
 defined('ABSPATH') || exit;
 
@@ -47,9 +48,10 @@ spl_autoload_register(static function (string $class): void {
     }
 });
 
-// A render that only Pagewell sees, to compare a stored page with: it starts no scheduled events.
-if (Front::isReference() && !defined('DISABLE_WP_CRON')) {
-    define('DISABLE_WP_CRON', true);
+// A render that only Pagewell sees, to compare a stored page with: it starts no scheduled events, and is no view.
+if (Front::isReference()) {
+    defined('DISABLE_WP_CRON') || define('DISABLE_WP_CRON', true);
+    ViewCounters::pause();
 }
 
 Changes::listen();

@@ -53,6 +53,15 @@ final class WordPressBehindTest extends TestCase
         self::assertSame('while it runs', $this->job($job));
     }
 
+    public function testARenderThatNoVisitorSeesIsNoView(): void
+    {
+        self::$blog->plugin('add_action("wp_head", function () { $id = get_queried_object_id(); if (is_single()) { update_post_meta($id, "views", (int) get_post_meta($id, "views", true) + 1); update_post_meta($id, "size", 30); } });');
+        $views = static fn (string ...$lines): array => [self::$blog->plain('/tern/', 'Via: 1.1 pagewell', ...$lines), self::$blog->rows("SELECT meta_value FROM wp_postmeta WHERE meta_key = 'views'")][1];
+        $reference = 'Pagewell-Reference: 1';
+        self::assertSame([[], ['1'], ['1'], ['2']], [$views($reference), $views(), $views($reference), $views()]);
+        self::assertSame(['30'], self::$blog->rows("SELECT meta_value FROM wp_postmeta WHERE meta_key = 'size'"), 'what is no count is written');
+    }
+
     public function testWhatAHookNamesBeforeTheWriteIsSentAfterIt(): void
     {
         self::get('/gull/');
@@ -133,7 +142,7 @@ final class WordPressBehindTest extends TestCase
     public function testAModuleOfTheAdministrationMayAskForTheDeviceWhileItIsLoaded(): void
     {
         self::$blog->command('mkdir(WPMU_PLUGIN_DIR . "/kit/admin", 0755, true); file_put_contents(WPMU_PLUGIN_DIR . "/kit/admin/menu.php", "<?php wp_is_mobile();");');
-        foreach (['init' => true, 'wp_head' => false] as $hook => $isKept) {
+        foreach (['init' => true, 'parse_request' => false, 'wp_head' => false] as $hook => $isKept) {
             self::$blog->plugin("add_action('$hook', function () { require WPMU_PLUGIN_DIR . '/kit/admin/menu.php'; });");
             self::$blog->command('do_action("pagewell_changed", "site");');
             self::get('/buoy/');

@@ -18,7 +18,7 @@ final class WordPressObserverTest extends TestCase
     /** Hooks that are not in the table of Sources. */
     private const OTHERS = [
         'pre_option_comment_registration', 'pre_option_category_children', 'wp_loaded', 'pagewell_uses', 'nonce_user_logged_out', 'nonce_life', 'set_current_user',
-        'wp_is_mobile', 'redirect_canonical', 'parse_request', 'template_redirect', 'shutdown',
+        'wp_is_mobile', 'user_can_richedit', 'redirect_canonical', 'parse_request', 'template_redirect', 'shutdown',
     ];
 
     private const OF_REST = ['rest_api_init', 'rest_request_before_callbacks', 'rest_pre_dispatch', 'rest_dispatch_request', 'rest_request_after_callbacks', 'rest_post_dispatch', 'rest_prepare_post', 'rest_prepare_category', 'rest_category_query', 'rest_prepare_user', 'rest_prepare_comment', 'oembed_response_data'];

@@ -65,6 +65,30 @@ final class WordPressOptionsTest extends TestCase
         }
     }
 
+    /** No option, table or post says that the files are others. */
+    public function testAPluginThatEmptiesCachesPurgesAllPages(): void
+    {
+        $blog = RealWordPress::settled();
+        $pagewell = $blog->behind();
+        try {
+            $pages = new BlogPages($pagewell);
+            $pages->ask('/ferry/');
+            foreach (['autoptimize_action_cachepurged', 'elementor/core/files/clear_cache', 'fl_builder_cache_cleared', 'w3tc_flush_all', 'litespeed_purge_all', 'cachify_flush_cache'] as $hook) {
+                $pages->ask('/ferry/');
+                self::assertTrue($pages->isKept('/ferry/'), $hook);
+                $blog->command("do_action('$hook');");
+                self::assertFalse($pages->isKept('/ferry/'), $hook);
+            }
+            // As Autoptimize calls it: after the changes of the request have been sent.
+            self::assertTrue($pages->isKept('/ferry/'));
+            $blog->command('add_action("shutdown", fn () => do_action("autoptimize_action_cachepurged"), 11);');
+            self::assertFalse($pages->isKept('/ferry/'), 'at the end of a request');
+        } finally {
+            $pagewell->stop();
+            $blog->stop();
+        }
+    }
+
     public function testADeletedResultPurgesThePagesThatHaveReadIt(): void
     {
         $blog = RealWordPress::settled();

@@ -32,9 +32,12 @@ final class WordPressVisitorsTest extends TestCase
         . ' add_shortcode("track", fn () => "Order of " . esc_html($_GET["email"] ?? $_GET["order_key"] ?? "nobody"));'
         . ' add_shortcode("hidden", fn () => "Hidden: " . implode(", ", (array) get_option("_hidden_forums", []))); add_shortcode("members", function () { global $wpdb; return "Members: " . $wpdb->get_var("SELECT COUNT(*) FROM wp_members"); });'
         . ' add_action("wp", function () { global $wpdb; if (isset($_GET["join"]) && is_user_logged_in() && wp_verify_nonce($_GET["_wpnonce"] ?? "", "join")) { $wpdb->insert("wp_members", ["member" => get_current_user_id()]); } });'
+        . ' add_shortcode("editor", function () { ob_start(); wp_editor("", "text"); return ob_get_clean(); });'
+        . ' eval("namespace um\\\\common; class Screen { function avoid_mobile_cache() { is_page(\'form\') && wp_is_mobile() && header(\'Cache-Control: no-store\'); } }"); add_action("template_redirect", [new um\common\Screen(), "avoid_mobile_cache"]);'
+        . ' function avoid_mobile_cache() { if (is_page("phones") && wp_is_mobile()) { nocache_headers(); exit("For phones"); } } add_action("template_redirect", "avoid_mobile_cache");'
         . ' add_shortcode("since", fn () => human_time_diff(time() - 3600) . " ago"); add_shortcode("long-since", fn () => human_time_diff(1000000000) . " ago, for " . human_time_diff(1000000000, 1000000090)); add_shortcode("active", fn () => apply_filters("bp_core_get_last_activity", "active 10 months ago", "", "")); add_shortcode("preferred", fn () => "You read " . apply_filters("pll_preferred_language", substr($_SERVER["HTTP_ACCEPT_LANGUAGE"] ?? "en", 0, 2), false)); add_filter("show_admin_bar", fn ($is) => $is || is_page("toolbar")); add_shortcode("days-since", fn () => human_time_diff(time() - 276480) . " ago");';
 
-    private const NAMES = ['own', 'hello', 'nonce', 'own-nonce', 'token', 'price', 'land', 'track', 'hidden', 'members', 'since', 'long-since', 'days-since', 'preferred', 'toolbar', 'active'];
+    private const NAMES = ['own', 'hello', 'nonce', 'own-nonce', 'token', 'price', 'land', 'track', 'hidden', 'members', 'since', 'long-since', 'days-since', 'preferred', 'toolbar', 'active', 'editor', 'form', 'phones'];
 
     private static ?RealWordPress $blog = null;
 
@@ -185,6 +188,27 @@ final class WordPressVisitorsTest extends TestCase
             self::assertStringContainsString("You read $language", $page, $how);
             self::assertSame($number === 2, str_contains($how, 'hit'), $how);
         }
+    }
+
+    public function testTheEditorOfAVisitorIsTheSameForAllBrowsers(): void
+    {
+        foreach (['Googlebot/2.1', 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36'] as $agent) {
+            [$page, $how] = self::$pages->ask('/editor/', 'GET', "User-Agent: $agent");
+            self::assertStringContainsString('tmce-active', $page, $agent);
+            self::assertStringContainsString('by-device', $how, $agent);
+        }
+    }
+
+    public function testUltimateMemberForbidsCachesOfPhonesAndNoOthers(): void
+    {
+        $phone = 'User-Agent: Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0';
+        self::assertStringContainsString('cache-control', self::$pages->ask('/form/', 'GET', $phone)[1]);
+        self::assertStringContainsString('stored', self::$pages->ask('/form/')[1]);
+    }
+
+    public function testAnotherFunctionOfThatNameMayShowPhonesAnotherPage(): void
+    {
+        self::assertStringContainsString('by-device', self::$pages->ask('/phones/')[1]);
     }
 
     public function testTheToolbarOfAVisitorIsTheSameForAllDevices(): void

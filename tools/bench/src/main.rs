@@ -19,6 +19,7 @@ pub mod instructions;
 mod miss;
 mod pages;
 mod plot;
+mod redirects;
 pub mod rivals;
 mod secure;
 mod small;
@@ -59,8 +60,13 @@ pub enum Special {
     Database(database::Amount),
     /// How long it takes to find the statements that a changed row touches, and their memory
     Footprints(footprints::PageCount),
+    /// How long redirect files take to read, and to search for redirects that never end
+    Redirects(redirects::LineCount),
     /// How many instructions a hit takes; needs no quiet machine
     Instructions(instructions::Amount),
+    /// Crawls a server, for `crawl`
+    #[command(hide = true)]
+    Crawler(crawl::CrawlOrder),
     /// Serves prebuilt answers from a bare epoll loop: the floor of the benchmarks
     #[command(hide = true)]
     Floor {
@@ -136,7 +142,9 @@ pub fn run(bench: Bench) -> Result<(), String> {
         Some(Special::Crawl(amount)) => return crawl::run(&amount),
         Some(Special::Database(amount)) => return database::run(&amount),
         Some(Special::Footprints(amount)) => return footprints::run(&amount),
+        Some(Special::Redirects(amount)) => return redirects::run(&amount),
         Some(Special::Instructions(amount)) => return instructions::run(amount),
+        Some(Special::Crawler(order)) => return crawl::run_crawler(&order),
         Some(Special::Floor { files }) => return rivals::serve_floor(&files),
         None => {}
     }

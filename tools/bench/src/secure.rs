@@ -3,7 +3,7 @@
 //! The server and h2load share one core. On two cores h2load, which decrypts as much as the server encrypts, is the
 //! slower one, so that all servers answer as many requests per second. On one core the time of a request is the CPU of
 //! both, and h2load's share is the same: a server that needs less answers more. A line below the table says how busy
-//! both were; together they must have the core.
+//! both were, which together must have the core, and how many bytes and write calls a response took.
 //!
 //! The certificate is made for the run, and both servers must agree on one version of TLS, one cipher and one key
 //! exchange with h2load. It takes its times in microseconds; handshakes are made once for each connection and count
@@ -75,10 +75,11 @@ pub fn run(amount: &Amount, binary: &Path, protocol: Protocol) -> Result<CaseRes
     let mut session: Option<String> = None;
     for _ in 0..amount.rounds {
         for ((server, series), busy) in servers.iter().zip(&mut series).zip(&mut busy) {
-            let before = (server.cpu_seconds(), ended_seconds());
+            let before = (server.cpu_seconds(), ended_seconds(), writes(server));
             let asked = ask(server, protocol, core, amount.requests(), dir.path())?;
             let used = server.cpu_seconds() - before.0;
             busy.add(&asked, used, ended_seconds() - before.1);
+            busy.writes += writes(server).saturating_sub(before.2);
             let same = session.get_or_insert_with(|| asked.session.clone());
             if *same != asked.session {
                 let (name, seen) = (server.rival.name(), &asked.session);
@@ -123,6 +124,16 @@ fn ended_seconds() -> f64 {
     seconds
 }
 
+/// The write calls of a server so far, on sockets and on what wakes its threads.
+fn writes(server: &Server) -> u64 {
+    let of = |pid: u32| {
+        let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.strip_prefix("syscw: "));
+        count.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0)
+    };
+    server.pids.iter().flat_map(|pid| cpu::descendants(*pid)).map(of).sum()
+}
+
 /// What h2load found.
 struct H2loadResult {
     /// How long it took, in seconds.
@@ -143,6 +154,7 @@ struct BusyShares {
     server: f64,
     load: f64,
     bytes: u64,
+    writes: u64,
     requests: u64,
 }
 
@@ -157,11 +169,14 @@ impl BusyShares {
 
     fn shown(&self, name: &str) -> String {
         let share = |part: f64| 100.0 * part / self.lasted.max(f64::MIN_POSITIVE);
+        let requests = self.requests.max(1);
+        #[allow(clippy::cast_precision_loss, reason = "far fewer than 2^52 calls")]
+        let writes = self.writes as f64 / requests as f64;
         format!(
-            "{name}: {:.0} % of the core, h2load {:.0} %; {} bytes for each response.",
+            "{name}: {:.0} % of the core, h2load {:.0} %; {} bytes and {writes:.2} writes for each response.",
             share(self.server),
             share(self.load),
-            self.bytes / self.requests.max(1)
+            self.bytes / requests
         )
     }
 }
@@ -266,9 +281,10 @@ mod tests {
         assert_eq!(asked.session, "TLSv1.3, TLS_AES_256_GCM_SHA384, X25519 253 bits");
         let mut busy = BusyShares::default();
         busy.add(&asked, 0.1926, 0.3852);
+        busy.writes = 3;
         assert_eq!(
             busy.shown("x"),
-            "x: 50 % of the core, h2load 100 %; 2150 bytes for each response."
+            "x: 50 % of the core, h2load 100 %; 2150 bytes and 1.50 writes for each response."
         );
         assert!(read(SAID, "1\t500\t310\n", Protocol::Http2).is_none());
         let plain = SAID.replace("protocol: h2", "protocol: http/1.1");

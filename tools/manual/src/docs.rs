@@ -1,5 +1,5 @@
 //! The pages of the manual that are made from tables in the code, those for `man` among them, a chart from a
-//! table of the manual, and the tables of reasons in a page written by hand.
+//! table of the manual, and the tables of reasons and of small applications in pages written by hand.
 //!
 //! Options, limits, commands and counters are data in the `pagewell` crate; their pages are written
 //! from it (`tables`), never by hand. Pages that are written by hand name reasons, counters and log
@@ -7,6 +7,7 @@
 //! module fail where a page is not what the code says, so that `cargo test` finds it.
 
 mod chart;
+mod gallery;
 mod limits;
 mod named;
 mod reasons;
@@ -30,15 +31,17 @@ struct GeneratedPage {
 ///
 /// # Errors
 /// A page that another one is made from cannot be read.
-fn made(root: &Path) -> Result<[GeneratedPage; 8], String> {
-    let figures = fs::read_to_string(root.join(chart::PAGE));
-    let figures = figures.map_err(|error| format!("gen-docs: {}: {error}", chart::PAGE))?;
-    let errors = fs::read_to_string(root.join(reasons::PAGE));
-    let errors = errors.map_err(|error| format!("gen-docs: {}: {error}", reasons::PAGE))?;
+fn made(root: &Path) -> Result<[GeneratedPage; 9], String> {
+    let read = |path: &str| {
+        fs::read_to_string(root.join(path)).map_err(|error| format!("gen-docs: {path}: {error}"))
+    };
+    let (figures, errors) = (read(chart::PAGE)?, read(reasons::PAGE)?);
+    let (tests, applications) = (read(gallery::PAGE)?, read(gallery::GALLERY)?);
     Ok([
         GeneratedPage { path: "contrib/man/pagewell.1", text: man::command() },
         GeneratedPage { path: "contrib/man/pagewell.toml.5", text: man::file() },
         GeneratedPage { path: chart::CHART, text: chart::chart(&figures)? },
+        GeneratedPage { path: gallery::PAGE, text: gallery::page(&tests, &applications)? },
         GeneratedPage { path: "docs/operating/commands.md", text: tables::commands() },
         GeneratedPage { path: "docs/operating/counters.md", text: tables::counters() },
         GeneratedPage { path: reasons::PAGE, text: reasons::page(&errors)? },

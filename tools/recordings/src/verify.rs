@@ -11,9 +11,11 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long a page may need until it is stored, after a change that is not visible yet.
-const STORED_WITHIN: Duration = Duration::from_secs(10);
-/// How many visits a page gets at a time until it counts as not stored.
+const STORED_WITHIN: Duration = Duration::from_secs(60);
+/// How many times a page is stored, and gone at the next visit, until it counts as not stored.
 const VISITS_MAX: usize = 20;
+/// The pause before the next visit.
+const BETWEEN_VISITS: Duration = Duration::from_millis(10);
 
 /// How often scheduled tasks run in a time without changes, and how often each page is visited.
 const CRON_EVERY: Duration = Duration::from_secs(10);
@@ -234,27 +236,38 @@ impl<'b> CachedSite<'b> {
         Ok(())
     }
 
-    /// Visits the pages until they are stored, and returns those that are.
+    /// Visits the pages until they are stored, and returns those that are. Prints why others are not.
     fn fill<'u>(&self, urls: &[&'u str]) -> Result<BTreeSet<&'u str>, String> {
         let mut stored = BTreeSet::new();
         for url in urls {
-            let deadline = Deadline::after(STORED_WITHIN);
-            for _ in 0..VISITS_MAX {
-                let page = self.get(url)?;
-                if is_hit(&page) {
+            match self.reason_not_stored(url)? {
+                None => {
                     stored.insert(*url);
-                    break;
                 }
-                // A change that is not visible to every reader keeps its pages out for a moment.
-                let status = page.header("cache-status").unwrap_or_default();
-                let is_soon =
-                    ["stored", "unsettled", "changed"].iter().any(|word| status.contains(word));
-                if !is_soon || deadline.passed() {
-                    break;
-                }
+                Some(status) => eprintln!("{url} is not stored: {status}"),
             }
         }
         Ok(stored)
+    }
+
+    /// Visits a page until it is stored. If it is not, returns the last `Cache-Status`.
+    fn reason_not_stored(&self, url: &str) -> Result<Option<String>, String> {
+        let (deadline, mut refilled) = (Deadline::after(STORED_WITHIN), 0);
+        loop {
+            let page = self.get(url)?;
+            if is_hit(&page) {
+                return Ok(None);
+            }
+            let status = page.header("cache-status").unwrap_or_default();
+            refilled += usize::from(status.contains("stored"));
+            // A change that is not visible to every reader keeps its pages out for a moment.
+            let is_soon =
+                ["stored", "unsettled", "changed"].iter().any(|word| status.contains(word));
+            if !is_soon || refilled >= VISITS_MAX || deadline.passed() {
+                return Ok(Some(status.to_owned()));
+            }
+            std::thread::sleep(BETWEEN_VISITS);
+        }
     }
 }
 

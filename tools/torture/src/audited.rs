@@ -41,7 +41,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 struct Verdicts {
     compared: u64,
     unjudged: u64,
-    /// All verdicts against pages, also those that were only late.
+    /// All verdicts against pages: those that are watched for a minute, also if they were only late; and clocks.
     wrong: u64,
     changes: u64,
     seconds: f64,
@@ -91,7 +91,8 @@ pub fn found_out(amount: &Amount, within: Duration) -> Result<String, String> {
         ));
     }
     Ok(format!(
-        "torture: without the lease check its own audit found it out after {seconds:.2} s (of {} s), {changes} changes; a          verdict is reported 60 s later",
+        "torture: without the lease check its own audit found it out after {seconds:.2} s (of {} s), {changes} changes; \
+         a verdict is reported 60 s later",
         within.as_secs()
     ))
 }
@@ -131,5 +132,6 @@ fn audit(
 /// Comparisons with and without a verdict, and verdicts against pages.
 fn counted(pagewell: &CountedPagewell<'_>) -> Result<(u64, u64, u64), String> {
     let count = |name| pagewell.counter(name);
-    Ok((count("audit_compared")?, count("audit_unjudged")?, count("audit_suspected")?))
+    let wrong = count("audit_suspected")? + count("audit_by_the_clock")?;
+    Ok((count("audit_compared")?, count("audit_unjudged")?, wrong))
 }

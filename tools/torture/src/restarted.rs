@@ -6,7 +6,7 @@
 use super::origin::Origin;
 use super::run::Run;
 use harness::stand::RestartedPagewell;
-use harness::{Pagewell, Port, PrivateDir};
+use harness::{Deadline, Pagewell, Port, PrivateDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Pagewell's counters that only grow, so that those of all its lives can be added up.
-const GROWING: [&str; 20] = [
+const GROWING: [&str; 22] = [
     "hits",
     "stale_hits",
     "renders",
@@ -33,13 +33,23 @@ const GROWING: [&str; 20] = [
     "audit_suspected",
     "audit_broken_promises",
     "audit_leaks",
+    "audit_leaks_or_aged",
     "audit_aged",
     "audit_late",
+    "audit_by_the_clock",
 ];
 /// Verdicts of Pagewell's audit that no change explains which is announced as soon as it is made.
-const FOUND: [&str; 3] = ["audit_broken_promises", "audit_leaks", "audit_aged"];
-/// The time in which the audit sees that a page which it watches was purged, and more.
+const FOUND: [&str; 5] = [
+    "audit_broken_promises",
+    "audit_leaks",
+    "audit_leaks_or_aged",
+    "audit_aged",
+    "audit_by_the_clock",
+];
+/// The pause between two looks at the pages that the audit watches.
 const WATCH_STEP: Duration = Duration::from_millis(600);
+/// The time in which the audit sees that a page which it watches was purged, on any machine.
+const WATCHED_MAX: Duration = Duration::from_secs(20);
 /// How long what is under way at the end of a run may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(15);
 
@@ -133,8 +143,12 @@ impl CountedPagewell<'_> {
     /// # Errors
     /// The counters, and its log.
     pub fn check_audit(&self) -> Result<(), String> {
-        sleep(WATCH_STEP);
-        let watched = self.counter("audit_watched")?;
+        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
+        // A page that is wrong stays watched for a minute.
+        while watched > 0 && !deadline.passed() {
+            sleep(WATCH_STEP);
+            watched = self.counter("audit_watched")?;
+        }
         let found: u64 = FOUND.iter().filter_map(|name| self.counters.get(name)).sum();
         if watched + found == 0 {
             return Ok(());

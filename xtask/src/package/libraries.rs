@@ -55,6 +55,16 @@ pub fn section(repository: &Path) -> Result<String, String> {
     Ok(section)
 }
 
+/// The names and versions of the libraries that the program is linked with.
+///
+/// # Errors
+/// cargo does not know the libraries.
+pub fn names(repository: &Path) -> Result<Vec<(String, String)>, String> {
+    let all = metadata(repository)?;
+    let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    Ok(linked(&all)?.into_iter().map(|one| (text(one, "name"), text(one, "version"))).collect())
+}
+
 /// The libraries that the program is linked with, by name; those that only build it are left out.
 fn linked(all: &Value) -> Result<Vec<&Value>, String> {
     let unread = || "package: cargo metadata has no list of dependencies".to_owned();

@@ -45,11 +45,11 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
 
     #[test]
     fn every_page_has_a_row() {
-        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         let index = "Also [C](c.md).\n\n| Page | Decision |\n|---|---|\n| [A](a.md) | A |\n";
         let files = [
             file("docs/a.md", ""),
@@ -64,7 +64,6 @@ mod tests {
 
     #[test]
     fn each_cited_number_has_a_row() {
-        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         let text =
             format!("// [{0}036](x) bytes[0..4]\n// [{0}037]\n// decision {0}099, 0098\n", 0);
         let files = [file("a.rs", &text), file(INDEX, "| [A](a.md) | A | 0036, 0037 |\n")];

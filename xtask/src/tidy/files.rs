@@ -14,7 +14,7 @@ const TEXT: [&str; 16] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
     "conf", "service", "socket",
 ];
-const TEXT_BY_NAME: [&str; 25] = [
+const TEXT_BY_NAME: [&str; 28] = [
     "Containerfile",
     "Makefile",
     "README.Debian",
@@ -28,7 +28,10 @@ const TEXT_BY_NAME: [&str; 25] = [
     "h2spec",
     "logrotate",
     "package-test",
+    "package-test-compose",
+    "package-test-guides",
     "package-test-steps",
+    "package-test-words",
     "phase",
     "postinst",
     "postrm",
@@ -107,4 +110,10 @@ fn enters(name: &str) -> bool {
 fn is_text(name: &str) -> bool {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     TEXT_BY_NAME.contains(&name) || TEXT.contains(&extension)
+}
+
+/// A file with this text, for tests.
+#[cfg(test)]
+pub fn file(path: &str, text: &str) -> SourceFile {
+    SourceFile { path: path.into(), text: text.into() }
 }

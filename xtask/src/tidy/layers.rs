@@ -37,6 +37,7 @@ const CACHE: &[&str] = &[
     "page-heap",
     "page-snapshot",
     "page-store",
+    "random-number",
     "site-rules",
 ];
 const PROTOCOLS: [&str; 11] = [
@@ -79,7 +80,6 @@ const SERVER: &[(&str, &[&str])] = &[
     ("command-line", &["config"]),
     ("init", &["config", "command-line", "option-table"]),
     ("certificates", &["trusted-files", "config"]),
-    ("passwords", &["trusted-files"]),
     ("origin-servers", &["certificates", "config", "sockets"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),

@@ -119,11 +119,8 @@ fn line_of(text: &str, section: &str, key: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
-
-    fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.into(), text: text.into() }
-    }
 
     #[test]
     fn members_and_their_dependencies_are_read() {

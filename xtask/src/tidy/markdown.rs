@@ -288,11 +288,8 @@ fn pagewell_knows(words: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
-
-    fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.into(), text: text.into() }
-    }
 
     #[test]
     fn dead_links_and_headings_are_found() {

@@ -73,10 +73,10 @@ fn check(row: &str, files: &[SourceFile], near: &BTreeSet<String>) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
 
     fn found(table: &str) -> Vec<String> {
-        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
         let files = [
             file("README.md", "[Manual](docs/README.md)\n"),
             file("docs/README.md", "[A](guide/a.md)\n"),

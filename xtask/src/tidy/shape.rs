@@ -171,11 +171,8 @@ fn end_of_body(code: &[u8], from: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
-
-    fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.into(), text: text.into() }
-    }
 
     #[test]
     fn openings_are_asked_for() {

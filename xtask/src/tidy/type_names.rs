@@ -141,11 +141,8 @@ fn is_bare(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::file;
     use super::*;
-
-    fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.into(), text: text.into() }
-    }
 
     #[test]
     fn a_public_name_is_unique() {

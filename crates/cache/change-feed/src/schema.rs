@@ -66,7 +66,7 @@ pub enum Action {
     Refuse,
     /// The children are deleted, or get the new values.
     Cascade,
-    /// Their columns become NULL or the default.
+    /// The columns of the children become NULL or the default.
     Set,
 }
 

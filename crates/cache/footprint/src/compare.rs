@@ -15,11 +15,11 @@ use std::sync::Arc;
 /// Whether a row satisfies a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
-    /// It does not.
+    /// The row does not satisfy the condition.
     No,
-    /// It may.
+    /// The row may satisfy the condition: a value or a comparison is not known.
     Maybe,
-    /// It does.
+    /// The row satisfies the condition.
     Yes,
 }
 

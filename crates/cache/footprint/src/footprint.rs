@@ -153,7 +153,8 @@ impl Reads {
         self.touched_within(event, &mut MatchBudget::new(u64::MAX))
     }
 
-    /// The same within a budget. A row whose budget is spent touches every footprint of its table.
+    /// As [`touched_by`](Self::touched_by), within a budget. A row whose budget is spent touches every footprint of its
+    /// table.
     #[must_use]
     pub fn touched_within(&self, event: &RowEvent<'_>, budget: &mut MatchBudget) -> bool {
         budget.spend(1);
@@ -300,7 +301,7 @@ impl Footprint<'_> {
         self.touch_within(event, &mut MatchBudget::new(u64::MAX))
     }
 
-    /// The same within a budget.
+    /// As [`touch`](Self::touch), within a budget.
     pub(crate) fn touch_within(
         &self,
         event: &RowEvent<'_>,

@@ -78,9 +78,9 @@ enum Path {
 /// The statements that a changed row touches, before the join check.
 #[derive(Debug, Default)]
 pub struct FoundStatements {
-    /// Those that it touches.
+    /// The statements that the row touches.
     pub touched: BTreeSet<StatementId>,
-    /// Groups that it touches in part. [`Index::nearest`] has that part, with the rows of the look-up or without.
+    /// Groups that the row touches in part. [`Index::nearest`] has that part, with the rows of the look-up or without.
     pub nearest: Vec<NearestLookup>,
 }
 

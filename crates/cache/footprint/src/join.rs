@@ -43,11 +43,11 @@ const TEXT_BYTES_MAX: usize = 1024;
 /// Whether a changed row affects a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Affects {
-    /// It does not.
+    /// The row does not affect the result.
     No,
     /// Partners must be looked up first.
     Unfinished,
-    /// It does, or it is not known.
+    /// The row affects the result, or that is not known.
     Yes,
 }
 

@@ -137,11 +137,11 @@ impl Reads {
 /// The place of a changed row in a group of statements.
 #[derive(Debug)]
 pub enum RowInGroup {
-    /// It is in no result of the group.
+    /// The row is in no result of the group.
     Outside,
-    /// Its value is not known: it touches each statement whose condition it satisfies.
+    /// The value of the row is not known: the row touches each statement whose condition it satisfies.
     Unknown,
-    /// It touches those with a bound between its value and the rows of this look-up.
+    /// The row touches the statements with a bound between its value and the rows of this look-up.
     Nearest(NearestLookup),
 }
 

@@ -45,7 +45,7 @@ pub enum IgnoreRule {
         table: String,
         /// The column.
         column: String,
-        /// Its values.
+        /// The values of the column, as patterns.
         patterns: Vec<String>,
     },
     /// Columns of a table; without columns, all of them.
@@ -61,7 +61,7 @@ pub enum IgnoreRule {
         table: String,
         /// The column.
         column: String,
-        /// Its values.
+        /// The values of the column, as patterns.
         patterns: Vec<String>,
     },
 }

@@ -106,7 +106,7 @@ impl<'a> SqlRow<'a> {
 /// A transaction that a render has committed, and that its statements after it have seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTransaction {
-    /// Its identifier, as the database's log has it (GTID).
+    /// The identifier of the transaction, as the database's log has it (GTID).
     pub id: Box<str>,
     /// The number of statements that were sent before it was seen to be committed.
     pub after: usize,
@@ -145,7 +145,7 @@ impl<'a> RowEvent<'a> {
         RowEvent { table, before, after, changed }
     }
 
-    /// The same change without texts of more than `bytes` bytes, which are unknown in it: it touches at least
+    /// This change without texts of more than `bytes` bytes, which are unknown in it: it touches at least
     /// what this one touches.
     #[must_use]
     pub fn without_long_texts(&self, bytes: usize) -> RowEvent<'static> {

@@ -220,7 +220,7 @@ impl SqlColumn {
         SqlColumn { name: name.to_owned(), kind, collation, key, is_generated: false }
     }
 
-    /// The same column, with a value that the database computes.
+    /// This column, with a value that the database computes.
     #[must_use]
     pub fn generated(self) -> SqlColumn {
         SqlColumn { kind: SqlColumnKind::Opaque, is_generated: true, ..self }

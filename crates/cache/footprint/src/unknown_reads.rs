@@ -9,17 +9,17 @@ use std::fmt;
 pub enum UnknownReads {
     /// The text cannot be split into tokens, or is longer than one megabyte.
     Text,
-    /// It is several statements.
+    /// The text has several statements.
     Several,
-    /// It calls a function that may be a stored one.
+    /// The statement calls a function that may be a stored one.
     Function(String),
-    /// It reads a table that is not in the schema: a view, a temporary table, or of another database.
+    /// The statement reads a table that is not in the schema: a view, a temporary table, or of another database.
     Table(String),
-    /// It reads a table whose rows can change without an event of the change stream; the reason.
+    /// The statement reads a table whose rows can change without an event of the change stream; the reason.
     Untracked(String, String),
-    /// It reads a variable of the session, or one of the server that is not known to be a setting.
+    /// The statement reads a variable of the session, or one of the server that is not known to be a setting.
     Variable(String),
-    /// It is a statement of another kind, such as `CALL`.
+    /// The statement is of another kind, such as `CALL`.
     Kind(String),
 }
 

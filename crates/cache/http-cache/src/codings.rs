@@ -92,17 +92,17 @@ pub fn encoded(headers: &HeaderMap) -> ResponseEncoding {
 /// The reason why a response is sent only as it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCompressible {
-    /// Its status has no content, or only a part of the content.
+    /// The status of the response has no content, or only a part of the content.
     Status,
-    /// It is compressed already.
+    /// The response is compressed already.
     Encoded,
     /// `no-transform` (RFC 9111 §5.2.2.6).
     NoTransform,
-    /// It has a digest of the content (RFC 9530 §2, RFC 1864), which compression would make wrong.
+    /// The response has a digest of the content (RFC 9530 §2, RFC 1864), which compression would make wrong.
     Digest,
-    /// Its media type is not in the list of compressible types.
+    /// The media type is not in the list of compressible types.
     MediaType,
-    /// It is shorter than the minimum.
+    /// The content is shorter than the minimum length.
     Short,
 }
 

@@ -59,18 +59,18 @@ pub enum UnusableBecause {
     Authorization,
     /// The request has a cookie that may identify its client. Never returned by [`decide`], as the others below.
     UnknownCookie,
-    /// It is a template with ESI fragments, which are not assembled any more.
+    /// The response is a template with ESI fragments, which are not assembled any more.
     EsiOff,
-    /// It is a private copy where shared pages are looked up, or the reverse.
+    /// The response is a private copy where shared pages are looked up, or the reverse.
     Owner,
 }
 
 /// The freshness of a response that is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It is fresh.
+    /// The response is fresh (RFC 9111 §4.2).
     Fresh,
-    /// It is stale, but its use is allowed.
+    /// The response is stale, but its use is allowed (RFC 9111 §4.2.4).
     Stale(StaleBecause),
 }
 

@@ -3,22 +3,13 @@
 //! All exchanges take place at the time of RFC 9110's date examples.
 
 use super::*;
+use crate::headers_tests::headers;
 use crate::policy::Heuristic;
 use crate::targeted::declared;
-use http::header::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 const NOW: Timestamp = Timestamp::from_seconds(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
 const DATE: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
-
-fn headers(lines: &[(&str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
-        headers.append(name, HeaderValue::from_bytes(value.as_bytes()).expect("a value"));
-    }
-    headers
-}
 
 fn at_once() -> Times {
     Times { request: NOW, response: NOW }

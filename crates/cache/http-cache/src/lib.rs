@@ -13,6 +13,8 @@ pub mod codings;
 mod conditional;
 mod decide;
 mod freshness;
+#[cfg(test)]
+mod headers_tests;
 mod invalidation;
 pub mod litespeed;
 mod not_stored;

@@ -46,7 +46,7 @@ pub enum StorePermission {
     /// Not specified.
     #[default]
     Unsaid,
-    /// It may be stored.
+    /// The page may be stored.
     Allowed,
     /// `no-cache` or `no-store`, which mean the same here.
     Forbidden,

@@ -1,19 +1,10 @@
 //! Tests of private copies: which responses are stored for one client, and which are not stored at all.
 
 use super::*;
+use crate::headers_tests::headers;
 use crate::request::Method;
-use http::header::HeaderName;
 
 const NOW: Timestamp = Timestamp::from_seconds(1_000_000);
-
-fn headers(lines: &[(&str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
-        headers.append(name, HeaderValue::from_str(value).expect("a value"));
-    }
-    headers
-}
 
 fn kept(word: PrivateWord, lines: &[(&str, &str)]) -> Result<Option<StoredResponse>, NotStored> {
     let request: &[(&[u8], &[u8])] = &[];

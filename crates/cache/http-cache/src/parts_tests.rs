@@ -2,19 +2,10 @@
 //! bytes of the whole at every position.
 
 use super::*;
+use crate::headers_tests::headers;
 use http::Method;
-use http::header::HeaderName;
 
 const WHOLE: &[u8] = b"0123456789";
-
-fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-    let mut map = HeaderMap::new();
-    for (name, value) in lines {
-        let value = HeaderValue::from_str(value).expect("a value");
-        map.append(HeaderName::from_static(name), value);
-    }
-    map
-}
 
 fn kept(range: &str, more: &[(&'static str, &str)]) -> Result<(StoredResponse, Part), NotStored> {
     let facts = RequestFacts::read(&Method::GET, std::iter::empty());

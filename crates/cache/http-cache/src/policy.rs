@@ -19,9 +19,9 @@ pub struct Policy {
     /// (micro-caching). It applies to 200, 203, 204, 300, 301, 302, 307, 308, 404, 405, 410 and 414, never
     /// to server errors. It takes precedence over the heuristic. Default: none.
     pub default_lifetime_ms: Option<u64>,
-    /// The same for responses that depend on everything they were made from ([`LifetimeSource::Reads`]): the
-    /// caller stores such a response only if these dependencies are known. The default lifetime takes
-    /// precedence. Default: none.
+    /// A lifetime in milliseconds for responses without caching headers that depend on everything they were
+    /// made from ([`LifetimeSource::Reads`]): the caller stores such a response only if these dependencies are
+    /// known. The default lifetime takes precedence. Default: none.
     ///
     /// [`LifetimeSource::Reads`]: crate::LifetimeSource::Reads
     pub reads_lifetime_ms: Option<u64>,
@@ -36,7 +36,8 @@ pub struct Policy {
     /// ([`Failure::is_disconnection`]) and no directive applies. RFC 9111 §4.2.4 permits this to a
     /// disconnected cache. Default: 3,600.
     pub stale_if_disconnected_seconds: u32,
-    /// The same while the cache defers requests ([`Failure::Deferred`]). Default: 3,600.
+    /// How many seconds a formerly fresh response may be used stale while the cache defers requests
+    /// ([`Failure::Deferred`]) and no directive applies. Default: 3,600.
     pub stale_if_deferred_seconds: u32,
     /// The failures on which a stale response may be used at all, whether the response or this policy
     /// permits it. Default: all.
@@ -133,21 +134,21 @@ impl Default for Policy {
 /// Whether Cache-Control and Pragma of requests are obeyed (RFC 9111 §5.2.1, §5.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestControl {
-    /// They are ignored, so that a browser reload does not cause an origin request. This cache acts as the
+    /// The directives are ignored, so that a browser reload does not cause an origin request. This cache acts as the
     /// origin and knows that its pages are current; RFC 9111 §5.2.1 calls request directives advisory.
     /// `only-if-cached` is honoured nevertheless, because it costs nothing.
     #[default]
     Ignore,
-    /// They are obeyed.
+    /// The directives are obeyed.
     Honour,
 }
 
 /// Whether a field is obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldUse {
-    /// It is obeyed.
+    /// The field is obeyed.
     Obey,
-    /// It is ignored.
+    /// The field is ignored.
     Ignore,
 }
 

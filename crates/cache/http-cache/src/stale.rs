@@ -34,7 +34,7 @@ pub enum NoStaleUse {
     CauseNotChosen,
     /// Nothing permits it.
     NotAllowed,
-    /// It has been stale for longer than permitted.
+    /// The response has been stale for longer than permitted.
     TooStale,
 }
 

@@ -117,7 +117,7 @@ pub enum Forms {
     /// Only as received.
     #[default]
     One,
-    /// Also in content codings, each with an entity tag of its own ([`codings`](crate::codings)).
+    /// As received, and in content codings, each with an entity tag of its own ([`codings`](crate::codings)).
     ByCoding,
     /// Never as stored: it is a template, from which a response is assembled for each client. Conditions
     /// and ranges concern the assembled response, which is unknown here.

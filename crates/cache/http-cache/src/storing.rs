@@ -89,7 +89,7 @@ pub(crate) fn may_store(
     })
 }
 
-/// The same conditions, with the first reason against storing the response.
+/// The conditions of [`may_store`], with the first reason against storing the response.
 fn permits(
     request: &RequestFacts<'_>,
     status: StatusCode,

@@ -133,7 +133,7 @@ impl Tags {
     /// A list of these tags without duplicates. Used to restore the output of [`iter`](Self::iter).
     ///
     /// # Errors
-    /// They exceed a limit.
+    /// The tags exceed a limit.
     pub fn of<'t>(tags: impl Iterator<Item = &'t [u8]>) -> Result<Tags, TagsRefused> {
         let mut all = Tags::default();
         for tag in tags {
@@ -210,7 +210,7 @@ impl Tags {
 /// The tags of a response, from all tag fields.
 ///
 /// # Errors
-/// They exceed a limit or are unreadable; the response must then not be stored.
+/// The tags exceed a limit or are unreadable; the response must then not be stored.
 pub fn read_tags(headers: &HeaderMap) -> Result<Tags, TagsRefused> {
     let mut tags = Tags::default();
     let is_there = |dialect: &&Dialect| headers.keys().any(|name| name.as_str() == dialect.field);
@@ -234,7 +234,7 @@ pub enum GroupInvalidation {
 /// unsafe; otherwise the field must be ignored.
 ///
 /// # Errors
-/// They exceed a limit or are unreadable. RFC 9875 ignores such a field; the caller should log it as an
+/// The groups exceed a limit or are unreadable. RFC 9875 ignores such a field; the caller should log it as an
 /// error, because an invalidation is lost.
 pub fn read_invalidated_groups(headers: &HeaderMap) -> Result<GroupInvalidation, TagsRefused> {
     let mut tags = Tags::default();

@@ -3,17 +3,8 @@
 //! The input comes from applications, so the last test reads arbitrary bytes.
 
 use super::*;
-use http::header::{HeaderName, HeaderValue};
+use crate::headers_tests::headers;
 use proptest::prelude::*;
-
-fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        let value = HeaderValue::from_bytes(value.as_bytes()).expect("a value");
-        headers.append(HeaderName::from_static(name), value);
-    }
-    headers
-}
 
 fn list(tags: &Tags) -> Vec<String> {
     tags.iter().map(|tag| String::from_utf8_lossy(tag).into_owned()).collect()

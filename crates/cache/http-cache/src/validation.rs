@@ -43,7 +43,7 @@ pub fn make_conditional(headers: &mut HeaderMap, stored: Option<&StoredResponse>
 /// unconditionally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotFreshened {
-    /// It refers to another response: its validator differs (RFC 9111 §4.3.4).
+    /// The 304 refers to another response: its validator differs (RFC 9111 §4.3.4).
     OtherValidator,
     /// With its fields, the response may no longer be stored.
     NotStored(NotStored),
@@ -83,11 +83,11 @@ pub fn freshen(
 /// The effect of the response to a forwarded HEAD on the stored GET response (RFC 9111 §4.3.5).
 #[derive(Clone, Debug)]
 pub enum HeadFinding {
-    /// It is the same response, which is freshened here.
+    /// The stored response is the one that the HEAD describes, and is freshened here.
     Freshened(Box<StoredResponse>),
-    /// It has changed: the stored response must be treated as stale.
+    /// The page has changed: the stored response must be treated as stale.
     Differs,
-    /// It cannot be compared.
+    /// The two responses cannot be compared.
     Nothing,
 }
 

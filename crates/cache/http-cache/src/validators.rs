@@ -153,7 +153,7 @@ impl fmt::Debug for EntityTag {
 /// An entity tag for content without one, made from a hash of the content. With a stable hash function, the
 /// same content gets the same tag on every node and after a restart.
 ///
-/// It is a strong validator (RFC 9110 §8.8.1): it changes whenever the bytes do, so it is suitable for
+/// The tag is a strong validator (RFC 9110 §8.8.1): it changes whenever the bytes do, so it is suitable for
 /// If-Range. Each content coding of the content needs a tag of its own.
 pub fn own_etag(content_hash: u128) -> HeaderValue {
     // Formatted by hand: the standard formatter takes ten times as long.
@@ -220,7 +220,8 @@ pub(crate) fn tags_of(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     Tags { rest: line }
 }
 
-fn opaque(tag: &[u8]) -> &[u8] {
+/// The opaque tag of an entity tag: without the mark of a weak one (RFC 9110 §8.8.3).
+pub(crate) fn opaque(tag: &[u8]) -> &[u8] {
     tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 

@@ -106,7 +106,7 @@ impl NominatedFields {
         NominatedFields::of(response, request, policy).ok()
     }
 
-    /// The same, with another field, and its value in the request.
+    /// The nominated fields and cookies with one more field, and its value in the request.
     pub fn with(&self, name: HeaderName, request: &dyn Fields) -> NominatedFields {
         let mut all = self.clone();
         if !all.names().any(|known| *known == name) {
@@ -157,8 +157,9 @@ impl NominatedFields {
         self.is_selected(request, || ImpliedFields::of(request))
     }
 
-    /// The same; `implied` returns [`ImpliedFields::of`] the request. A field of these that the response does
-    /// not nominate had no unusual value in the response's own request, so the two requests differ in it.
+    /// As [`is_selected_by`](Self::is_selected_by); `implied` returns [`ImpliedFields::of`] the request. A field of
+    /// these that the response does not nominate had no unusual value in the response's own request, so the two
+    /// requests differ in it.
     pub(crate) fn is_selected(
         &self,
         request: &dyn Fields,
@@ -231,7 +232,7 @@ pub(crate) struct ImpliedFields {
 }
 
 impl ImpliedFields {
-    /// Those of a request. It allocates nothing.
+    /// The implied fields of a request. This allocates nothing.
     pub(crate) fn of(request: &dyn Fields) -> ImpliedFields {
         let mut implied = ImpliedFields { origin: false, accept: false };
         request.values(ORIGIN.as_str(), &mut |_| implied.origin = true);
@@ -370,8 +371,8 @@ enum Grammar {
     List,
     /// A list of weighted values in any case and any order (RFC 9110 §12.5.1–§12.5.3).
     Weighted,
-    /// The same, but the order of equal weights is kept, because some origins treat it as a preference (RFC
-    /// 9110 §12.5.4).
+    /// As [`Weighted`](Grammar::Weighted), but the order of equal weights is kept, because some origins treat it
+    /// as a preference (RFC 9110 §12.5.4).
     WeightedInOrder,
 }
 

@@ -3,9 +3,10 @@
 //! **Credit**: 1 for each hit or file, 60 at most, halved in ten minutes; a miss costs 3. An address with the price
 //! of a miss, seen for two seconds, is known. It is kept in 16,384 buckets of 8 entries of 8 bytes (1 MiB): a 32-bit
 //! tag, the credit, the seconds of first and last use. In a full bucket the least credit gives way. A network
-//! reaches 64 buckets only, so it cannot fill the table. The hash is keyed: no client can choose its bucket.
+//! reaches 64 buckets only, so it cannot fill the table. The hash is keyed. Under overload more credit is first.
 //!
-//! **Rates** of addresses without credit, of tickets and of confirmed sessions are in sketches ([`RateSketch`]).
+//! **Rates** of addresses and sessions are in a [`RateSketch`]: a full one puts all last alike. Tickets, which would all
+//! be worthless then, are in a [`RateTable`]: the least used gives way.
 //!
 //! | race | what happens |
 //! |---|---|
@@ -15,6 +16,8 @@
 //! Everything is a relaxed atomic: an entry is one word, and nothing else depends on its order.
 
 use crate::group::ClientLevel;
+use crate::pace::RequestRate;
+use crate::rate_limits::RateTable;
 use crate::rates::RateSketch;
 use std::fmt;
 use std::hash::BuildHasher;
@@ -43,7 +46,9 @@ const GIVES_WAY: u64 = 8;
 /// An address without credit: ten misses at once, and one in two seconds for long.
 const ADDRESS_RATE: (u16, u64) = (10, 10);
 /// A ticket: twenty misses at once, and one in ten seconds for long.
-const TICKET_RATE: (u16, u64) = (20, 100);
+const TICKET_RATE: RequestRate = RequestRate { interval: Duration::from_secs(10), burst: 20 };
+/// The tickets, marks and addresses with marks whose misses are counted: those of ten seconds, if 400 come each second.
+const TICKETS: usize = 4_096;
 /// A confirmed session: forty misses at once, and two a second for long.
 const SESSION_RATE: (u16, u64) = (40, 10);
 /// The requests of a session at once with which it is still known, and a tenth of them each second for long. Beyond,
@@ -134,7 +139,7 @@ pub struct ClientTable<S> {
     hasher: S,
     buckets: Box<[Bucket]>,
     rates: RateSketch,
-    ticket_rates: RateSketch,
+    ticket_rates: RateTable<S>,
     session_rates: RateSketch,
 }
 
@@ -147,6 +152,8 @@ pub struct ShownEvidence {
     pub session: Option<u64>,
     /// The number of a valid ticket.
     pub ticket: Option<u64>,
+    /// Whether the ticket was issued to this address.
+    pub is_own_ticket: bool,
     /// The number of the signed mark of a client that has sent a write just before.
     pub written: Option<u64>,
     /// Whether the challenge has let the client pass.
@@ -168,7 +175,7 @@ struct AddressPlace<'a> {
     hash: u64,
 }
 
-impl<S: BuildHasher + Default> Default for ClientTable<S> {
+impl<S: BuildHasher + Clone + Default> Default for ClientTable<S> {
     fn default() -> ClientTable<S> {
         ClientTable::new(S::default())
     }
@@ -176,13 +183,16 @@ impl<S: BuildHasher + Default> Default for ClientTable<S> {
 
 impl<S: BuildHasher> ClientTable<S> {
     /// An empty table. `hasher` has a secret key.
-    pub fn new(hasher: S) -> ClientTable<S> {
+    pub fn new(hasher: S) -> ClientTable<S>
+    where
+        S: Clone,
+    {
         let bucket = || Bucket(Default::default());
         ClientTable {
-            hasher,
+            hasher: hasher.clone(),
             buckets: std::iter::repeat_with(bucket).take(BUCKETS).collect(),
             rates: RateSketch::new(ADDRESS_RATE.0, ADDRESS_RATE.1),
-            ticket_rates: RateSketch::new(TICKET_RATE.0, TICKET_RATE.1),
+            ticket_rates: RateTable::new(hasher, TICKETS),
             session_rates: RateSketch::new(SESSION_RATE.0, SESSION_RATE.1),
         }
     }
@@ -228,9 +238,15 @@ impl<S: BuildHasher> ClientTable<S> {
 
     /// Whether the address has the credit for a miss.
     pub fn is_known(&self, address: IpAddr, now: Duration) -> bool {
+        self.known_credit(address, now).is_some()
+    }
+
+    /// The credit of an address that is known.
+    fn known_credit(&self, address: IpAddr, now: Duration) -> Option<u32> {
         let (place, second) = (self.place_of(address), now.as_secs() % SECONDS);
-        let mut records = place.entries.iter().map(|entry| entry.load(Ordering::Relaxed));
-        records.any(|word| self.known(word, place.tag, second).is_some())
+        let mut words = place.entries.iter().map(|entry| entry.load(Ordering::Relaxed));
+        let record = words.find_map(|word| self.known(word, place.tag, second))?;
+        Some(record.credit_at(second))
     }
 
     fn known(&self, word: u64, tag: u32, second: u64) -> Option<AddressRecord> {
@@ -274,27 +290,29 @@ impl<S: BuildHasher> ClientTable<S> {
         if shown.is_exempt {
             return (ClientLevel::Confirmed, CountedAs::Nobody);
         }
-        let known =
-            if shown.ticket.is_some() { ClientLevel::KnownAgain } else { ClientLevel::Known };
         if let Some(session) = shown.session {
             match self.session_rates.count(key, session, now) {
                 count if count < SESSION_RATE.0 => {
                     return (ClientLevel::Confirmed, CountedAs::Session(session));
                 }
-                count if count < SESSION_KNOWN => return (known, CountedAs::Session(session)),
+                count if count < SESSION_KNOWN => {
+                    return (ClientLevel::Known, CountedAs::Session(session));
+                }
                 _ => {}
             }
         }
         if let Some(mark) = shown.written
-            && !self.ticket_rates.is_over(key, (mark, MARK), now)
+            && self.ticket_rates.check(self.mark(mark), TICKET_RATE, now).is_ok()
+            && (shown.address.is_none()
+                || self.ticket_rates.check(self.writer(shown), TICKET_RATE, now).is_ok())
         {
-            return (known, CountedAs::Mark(mark));
+            return (ClientLevel::Known, CountedAs::Mark(mark));
         }
         if shown.address.is_some_and(|address| self.is_known(address, now)) {
-            return (known, CountedAs::Address);
+            return (ClientLevel::Known, CountedAs::Address);
         }
         if let Some(ticket) = shown.ticket
-            && !self.ticket_rates.is_over(key, ticket, now)
+            && self.ticket_rates.check((ticket, None), TICKET_RATE, now).is_ok()
         {
             let level = if shown.has_passed { ClientLevel::Passed } else { ClientLevel::Returned };
             return (level, CountedAs::Ticket(ticket));
@@ -304,15 +322,32 @@ impl<S: BuildHasher> ClientTable<S> {
         (level, CountedAs::Address)
     }
 
-    /// Counts a miss of a client that shows this evidence, and returns its level before. It is counted for the identity
-    /// by which the client has its level, so a visitor with a session or a ticket does not spend what an office shares.
-    pub fn note_miss_of(&self, shown: &ShownEvidence, now: Duration) -> ClientLevel {
+    /// The credit by which a client of this level comes before others of it; 0 if the level has no such order. A ticket
+    /// counts as the price of a miss: its client has paid for a page that it did not get. It does so for the address only
+    /// to which it was issued, so copies of it are worth nothing at others.
+    pub fn credit(&self, level: ClientLevel, shown: &ShownEvidence, now: Duration) -> u8 {
+        if level != ClientLevel::Known {
+            return 0;
+        }
+        let credit = shown.address.and_then(|address| self.known_credit(address, now));
+        let paid = if shown.is_own_ticket { PRICE } else { 0 };
+        // A session or a mark is worth one miss.
+        (credit.unwrap_or(PRICE) + paid) as u8
+    }
+
+    /// Counts a miss of a client that shows this evidence, and returns its level and [credit](ClientTable::credit)
+    /// before. It is counted for the identity by which the client has its level, so a visitor with a session or a ticket
+    /// does not spend what an office shares.
+    pub fn note_miss_of(&self, shown: &ShownEvidence, now: Duration) -> (ClientLevel, u8) {
         let (level, counted_as) = self.identity(shown, now);
-        let key = &self.hasher;
+        let credit = self.credit(level, shown, now);
         match counted_as {
-            CountedAs::Session(session) => self.session_rates.note(key, session, now),
-            CountedAs::Mark(mark) => self.ticket_rates.note(key, (mark, MARK), now),
-            CountedAs::Ticket(ticket) => self.ticket_rates.note(key, ticket, now),
+            CountedAs::Session(session) => self.session_rates.note(&self.hasher, session, now),
+            CountedAs::Mark(mark) => {
+                self.note_ticket(self.mark(mark), now);
+                self.note_ticket(self.writer(shown), now);
+            }
+            CountedAs::Ticket(ticket) => self.note_ticket((ticket, None), now),
             CountedAs::Address => {
                 if let Some(address) = shown.address {
                     self.note_miss(address, now);
@@ -320,7 +355,22 @@ impl<S: BuildHasher> ClientTable<S> {
             }
             CountedAs::Nobody => {}
         }
-        level
+        (level, credit)
+    }
+
+    fn note_ticket(&self, ticket: (u64, Option<IpAddr>), now: Duration) {
+        // Of two requests at once, the last one of the rate may be used twice.
+        let _ = self.ticket_rates.count(ticket, TICKET_RATE, now);
+    }
+
+    /// A mark among the tickets, which have the same rate.
+    fn mark(&self, mark: u64) -> (u64, Option<IpAddr>) {
+        (self.hasher.hash_one((mark, "mark")), None)
+    }
+
+    /// The address of a client with a mark among the tickets. Each write gives another mark, so it has the same rate.
+    fn writer(&self, shown: &ShownEvidence) -> (u64, Option<IpAddr>) {
+        (self.hasher.hash_one("writer"), shown.address)
     }
 }
 
@@ -334,9 +384,6 @@ enum CountedAs {
     /// The operator has exempted it.
     Nobody,
 }
-
-/// Distinguishes marks from tickets, which have the same rate.
-const MARK: u8 = 1;
 
 fn exchange(entry: &AtomicU64, from: u64, to: u64) -> Result<(), u64> {
     entry.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed).map(drop)
@@ -365,12 +412,13 @@ mod tests {
         let record = AddressRecord { tag: u32::MAX, credit: 60, first: 8_191, last: 4_097 };
         assert_eq!(AddressRecord::unpack(record.pack()), Some(record));
         assert_eq!(AddressRecord::unpack(0), None);
-        // 1 MiB, and three times 32 KiB.
+        // 1 MiB, and twice 32 KiB; 64 KiB for tickets.
         assert_eq!(size_of::<Bucket>() * BUCKETS, 1 << 20);
         let table = table();
-        for rates in [&table.rates, &table.ticket_rates, &table.session_rates] {
+        for rates in [&table.rates, &table.session_rates] {
             assert_eq!(rates.bytes(), 32 << 10);
         }
+        assert_eq!(table.ticket_rates.bytes(), 64 << 10);
     }
 
     #[test]
@@ -436,13 +484,18 @@ mod tests {
         let session = ShownEvidence { session: Some(7), ..ticket };
         assert_eq!(level(&session), ClientLevel::Confirmed);
         spend(&session, 40);
-        assert_eq!(level(&session), ClientLevel::KnownAgain, "a session has a rate");
+        assert_eq!(level(&session), ClientLevel::Known, "a session has a rate");
         spend(&session, 120);
         assert_eq!(level(&session), ClientLevel::OverRate, "it is worth what its address is");
         let written = ShownEvidence { written: Some(5), ..unknown };
         assert_eq!(level(&written), ClientLevel::Known);
         spend(&written, 20);
         assert_eq!(level(&written), ClientLevel::OverRate, "a mark has the rate of a ticket");
+        let again = ShownEvidence { written: Some(6), ..unknown };
+        assert_eq!(level(&again), ClientLevel::OverRate, "another write renews nothing");
+        let elsewhere = |shown| ShownEvidence { address: Some(v4(99)), ..shown };
+        assert_eq!(level(&elsewhere(again)), ClientLevel::Known);
+        assert_eq!(level(&elsewhere(written)), ClientLevel::Unknown, "it is spent everywhere");
         let passed = ShownEvidence { ticket: Some(6), has_passed: true, ..unknown };
         assert_eq!(level(&passed), ClientLevel::Passed);
         spend(&passed, 20);
@@ -451,6 +504,25 @@ mod tests {
         let exempt = ShownEvidence { is_exempt: true, ..unknown };
         spend(&exempt, 100);
         assert_eq!(level(&exempt), ClientLevel::Confirmed);
+    }
+
+    #[test]
+    fn the_credit_orders_known_clients_and_a_ticket_returns_the_price() {
+        let (table, address) = (table(), v4(9));
+        table.add(address, 8, at(10));
+        let shown = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
+        assert_eq!(table.note_miss_of(&shown, at(20)), (ClientLevel::Known, 8));
+        assert_eq!(table.credit(ClientLevel::Known, &shown, at(20)), 5);
+        // Copied from another address, it adds nothing.
+        let copied = ShownEvidence { ticket: Some(1), ..shown };
+        assert_eq!(table.credit(ClientLevel::Known, &copied, at(20)), 5);
+        let again = ShownEvidence { is_own_ticket: true, ..copied };
+        assert_eq!(table.note_miss_of(&again, at(20)), (ClientLevel::Known, 8));
+        // The rest is less than the price.
+        assert_eq!(table.note_miss_of(&again, at(20)), (ClientLevel::Returned, 0));
+        assert_eq!(table.note_miss_of(&shown, at(20)), (ClientLevel::Unknown, 0));
+        let written = ShownEvidence { written: Some(7), ..shown };
+        assert_eq!(table.note_miss_of(&written, at(20)), (ClientLevel::Known, 3));
     }
 
     /// Behind one address, a crawler spends the credit of the office, but no session and no ticket.
@@ -499,6 +571,17 @@ mod tests {
             lost(|n| IpAddr::V6(((0x2001_0db8_0001_u128 << 80) | u128::from(n) << 64).into()));
         assert!(many < 250, "{many} of 1,000 visitors lost their entry");
         assert!(one < 15, "{one} of 1,000 visitors lost their entry to one network");
+    }
+
+    /// A subscriber has a whole /64, and a browser may use another address of it for each connection.
+    #[test]
+    fn the_addresses_of_an_ipv6_subscriber_are_one_client() {
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let (table, first) = (table(), address("2001:db8:1:2::3"));
+        table.add(first, 10, at(10));
+        assert!(table.is_known(address("2001:db8:1:2:ffff::9"), at(20)));
+        assert!(!table.is_known(address("2001:db8:1:3::3"), at(20)));
+        assert_eq!(address_number(address("::ffff:198.51.100.7")), u64::from(0xc633_6407_u32));
     }
 
     #[test]

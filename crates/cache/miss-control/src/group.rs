@@ -11,9 +11,7 @@ use std::fmt;
 pub enum ClientLevel {
     /// A signed-in visitor, confirmed by the application.
     Confirmed,
-    /// A known visitor who was deferred before.
-    KnownAgain,
-    /// A visitor with hits.
+    /// A visitor with hits. Under overload, those with more credit are first.
     Known,
     /// A client with a ticket that the challenge has let pass.
     Passed,
@@ -28,9 +26,8 @@ pub enum ClientLevel {
 
 impl ClientLevel {
     /// All levels, in their order.
-    pub const ALL: [ClientLevel; 7] = [
+    pub const ALL: [ClientLevel; 6] = [
         ClientLevel::Confirmed,
-        ClientLevel::KnownAgain,
         ClientLevel::Known,
         ClientLevel::Passed,
         ClientLevel::Returned,
@@ -42,7 +39,6 @@ impl ClientLevel {
     pub fn as_str(self) -> &'static str {
         match self {
             ClientLevel::Confirmed => "confirmed",
-            ClientLevel::KnownAgain => "known-again",
             ClientLevel::Known => "known",
             ClientLevel::Passed => "passed",
             ClientLevel::Returned => "returned",
@@ -60,10 +56,18 @@ impl ClientLevel {
     pub fn of_write(self) -> ClientLevel {
         match self {
             ClientLevel::Confirmed => ClientLevel::Confirmed,
-            ClientLevel::KnownAgain | ClientLevel::Known => ClientLevel::Known,
+            ClientLevel::Known => ClientLevel::Known,
             _ => ClientLevel::Unknown,
         }
     }
+}
+
+/// Whether a client of the first level and credit comes before one of the second, in one group under overload.
+pub fn comes_before(
+    (level, credit): (ClientLevel, u8),
+    (other_level, other_credit): (ClientLevel, u8),
+) -> bool {
+    level < other_level || level == other_level && credit > other_credit
 }
 
 /// The kind of a request. Free places go to the kinds in turn.
@@ -71,11 +75,11 @@ impl ClientLevel {
 pub enum MissKind {
     /// A page that is, or may be, the same for several clients.
     Page,
-    /// A page for one visitor, requested with a cookie that may be a session.
+    /// A response for one client: the request bypasses the cache, for its session cookie, a rule or its query.
     Personal,
     /// A request with a credential of its own, as of a program.
     Credential,
-    /// A fragment of a page (ESI). Never deferred, because its page would be incomplete.
+    /// A fragment of a page (ESI). Never deferred alone, because its page would be incomplete.
     Part,
     /// A request with an unsafe method. Never deferred.
     Write,

@@ -27,12 +27,12 @@ mod turns;
 
 pub use answers::{OutsideAnswer, OutsideAnswers};
 pub use clients::{ClientNetwork, ClientTable, ShownEvidence, address_number};
-pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape};
+pub use group::{ClientLevel, MissGroup, MissKind, UrlSection, UrlShape, comes_before};
 pub use overload::OverloadChange;
 pub use pace::{RateOf, RequestRate, SiteRates};
 pub use queue::{
     Deferral, HeldPlace, Miss, MissOrder, MissOutlook, MissQueue, QueueEntry, QueueLimits, WaiterId,
 };
 pub use rate_limits::RateTable;
-pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts, percent};
+pub use report::{BusiestGroup, MissReport, Ranking, RequestCounts, WaitCounts, percent};
 pub use ticket::{TICKET_CODE_BYTES, Ticket};

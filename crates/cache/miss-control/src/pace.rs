@@ -4,11 +4,15 @@
 //! again. The rates of a site are as many as its configuration names, and last over a reload.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The requests of a [`RateOf`] that may come at once.
 const BURST: u32 = 10;
+
+/// The times of a rate in seconds, and their names, the shortest first.
+const UNITS: [(u64, &str); 3] = [(1, "s"), (60, "m"), (3_600, "h")];
 
 /// The most requests in the time of a rate.
 const REQUESTS_MAX: u32 = 1_000_000;
@@ -31,12 +35,8 @@ impl RequestRate {
         let wrong = || format!("{text:?}: write requests per s, m or h, for instance \"60/m\"");
         let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
         let burst: u32 = count.trim().parse().map_err(|_| wrong())?;
-        let seconds = match unit.trim() {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3_600,
-            _ => return Err(wrong()),
-        };
+        let known = UNITS.iter().find(|(_, known)| *known == unit.trim());
+        let (seconds, _) = *known.ok_or_else(wrong)?;
         if !(1..=REQUESTS_MAX).contains(&burst) {
             return Err(wrong());
         }
@@ -71,6 +71,23 @@ impl RequestRate {
     }
 }
 
+/// As [`RequestRate::read`] reads it: in the shortest time that has a whole number of requests.
+impl fmt::Display for RequestRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let interval = self.interval.as_nanos().max(1);
+        for (seconds, unit) in UNITS {
+            let time = Duration::from_secs(seconds);
+            let count = u32::try_from((time.as_nanos() + interval / 2) / interval);
+            if let Ok(count @ 1..) = count
+                && time / count == self.interval
+            {
+                return write!(f, "{count}/{unit}");
+            }
+        }
+        write!(f, "1 each {:?}", self.interval)
+    }
+}
+
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
 }
@@ -92,19 +109,54 @@ pub struct SiteRates {
 }
 
 impl SiteRates {
-    /// Counts a request, if the rate allows one more now.
-    pub fn take(&self, of: RateOf, rate: RequestRate, now: Duration) -> bool {
+    /// Counts a request.
+    ///
+    /// # Errors
+    /// The rate allows no more now: the time until the next one.
+    pub fn take(&self, of: RateOf, rate: RequestRate, now: Duration) -> Result<(), Duration> {
         let mut all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
         let full_at = all.entry(of).or_default();
-        let next = RequestRate { burst: BURST, ..rate }.count(*full_at, nanoseconds(now));
-        *full_at = next.unwrap_or(*full_at);
-        next.is_ok()
+        *full_at = counted(*full_at, rate, now)?;
+        Ok(())
     }
+
+    /// Whether a request would be allowed. It is not counted.
+    ///
+    /// # Errors
+    /// As for [`take`](Self::take).
+    pub fn check(&self, of: RateOf, rate: RequestRate, now: Duration) -> Result<(), Duration> {
+        let all = self.full_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let full_at = all.get(&of).copied().unwrap_or_default();
+        counted(full_at, rate, now).map(drop)
+    }
+}
+
+/// When the whole burst of a rate is available again after a request now, in nanoseconds.
+fn counted(full_at: u64, rate: RequestRate, now: Duration) -> Result<u64, Duration> {
+    let rate = RequestRate { burst: BURST, ..rate };
+    rate.count(full_at, nanoseconds(now)).map_err(Duration::from_nanos)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_shown_as_it_is_read() {
+        for (written, shown) in [
+            ("9/s", "9/s"),
+            ("10/m", "10/m"),
+            ("60/m", "1/s"),
+            ("7/m", "7/m"),
+            ("1/h", "1/h"),
+            ("1000000/h", "1000000/h"),
+        ] {
+            let rate = RequestRate::read(written).expect("a rate");
+            assert_eq!(rate.to_string(), shown);
+            let again = RequestRate::read(shown).expect("a rate");
+            assert_eq!(again.interval, rate.interval, "{written}");
+        }
+    }
 
     #[test]
     fn a_rate_has_a_number_and_a_time() {
@@ -122,12 +174,16 @@ mod tests {
     fn ten_come_at_once_and_one_in_each_interval() {
         let (rates, rate) = (SiteRates::default(), RequestRate::read("60/m").unwrap());
         let at = |second: u64| Duration::from_secs(100 + second);
-        let taken =
-            |second| (0..50).filter(|_| rates.take(RateOf::Rule(1), rate, at(second))).count();
+        let take = |second| rates.take(RateOf::Rule(1), rate, at(second));
+        let check = |second| rates.check(RateOf::Rule(1), rate, at(second));
+        let taken = |second| (0..50).filter(|_| take(second).is_ok()).count();
+        assert_eq!(check(0), Ok(()));
         assert_eq!(taken(0), 10);
-        assert_eq!(taken(1), 1);
+        let (until_next, second) = (Err(Duration::from_secs(1)), Ok(()));
+        assert_eq!((take(0), check(0), check(1)), (until_next, until_next, second));
+        assert_eq!(taken(1), 1, "a check takes nothing");
         assert_eq!(taken(4), 3);
-        assert!(rates.take(RateOf::Rule(2), rate, at(4)), "another rule");
+        assert!(rates.take(RateOf::Rule(2), rate, at(4)).is_ok(), "another rule");
         assert_eq!(taken(100), 10, "unused time is not saved");
     }
 }

@@ -5,7 +5,7 @@
 //! | [`MissQueue::enter`] | a request needs the origin | a place, a wait, or a refusal |
 //! | [`MissQueue::enter_if_free`] | a request that no client waits for | a place, or nothing |
 //! | [`MissQueue::give`] | after each other call, until it returns none | a waiter is given a place |
-//! | [`MissQueue::raise`] | a client of a better level waits for the same page | the order changes |
+//! | [`MissQueue::raise`] | a client of a better level, or with more credit, waits for the same page | the order changes |
 //! | [`MissQueue::defer`] | a waiter has waited for its longest wait | it is deferred, unless it was raised |
 //! | [`MissQueue::leave`] | no request may wait longer, or the client is gone | |
 //! | [`MissQueue::release`] | a request is complete | a place is free |
@@ -18,7 +18,7 @@
 //! and nothing is deferred. By [`MissOrder::Rationed`], confirmed visitors are first, the groups follow
 //! in turn ([`Turns`]), and places are reserved ([`TakenPlaces`]).
 
-use crate::group::{ClientLevel, MissGroup, MissKind};
+use crate::group::{ClientLevel, MissGroup, MissKind, comes_before};
 use crate::overload::{Overload, OverloadChange};
 use crate::shares::{PlaceTerms, TakenPlaces};
 use crate::turns::{AgeOrder, Turns};
@@ -66,6 +66,8 @@ pub struct QueueLimits {
 pub struct Miss {
     /// The evidence about its client.
     pub level: ClientLevel,
+    /// The credit of a known client, by which those are ordered under overload.
+    pub credit: u8,
     /// The group of its URL.
     pub group: MissGroup,
     /// Its client's address, as a number; none if it is not known, or shared by many clients.
@@ -77,11 +79,10 @@ impl Miss {
         self.level != ClientLevel::Confirmed && self.group.kind.may_be_deferred()
     }
 
-    /// Whether it shows, while it waits, that the origin is overloaded. Writes of clients without evidence do, too:
-    /// otherwise a flood of them would have all places.
+    /// Whether it shows, while it waits, that the origin is overloaded. Requests of clients without evidence that are
+    /// never deferred do, too: otherwise a flood of them would have all places.
     fn is_pressing(&self) -> bool {
-        let is_flood = self.group.kind == MissKind::Write && self.level.is_unknown();
-        is_flood || self.may_be_deferred()
+        self.level.is_unknown() || self.may_be_deferred()
     }
 }
 
@@ -196,8 +197,8 @@ impl<H> MissQueue<H> {
     }
 
     /// Gives the request a place, or has it wait. `handle` is called if it waits; `deferred` gets the
-    /// handle of a waiter that has to give way to it: one that may be deferred, or else, if this client is not
-    /// unknown, a write of an unknown one.
+    /// handle of a waiter that has to give way to it: one that may be deferred, or, if this client is not unknown, one
+    /// of an unknown client.
     pub fn enter(
         &mut self,
         miss: Miss,
@@ -222,9 +223,7 @@ impl<H> MissQueue<H> {
             return entry;
         }
         let QueueEntry::Waits(id, _) = entry else { return entry };
-        // A flood of writes does not refuse visitors with evidence.
-        let of_flood = || if miss.level.is_unknown() { None } else { self.turns.unknown_write() };
-        let victim = self.turns.victim().or_else(of_flood);
+        let victim = self.victim(&miss, id);
         let removed = self.remove(victim.unwrap_or(id));
         if victim.is_none() {
             return QueueEntry::Full;
@@ -234,6 +233,29 @@ impl<H> MissQueue<H> {
         }
         *deferred = removed.map(|waiter| waiter.handle);
         entry
+    }
+
+    /// The waiter that gives way to this request, which has just begun to wait, because the queue is full: it may be that
+    /// request itself. None: no waiter gives way.
+    ///
+    /// | most waiters | the request | gives way |
+    /// |---|---|---|
+    /// | may be deferred | any | of these, the last in the fullest group |
+    /// | are never deferred | of a client with evidence | the newest of these of a client without; else as in the first row |
+    /// | are never deferred | of a client without, may be deferred | as in the first row, but itself instead of one with evidence |
+    /// | are never deferred | of a client without, is never deferred | none |
+    fn victim(&self, miss: &Miss, id: WaiterId) -> Option<WaiterId> {
+        let of_flood = || if miss.level.is_unknown() { None } else { self.turns.flood_victim() };
+        let deferrable = || self.turns.victim(self.age_order());
+        if !self.turns.is_flood() {
+            return deferrable().or_else(of_flood);
+        }
+        if !miss.level.is_unknown() {
+            return of_flood().or_else(deferrable);
+        }
+        let victim = deferrable().filter(|_| miss.may_be_deferred())?;
+        let is_unknown = self.waiting.get(&victim).is_some_and(|one| one.miss.level.is_unknown());
+        Some(if is_unknown { victim } else { id })
     }
 
     /// Whether too many requests of its address wait already.
@@ -256,7 +278,7 @@ impl<H> MissQueue<H> {
             self.confirmed.insert(id);
             miss.group
         } else {
-            self.turns.add(miss.group, miss.level, id)
+            self.turns.add(&miss, id)
         };
         self.pressing += usize::from(miss.is_pressing());
         if let Some(address) = miss.address {
@@ -284,7 +306,7 @@ impl<H> MissQueue<H> {
         if waiter.miss.level == ClientLevel::Confirmed {
             self.confirmed.remove(&id);
         } else {
-            self.turns.remove(waiter.group, waiter.miss.level, id);
+            self.turns.remove(waiter.group, &waiter.miss, id);
         }
         self.pressing -= usize::from(waiter.miss.is_pressing());
         if let Some(address) = waiter.miss.address
@@ -324,10 +346,14 @@ impl<H> MissQueue<H> {
             ClientLevel::ALL.into_iter().rev().find(|level| self.has_place_for(*level, kind))
         };
         let worst = MissKind::ALL.map(worst);
-        let age = if self.overload.is_on() { AgeOrder::NewestFirst } else { AgeOrder::OldestFirst };
-        let other = self.turns.pick(worst, age);
+        let order = self.age_order();
+        let other = self.turns.pick(worst, order);
         self.in_sequence = 0;
         other.or(confirmed)
+    }
+
+    fn age_order(&self) -> AgeOrder {
+        if self.overload.is_on() { AgeOrder::MostCreditFirst } else { AgeOrder::OldestFirst }
     }
 
     /// The result for a request that would enter now. Nothing changes.
@@ -374,23 +400,25 @@ impl<H> MissQueue<H> {
         }
     }
 
-    /// Raises the level of a waiter, because a client of a better level waits for the same page. A
-    /// lower level, and a request that does not wait any more, change nothing.
-    pub fn raise(&mut self, id: WaiterId, level: ClientLevel) {
-        let Some(waiter) = self.waiting.get_mut(&id) else { return };
+    /// Raises a waiter to a level and credit, because a client with them waits for the same page. If they do not come
+    /// before its own ([`comes_before`]), or it does not wait any more, nothing changes. Returns whether it was raised.
+    pub fn raise(&mut self, id: WaiterId, (level, credit): (ClientLevel, u8)) -> bool {
+        let Some(waiter) = self.waiting.get_mut(&id) else { return false };
         let before = waiter.miss;
-        if level >= before.level {
-            return;
+        if !comes_before((level, credit), (before.level, before.credit)) {
+            return false;
         }
-        waiter.miss.level = level;
+        let raised = Miss { level, credit, ..before };
+        waiter.miss = raised;
         self.pressing -= usize::from(before.is_pressing());
-        self.pressing += usize::from(waiter.miss.is_pressing());
+        self.pressing += usize::from(raised.is_pressing());
         if level == ClientLevel::Confirmed {
-            self.turns.remove(waiter.group, before.level, id);
+            self.turns.remove(waiter.group, &before, id);
             self.confirmed.insert(id);
         } else {
-            self.turns.change_level(waiter.group, (before.level, level), id);
+            self.turns.move_to(waiter.group, (&before, &raised), id);
         }
+        true
     }
 
     /// Brings overload up to date. To be called with each other call, before it and after it.
@@ -475,5 +503,37 @@ mod tests {
     #[test]
     fn a_waiter_is_small() {
         assert!(size_of::<(WaiterId, QueuedMiss<usize>)>() <= 128);
+    }
+
+    /// Neither do their pages give way to it, nor are they deferred because of it.
+    #[test]
+    fn a_flood_of_writes_does_not_defer_the_pages_of_visitors_with_evidence() {
+        const WRITES: [&str; 4] = ["0", "1", "2", "3"];
+        let limits = QueueLimits { places: 1, waiting: WRITES.len(), unknown: 1 };
+        let mut queue = MissQueue::new(limits, MissOrder::Rationed);
+        let mut enter = |level: ClientLevel, kind: MissKind, name: &'static str| {
+            let group = MissGroup::of(kind, &format!("/{}", kind.as_str()));
+            let (miss, mut gave_way) = (Miss { level, credit: 0, group, address: None }, None);
+            let entry = queue.enter(miss, || name, &mut gave_way);
+            (entry, gave_way)
+        };
+        let (_held, _) = enter(ClientLevel::Confirmed, MissKind::Page, "at the origin");
+        for name in WRITES {
+            let (entry, gave_way) = enter(ClientLevel::Unknown, MissKind::Write, name);
+            assert!(matches!(entry, QueueEntry::Waits(..)) && gave_way.is_none(), "{name}");
+        }
+        let (page, gave_way) = enter(ClientLevel::Known, MissKind::Page, "page");
+        assert!(matches!(page, QueueEntry::Waits(_, Some(_))), "{page:?}");
+        assert_eq!(gave_way, Some("3"));
+        let (write, gave_way) = enter(ClientLevel::Unknown, MissKind::Write, "4");
+        assert!(matches!(write, QueueEntry::Full) && gave_way.is_none(), "{write:?}");
+        let (other, gave_way) = enter(ClientLevel::Returned, MissKind::Page, "other page");
+        assert!(matches!(other, QueueEntry::Deferred) && gave_way.is_none(), "{other:?}");
+        let (second, gave_way) = enter(ClientLevel::Known, MissKind::Personal, "second page");
+        assert!(matches!(second, QueueEntry::Waits(..)), "{second:?}");
+        assert_eq!(gave_way, Some("2"));
+        // Two writes of five waiters are no flood: of the fullest group, the last gives way.
+        let (third, gave_way) = enter(ClientLevel::Known, MissKind::Page, "third page");
+        assert!(matches!(third, QueueEntry::Deferred) && gave_way.is_none(), "{third:?}");
     }
 }

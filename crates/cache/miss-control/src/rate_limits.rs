@@ -1,14 +1,13 @@
-//! The rate of requests of each client under each limit: GCRA (generic cell rate algorithm) in a table of fixed size.
+//! The rate of requests of each client under each limit, and of each ticket: GCRA (generic cell rate algorithm) in a table
+//! of fixed size.
 //!
 //! An entry is 16 bytes: a 64-bit tag, and the time at which the client has its whole burst again. A request is
 //! allowed while that time is less than the burst away, and moves it on by one interval; a refused request moves
 //! nothing. 8 entries are a set. In a full set, the entry whose limit ends first gives way; if that had not ended,
 //! it is counted. The hash is keyed: no client can choose its set. IPv6 addresses count by /64.
 //!
-//! The sketch in [`ClientTable`](crate::ClientTable) cannot serve: it overestimates, which only puts an unknown client
-//! last there, and here would refuse a request because of other clients. This table forgets instead: under more
-//! clients than entries, a client may get a new burst. So the sketch, which nobody can flush, stays for the order.
-//!
+//! The sketch in [`ClientTable`](crate::ClientTable) cannot serve: it overestimates, so other clients would refuse a
+//! request here. This table forgets instead: under more clients than entries, one may get a new burst.
 //! A lock guards a part of the sets, for a few comparisons; no other lock is taken under it.
 
 use crate::clients::address_number;
@@ -116,6 +115,14 @@ impl<S: BuildHasher> RateTable<S> {
         let tag = self.hasher.hash_one((hash, limit, number));
         let known = set.iter().position(|entry| entry.tag == tag && entry.full_at != 0);
         look(set, tag, known)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        let sets = |part: &Mutex<Box<[EntrySet]>>| {
+            size_of_val(&**part.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        self.parts.iter().map(sets).sum()
     }
 
     /// How often a client was forgotten before its limit ended, because its set was full.

@@ -110,6 +110,17 @@ pub struct BusiestGroup {
     pub advice: String,
 }
 
+/// How requests have waited for the origin since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WaitCounts {
+    /// The requests that had to wait.
+    pub waited: u64,
+    /// The requests that were deferred.
+    pub deferred: u64,
+    /// Whether the origin was ever overloaded, or is now.
+    pub was_overloaded: bool,
+}
+
 /// The networks, and the user agents, that are named in a log line.
 const NAMED: usize = 3;
 
@@ -157,8 +168,8 @@ impl MissReport {
         }
     }
 
-    /// The group with the most requests; none before the first request. `order` is that of the queue.
-    pub fn busiest(&self, order: MissOrder) -> Option<BusiestGroup> {
+    /// The group with the most requests; none before the first request. `order` and `waits` are those of the queue.
+    pub fn busiest(&self, order: MissOrder, waits: WaitCounts) -> Option<BusiestGroup> {
         let of_all = |of: fn(&RequestCounts) -> u64| -> u64 {
             self.groups.names.iter().map(|(_, counts)| of(counts)).sum()
         };
@@ -172,7 +183,17 @@ impl MissReport {
             seconds: counts.busy_us / 1_000_000,
             networks: self.networks.named(requests),
             agents: self.agents.named(requests),
-            advice: self.advice((&group, share), requests, order),
+            advice: match waits {
+                // Some group always has the most requests: that is no crawl while none of them has to wait long.
+                WaitCounts { waited: 0, deferred: 0, was_overloaded: false } => {
+                    "No request has waited for the origin, so there is nothing to do here.".into()
+                }
+                WaitCounts { waited, deferred: 0, was_overloaded: false } => format!(
+                    "Requests that have waited for the origin: {waited}. It was never overloaded: that begins after a \
+                     second in which requests wait without a break. There is nothing to do here."
+                ),
+                _ => self.advice((&group, share), requests, order),
+            },
             group,
         })
     }
@@ -180,23 +201,27 @@ impl MissReport {
     /// The advice about the group with the most requests, by its share and by the network with the most requests.
     fn advice(&self, (group, share): (&str, u64), requests: u64, order: MissOrder) -> String {
         if share < MOST_PERCENT {
-            return "No group of URLs has most of the requests: this is no crawl of one kind of page."
+            return "No kind of URL has half of the requests, so this is no crawl of one kind of page. pagewell misses \
+                    lists the pages that are slow, often purged, or not stored. If cores are idle, give PHP more \
+                    workers."
                 .into();
         }
         let network = self.networks.names.iter().max_by_key(|(_, counts)| counts.requests);
         let by = match network {
             Some((network, one)) if percent(one.requests, requests) >= MOST_PERCENT => format!(
-                "Most come from one network, {network}: if it is no proxy of yours, block it or ask its operator."
+                "Most come from one network, {network}: if it is no proxy or program of yours, block it in the firewall."
             ),
-            _ => "They come from many networks, so limits by address do not stop them.".into(),
+            _ => "They come from many networks, so blocking or limiting addresses does not stop them.".into(),
         };
         let protected = match order {
-            MissOrder::Rationed => "Visitors come first.",
-            MissOrder::Arrival => "If visitors wait, set misses.mode = \"protect\" and reload.",
+            MissOrder::Rationed => "Visitors come first (misses.mode = \"protect\").",
+            MissOrder::Arrival => {
+                "To let visitors come first, set misses.mode = \"protect\" and run pagewell reload."
+            }
         };
         format!(
-            "{share} % of the requests are for {group}. {by} {protected} If these URLs have no end, Disallow them in \
-             robots.txt, or limit them by a rule with renders."
+            "{share} % of the requests are for URLs like {group}. {by} {protected} If visitors do not need these URLs, \
+             limit them by a rule with renders = \"60/m\" (or lower its rate), and disallow them in robots.txt."
         )
     }
 
@@ -216,8 +241,26 @@ mod tests {
     use super::*;
     use crate::group::MissKind;
 
+    const OVERLOADED: WaitCounts = WaitCounts { waited: 257, deferred: 0, was_overloaded: true };
+
     fn group(url: &str) -> MissGroup {
         MissGroup::of(MissKind::Page, url)
+    }
+
+    #[test]
+    fn without_an_overload_there_is_nothing_to_do_whoever_has_waited() {
+        let mut report = MissReport::default();
+        report.note_request(group("/a"), None, None, Duration::ZERO);
+        let advice = |waits| report.busiest(MissOrder::Rationed, waits).expect("a request").advice;
+        let none = WaitCounts::default();
+        assert!(advice(none).starts_with("No request has waited for the origin"));
+        let some = WaitCounts { was_overloaded: false, ..OVERLOADED };
+        let text = advice(some);
+        assert!(text.starts_with("Requests that have waited for the origin: 257."), "{text}");
+        assert!(text.ends_with("There is nothing to do here."), "{text}");
+        for waits in [OVERLOADED, WaitCounts { deferred: 1, ..some }] {
+            assert!(advice(waits).starts_with("100 % of the requests are for URLs like /a."));
+        }
     }
 
     #[test]
@@ -235,13 +278,17 @@ mod tests {
         assert_eq!((groups.len(), groups[0].0), (NAMES_MAX, group("/shop/?a&b")));
         assert_eq!(groups[0].1.requests, 10_000);
         assert_eq!(groups[0].1.busy_us, 300_000_000);
-        let busiest = report.busiest(MissOrder::Arrival).expect("there are requests");
+        let busiest = report.busiest(MissOrder::Arrival, OVERLOADED).expect("there are requests");
         assert_eq!((&*busiest.group, busiest.share), ("/shop?a&b", 50));
         assert_eq!((busiest.time_share, busiest.seconds), (100, 300));
         assert_eq!(busiest.networks.matches("/24 (").count(), 3, "{}", busiest.networks);
         assert!(busiest.agents.starts_with("Mozilla/5.0 (50 %), agent "), "{}", busiest.agents);
         let advice = &busiest.advice;
-        for part in ["50 % of the requests are for /shop?a&b. They come from many", "protect"] {
+        for part in [
+            "50 % of the",
+            "URLs like /shop?a&b. They come from many",
+            "To let visitors come first",
+        ] {
             assert!(advice.contains(part), "{advice}");
         }
         assert_eq!(report.agents.into_sorted()[0].0, "Mozilla/5.0");
@@ -256,18 +303,18 @@ mod tests {
     #[test]
     fn the_advice_follows_from_shares_and_order() {
         let mut report = MissReport::default();
-        assert_eq!(report.busiest(MissOrder::Arrival), None);
+        assert_eq!(report.busiest(MissOrder::Arrival, OVERLOADED), None);
         let network = ClientNetwork::of([203, 0, 113, 7].into());
         for url in ["/a", "/b/1", "/b/2"] {
             report.note_request(group(url), Some(network), None, Duration::ZERO);
         }
-        let busiest = report.busiest(MissOrder::Rationed).expect("there are requests");
+        let busiest = report.busiest(MissOrder::Rationed, OVERLOADED).expect("there are requests");
         assert!(busiest.advice.contains("one network, 203.0.113.0/24: "), "{busiest:?}");
-        assert!(busiest.advice.contains("Visitors come first."), "{busiest:?}");
+        assert!(busiest.advice.contains("Visitors come first ("), "{busiest:?}");
         assert_eq!((busiest.time_share, busiest.seconds), (0, 0), "none has ended");
         report.note_request(group("/c/1/2"), None, None, Duration::ZERO);
         report.note_request(group("/d/1/2/3"), None, None, Duration::ZERO);
-        let busiest = report.busiest(MissOrder::Rationed).expect("there are requests");
+        let busiest = report.busiest(MissOrder::Rationed, OVERLOADED).expect("there are requests");
         assert!(busiest.advice.contains("no crawl"), "{busiest:?}");
     }
 

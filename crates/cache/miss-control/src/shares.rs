@@ -2,14 +2,16 @@
 //!
 //! | places for | calm | overload |
 //! |---|---|---|
-//! | pages of clients without evidence | all but one | a quarter, at least 1 |
+//! | pages of clients without evidence | all but one | a quarter, but not all that sessions leave; at least 1 |
 //! | writes of clients without evidence | all but one | a quarter, at least 1, which no page takes |
 //! | all but confirmed visitors and those writes | all | all; while sessions are active, a third, at least 2 |
 //! | confirmed visitors | all | all |
 //!
 //! With fewer than four places, none is reserved while there is no overload. Sessions are active if one has sent a
 //! request within ten seconds: without any, reserved places would be idle while others wait. Under overload the
-//! figures shrink further while the origin is slow ([`MeasuredPlaces`]).
+//! figures shrink further while the origin is slow ([`MeasuredPlaces`]), and **beside visitors**: a request of a session
+//! takes a place from all others, and one of any client with evidence takes a place from clients without. Half of the
+//! places stay; a single one pauses for half a request ([`TakenPlaces::for_unknown`]).
 
 use crate::group::{ClientLevel, MissGroup, MissKind};
 use crate::measured::MeasuredPlaces;
@@ -20,6 +22,8 @@ use std::time::Duration;
 const RESERVED_FROM: usize = 4;
 /// Places are reserved for sessions for so long after the last request of one.
 const SESSIONS_ACTIVE: Duration = Duration::from_secs(10);
+/// The longest pause of clients without evidence: half of what they wait for at least.
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// The requests for which a place counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub(crate) struct TakenPlaces {
     other: usize,
     measured: MeasuredPlaces,
     confirmed_at: Option<Duration>,
+    /// When a page of a client without evidence was last complete.
+    unknown_ended: Duration,
 }
 
 /// The circumstances on which the number of places depends.
@@ -73,6 +79,7 @@ impl TakenPlaces {
             other: 0,
             measured: MeasuredPlaces::default(),
             confirmed_at: None,
+            unknown_ended: Duration::ZERO,
         }
     }
 
@@ -113,13 +120,22 @@ impl TakenPlaces {
         !self.is_full() && !is_limited
     }
 
+    /// The places for pages of clients without evidence.
+    ///
+    /// Under overload a crawler's render that begins beside a visitor's takes CPU time from it, so it waits until the
+    /// visitor's has ended. With a single place, it waits for at most half the usual time of a request after the one
+    /// before it: crawlers, and visitors who are still unknown, never starve.
     pub(crate) fn for_unknown(&self, terms: PlaceTerms) -> usize {
         let all = self.limits.places;
-        if terms.order == MissOrder::Rationed && terms.is_overloaded {
-            self.measured.unknown((all / 4).min(self.limits.unknown).max(1))
-        } else {
-            self.calm(terms)
+        if terms.order != MissOrder::Rationed || !terms.is_overloaded {
+            return self.calm(terms);
         }
+        // With eight places a quarter is all that sessions leave: a visitor would wait for a crawler's render.
+        let left = self.left_by_sessions(terms).saturating_sub(1);
+        let most = self.measured.unknown((all / 4).min(self.limits.unknown).min(left).max(1));
+        let pause = (self.usual_time() / 2).min(PAUSE_MAX);
+        let is_pause = terms.now.saturating_sub(self.unknown_ended) < pause;
+        beside_visitors(most, self.confirmed + self.other).max(usize::from(!is_pause))
     }
 
     fn for_unknown_writes(&self, terms: PlaceTerms) -> usize {
@@ -133,6 +149,17 @@ impl TakenPlaces {
 
     /// The places for all but confirmed visitors and writes of unknown clients.
     pub(crate) fn for_others(&self, terms: PlaceTerms) -> usize {
+        let most = self.left_by_sessions(terms);
+        if most == self.limits.places {
+            return most;
+        }
+        // One beside those of clients without evidence, whose pages may be slow.
+        let least = (self.unknown + 1).min(most);
+        beside_visitors(most, self.confirmed).max(least)
+    }
+
+    /// The places that are not reserved for sessions: all, if none is active.
+    fn left_by_sessions(&self, terms: PlaceTerms) -> usize {
         let all = self.limits.places;
         let is_active = |at: Duration| terms.now.saturating_sub(at) < SESSIONS_ACTIVE;
         if terms.is_overloaded && self.confirmed_at.is_some_and(is_active) {
@@ -150,6 +177,9 @@ impl TakenPlaces {
 
     pub(crate) fn release(&mut self, place: &HeldPlace, took: Duration, terms: PlaceTerms) {
         *self.count(place) -= 1;
+        if PlaceShare::of(place.level, place.group.kind) == PlaceShare::Unknown {
+            self.unknown_ended = terms.now;
+        }
         let load = (terms.is_overloaded, terms.now);
         self.measured.note(place.group, took, place.was_alone, load);
     }
@@ -161,5 +191,125 @@ impl TakenPlaces {
             PlaceShare::Unknown => &mut self.unknown,
             PlaceShare::Other => &mut self.other,
         }
+    }
+}
+
+/// The places that are left of so many beside so many requests of visitors: at least half.
+fn beside_visitors(most: usize, visitors: usize) -> usize {
+    most.saturating_sub(visitors).max(most / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The terms of an overload, five seconds and so many milliseconds after the start.
+    fn overload(ms: u64) -> PlaceTerms {
+        let now = Duration::from_secs(5) + Duration::from_millis(ms);
+        PlaceTerms { order: MissOrder::Rationed, is_overloaded: true, now }
+    }
+
+    fn has_one(taken: &TakenPlaces, level: ClientLevel) -> bool {
+        taken.has_one_for((level, MissKind::Page), overload(0))
+    }
+
+    #[test]
+    fn under_overload_clients_without_evidence_leave_a_place_to_each_other_kind() {
+        let group = MissGroup::of(MissKind::Page, "/shop?a");
+        for places in 2..=64 {
+            let limits = QueueLimits { places, waiting: 1, unknown: usize::MAX };
+            let mut taken = TakenPlaces::new(limits);
+            taken.note_confirmed(Duration::ZERO);
+            let mut held = Vec::new();
+            while has_one(&taken, ClientLevel::Unknown) {
+                held.push(taken.occupy(ClientLevel::Unknown, group));
+            }
+            assert!(!held.is_empty() && held.len() <= places.div_ceil(4), "{places}");
+            assert!(has_one(&taken, ClientLevel::Known), "{places}");
+            while has_one(&taken, ClientLevel::Known) {
+                held.push(taken.occupy(ClientLevel::Known, group));
+            }
+            assert_eq!(has_one(&taken, ClientLevel::Confirmed), places > 2, "{places}");
+        }
+    }
+
+    /// Places with sessions, where a request usually takes 100 ms, and one of this client ended at 5 s.
+    fn after(places: usize, level: ClientLevel) -> TakenPlaces {
+        let group = MissGroup::of(MissKind::Page, "/shop?a");
+        let mut taken = TakenPlaces::new(QueueLimits { places, waiting: 1, unknown: usize::MAX });
+        taken.note_confirmed(Duration::from_secs(5));
+        for _ in 0..200 {
+            let place = taken.occupy(level, group);
+            taken.release(&place, Duration::from_millis(100), overload(0));
+        }
+        taken
+    }
+
+    #[test]
+    fn under_overload_a_visitors_request_takes_a_place_from_those_with_less_evidence() {
+        let group = MissGroup::of(MissKind::Page, "/news");
+        let figures =
+            |taken: &TakenPlaces| (taken.for_unknown(overload(0)), taken.for_others(overload(0)));
+        let mut taken = after(36, ClientLevel::Known);
+        assert_eq!(figures(&taken), (9, 12));
+        let known = [(); 3].map(|()| taken.occupy(ClientLevel::Known, group));
+        assert_eq!(figures(&taken), (6, 12));
+        let sessions = [(); 4].map(|()| taken.occupy(ClientLevel::Confirmed, group));
+        // Half of the places stay.
+        assert_eq!(figures(&taken), (4, 8));
+        let more = [(); 4].map(|()| taken.occupy(ClientLevel::Confirmed, group));
+        assert_eq!(figures(&taken), (4, 6));
+        for place in known.iter().chain(&sessions).chain(&more) {
+            taken.release(place, Duration::from_millis(100), overload(0));
+        }
+        assert_eq!(figures(&taken), (9, 12));
+    }
+
+    /// On two cores, a third render would slow the visitor's.
+    #[test]
+    fn a_single_place_beside_visitors_pauses_for_half_a_request() {
+        let group = MissGroup::of(MissKind::Page, "/news");
+        for visitor in [ClientLevel::Confirmed, ClientLevel::Known] {
+            let mut taken = after(6, ClientLevel::Unknown);
+            assert_eq!(taken.for_unknown(overload(0)), 1, "no visitor is there");
+            let place = taken.occupy(visitor, group);
+            assert_eq!(taken.for_unknown(overload(49)), 0, "{visitor:?}");
+            assert_eq!(taken.for_unknown(overload(51)), 1, "{visitor:?}: after half a request");
+            taken.release(&place, Duration::from_millis(100), overload(20));
+            assert_eq!(taken.for_unknown(overload(20)), 1, "{visitor:?} has ended");
+        }
+        // Without overload nothing is taken.
+        let mut taken = after(6, ClientLevel::Unknown);
+        let place = taken.occupy(ClientLevel::Confirmed, group);
+        let calm = PlaceTerms { is_overloaded: false, ..overload(0) };
+        assert_eq!((taken.for_unknown(calm), taken.for_others(calm)), (5, 6));
+        taken.release(&place, Duration::from_millis(100), calm);
+    }
+
+    #[test]
+    fn beside_sessions_a_slow_page_of_a_crawler_leaves_a_place_to_visitors_with_hits() {
+        let group = MissGroup::of(MissKind::Page, "/report");
+        let mut taken = after(6, ClientLevel::Unknown);
+        let session = taken.occupy(ClientLevel::Confirmed, group);
+        let crawler = taken.occupy(ClientLevel::Unknown, group);
+        assert!(has_one(&taken, ClientLevel::Known) && !has_one(&taken, ClientLevel::Unknown));
+        let known = taken.occupy(ClientLevel::Known, group);
+        assert!(!has_one(&taken, ClientLevel::Known));
+        for place in [session, crawler, known] {
+            taken.release(&place, Duration::from_secs(20), overload(0));
+        }
+    }
+
+    #[test]
+    fn beside_slow_visitors_the_pause_is_short() {
+        let group = MissGroup::of(MissKind::Page, "/report");
+        let mut taken = after(6, ClientLevel::Unknown);
+        for _ in 0..200 {
+            let place = taken.occupy(ClientLevel::Unknown, group);
+            taken.release(&place, Duration::from_secs(20), overload(0));
+        }
+        let place = taken.occupy(ClientLevel::Confirmed, group);
+        assert_eq!((taken.for_unknown(overload(249)), taken.for_unknown(overload(250))), (0, 1));
+        taken.release(&place, Duration::from_secs(20), overload(300));
     }
 }

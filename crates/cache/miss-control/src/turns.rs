@@ -5,11 +5,14 @@
 //! that begins to wait gets a new one, too, so it is behind all that wait already. Therefore a group
 //! whose requests may be served is served within as many picks of its parent as it has siblings.
 //!
+//! Within a group the best level is first. In a level the oldest waiter is first, and under overload the one with the
+//! most credit: a crawler has the credit of one page at an address, a visitor that of a visit.
+//!
 //! A pick looks at every group, at most one for each waiter, and at most [`SECTIONS_MAX`] and one more
 //! for each kind and shape.
 
 use crate::group::{ClientLevel, MissGroup, MissKind, UrlShape};
-use crate::queue::WaiterId;
+use crate::queue::{Miss, WaiterId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most first segments of one kind and shape that are distinguished; further ones wait together.
@@ -19,8 +22,9 @@ const SECTIONS_MAX: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgeOrder {
     OldestFirst,
-    /// Under overload: the oldest will be deferred anyway.
-    NewestFirst,
+    /// Under overload: the client with the most credit, and of several the newest, because the oldest will be deferred
+    /// anyway.
+    MostCreditFirst,
 }
 
 /// A kind or a shape: its turn, and the number of its waiters.
@@ -34,7 +38,8 @@ struct Branch {
 #[derive(Debug, Default)]
 struct Leaf {
     turn: u64,
-    waiters: BTreeSet<(ClientLevel, WaiterId)>,
+    /// By level, then by credit, then by age.
+    waiters: BTreeSet<(ClientLevel, u8, WaiterId)>,
 }
 
 /// All groups with waiters.
@@ -57,8 +62,8 @@ impl Turns {
     }
 
     /// Adds a waiter. Returns the group in which it waits.
-    pub(crate) fn add(&mut self, group: MissGroup, level: ClientLevel, id: WaiterId) -> MissGroup {
-        let group = self.place_of(group);
+    pub(crate) fn add(&mut self, miss: &Miss, id: WaiterId) -> MissGroup {
+        let group = self.place_of(miss.group);
         self.last += 1;
         let turn = self.last;
         let (kind, shape) = (group.kind as usize, group.shape.index());
@@ -69,7 +74,7 @@ impl Turns {
             branch.waiters += 1;
         }
         let leaf = self.leaves.entry(group).or_insert_with(|| Leaf { turn, ..Leaf::default() });
-        leaf.waiters.insert((level, id));
+        leaf.waiters.insert((miss.level, miss.credit, id));
         group
     }
 
@@ -84,9 +89,9 @@ impl Turns {
     }
 
     /// Removes a waiter from the group in which it waits.
-    pub(crate) fn remove(&mut self, group: MissGroup, level: ClientLevel, id: WaiterId) {
+    pub(crate) fn remove(&mut self, group: MissGroup, miss: &Miss, id: WaiterId) {
         let Some(leaf) = self.leaves.get_mut(&group) else { return };
-        if !leaf.waiters.remove(&(level, id)) {
+        if !leaf.waiters.remove(&(miss.level, miss.credit, id)) {
             return;
         }
         if leaf.waiters.is_empty() {
@@ -97,17 +102,12 @@ impl Turns {
         self.shapes[kind][group.shape.index()].waiters -= 1;
     }
 
-    /// Moves a waiter to another level of its group.
-    pub(crate) fn change_level(
-        &mut self,
-        group: MissGroup,
-        (from, to): (ClientLevel, ClientLevel),
-        id: WaiterId,
-    ) {
+    /// Moves a waiter of a group to another level and credit.
+    pub(crate) fn move_to(&mut self, group: MissGroup, (from, to): (&Miss, &Miss), id: WaiterId) {
         if let Some(leaf) = self.leaves.get_mut(&group)
-            && leaf.waiters.remove(&(from, id))
+            && leaf.waiters.remove(&(from.level, from.credit, id))
         {
-            leaf.waiters.insert((to, id));
+            leaf.waiters.insert((to.level, to.credit, id));
         }
     }
 
@@ -124,7 +124,7 @@ impl Turns {
         };
         let may_go = |group: &MissGroup, leaf: &Leaf| {
             let worst = worst[group.kind as usize];
-            let best = leaf.waiters.first().map(|(level, _)| *level);
+            let best = leaf.waiters.first().map(|(level, ..)| *level);
             worst.is_some_and(|worst| best.is_some_and(|best| best <= worst))
         };
         let eligible = self.leaves.iter().filter(|(group, leaf)| may_go(group, leaf));
@@ -135,33 +135,42 @@ impl Turns {
         self.shapes[kind][group.shape.index()].turn = self.last;
         let leaf = self.leaves.get_mut(&group)?;
         leaf.turn = self.last;
-        let (level, oldest) = *leaf.waiters.first()?;
-        // Requests that are never deferred would starve if the newest came first.
+        let (level, ..) = *leaf.waiters.first()?;
+        // Requests that are never deferred would starve if others could come before them for ever.
         match if group.kind.may_be_deferred() { order } else { AgeOrder::OldestFirst } {
-            AgeOrder::OldestFirst => Some(oldest),
-            AgeOrder::NewestFirst => leaf.of_level(level).next_back(),
+            AgeOrder::OldestFirst => leaf.of_level(level).min(),
+            AgeOrder::MostCreditFirst => leaf.of_level(level).next_back(),
         }
     }
 
     /// The waiter that gives way when the queue is full: of the group with the most waiters, among
-    /// those that may be deferred, the oldest of the worst level.
-    pub(crate) fn victim(&self) -> Option<WaiterId> {
+    /// those that may be deferred, the one that this order would pick last.
+    pub(crate) fn victim(&self, order: AgeOrder) -> Option<WaiterId> {
         let all = self.leaves.iter().filter(|(group, _)| group.kind.may_be_deferred());
         let (_, fullest) = all.max_by_key(|(_, leaf)| leaf.waiters.len())?;
-        let (worst, _) = *fullest.waiters.last()?;
-        fullest.of_level(worst).next()
+        fullest.last(order)
     }
 
-    /// The write that gives way when the queue is full of writes: of the group with the most, the oldest of a client
-    /// without evidence.
-    pub(crate) fn unknown_write(&self) -> Option<WaiterId> {
-        let writes = self.leaves.iter().filter(|(group, _)| group.kind == MissKind::Write);
+    /// The request that gives way when the queue is full of those that are never deferred: of the group with the most,
+    /// the newest of a client without evidence. The oldest are next.
+    pub(crate) fn flood_victim(&self) -> Option<WaiterId> {
+        let never = self.leaves.iter().filter(|(group, _)| !group.kind.may_be_deferred());
         let unknown =
-            |leaf: &Leaf| leaf.waiters.last().is_some_and(|(level, _)| level.is_unknown());
+            |leaf: &Leaf| leaf.waiters.last().is_some_and(|(level, ..)| level.is_unknown());
         let (_, fullest) =
-            writes.filter(|(_, leaf)| unknown(leaf)).max_by_key(|(_, leaf)| leaf.waiters.len())?;
-        let (worst, _) = *fullest.waiters.last()?;
-        fullest.of_level(worst).next()
+            never.filter(|(_, leaf)| unknown(leaf)).max_by_key(|(_, leaf)| leaf.waiters.len())?;
+        fullest.last(AgeOrder::OldestFirst)
+    }
+
+    /// Whether most of the waiters are never deferred.
+    pub(crate) fn is_flood(&self) -> bool {
+        let (mut all, mut never) = (0, 0);
+        for kind in MissKind::ALL {
+            let waiters = self.kinds[kind as usize].waiters;
+            all += waiters;
+            never += if kind.may_be_deferred() { 0 } else { waiters };
+        }
+        2 * never > all
     }
 
     /// The number of groups with waiters.
@@ -171,8 +180,18 @@ impl Turns {
 }
 
 impl Leaf {
-    /// Its waiters of one level, the oldest first.
+    /// The waiter that this order picks last.
+    fn last(&self, order: AgeOrder) -> Option<WaiterId> {
+        let (worst, ..) = *self.waiters.last()?;
+        match order {
+            AgeOrder::OldestFirst => self.of_level(worst).max(),
+            AgeOrder::MostCreditFirst => self.of_level(worst).next(),
+        }
+    }
+
+    /// Its waiters of one level, by their credit, the least first.
     fn of_level(&self, level: ClientLevel) -> impl DoubleEndedIterator<Item = WaiterId> {
-        self.waiters.range((level, WaiterId::FIRST)..=(level, WaiterId::LAST)).map(|(_, id)| *id)
+        let all = (level, 0, WaiterId::FIRST)..=(level, u8::MAX, WaiterId::LAST);
+        self.waiters.range(all).map(|(.., id)| *id)
     }
 }

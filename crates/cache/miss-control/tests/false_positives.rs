@@ -93,6 +93,8 @@ struct Simulated {
     rates: SiteRates,
     /// How often the crawler repeats a deferred request, with the ticket that it got.
     crawler_repeats: u32,
+    /// A ticket that the crawler has copied to all its requests.
+    crawler_ticket: Option<u64>,
     now: Duration,
     events: BinaryHeap<Reverse<(Duration, u64)>>,
     what: BTreeMap<u64, Event>,
@@ -115,6 +117,7 @@ impl Simulated {
             clients: ClientTable::default(),
             rates: SiteRates::default(),
             crawler_repeats: 0,
+            crawler_ticket: None,
             now: Duration::ZERO,
             events: BinaryHeap::new(),
             what: BTreeMap::new(),
@@ -196,15 +199,15 @@ impl Simulated {
         if sent.tries == 0 && self.now >= COUNTED_FROM {
             *self.counted.requests.entry(sent.who).or_default() += 1;
         }
-        let level = self.clients.level(&sent.shown, self.now);
-        self.clients.note_miss_of(&sent.shown, self.now);
+        let (level, credit) = self.clients.note_miss_of(&sent.shown, self.now);
         let (level, kind) = match (sent.who, sent.kind) {
             (Who::SearchEngine, _) if self.is_in_rate() => (ClientLevel::Known, MissKind::Crawler),
             (_, MissKind::Write) => (level.of_write(), MissKind::Write),
             (_, kind) => (level, kind),
         };
         let group = MissGroup::of(kind, &sent.url);
-        let miss = Miss { level, group, address: sent.shown.address.map(address_number) };
+        let address = sent.shown.address.map(address_number);
+        let miss = Miss { level, credit, group, address };
         let mut gives_way = None;
         match self.queue.enter(miss, || sent.clone(), &mut gives_way) {
             QueueEntry::Place(place) => self.busy.push((place, RENDER, self.now)),
@@ -221,7 +224,7 @@ impl Simulated {
 
     fn is_in_rate(&self) -> bool {
         let rate = RequestRate::read("60/m").expect("a rate");
-        self.rates.take(RateOf::Crawler(0), rate, self.now)
+        self.rates.take(RateOf::Crawler(0), rate, self.now).is_ok()
     }
 
     /// A browser loads again after two seconds, with its ticket; a crawler only if it is like a browser.
@@ -241,9 +244,12 @@ impl Simulated {
             return;
         }
         self.number += 1;
-        let ticket = sent.shown.ticket.or(Some(self.number));
-        let mut shown = ShownEvidence { ticket, ..sent.shown };
+        let mut shown = sent.shown;
+        if shown.ticket.is_none() {
+            (shown.ticket, shown.is_own_ticket) = (Some(self.number), true);
+        }
         if sent.who == Who::Mobile {
+            shown.is_own_ticket = false;
             let network = 0x2a02_0db8_u128 << 96 | u128::from(self.number) << 64;
             shown.address = Some(IpAddr::V6(network.into()));
         }
@@ -347,19 +353,20 @@ impl Simulated {
         });
     }
 
-    /// Crawler E: each page from another address, which has loaded files and stored pages before, and repeats a deferred
-    /// request three times with its ticket.
-    fn crawler_like_a_browser(&mut self) {
+    /// Crawler E: each page from another address, which has loaded so many files and stored pages before, and repeats a
+    /// deferred request three times with its ticket.
+    fn crawler_like_a_browser(&mut self, hits: u32) {
         self.crawler_repeats = 3;
         for n in 0..(LASTS.as_secs_f64() * 200.0) as u32 {
             let address = address(0xc612_0000 + n % 50_000 * 7);
             let time = Duration::from_secs_f64(f64::from(n) / 200.0);
-            self.at(time, Event::Hits(address, 6));
+            self.at(time, Event::Hits(address, hits));
             let url = match n % 10 {
                 0 => format!("/news/c{n}/"),
                 _ => format!("/shop/?a=c{n}&b={n}"),
             };
-            let shown = ShownEvidence { address: Some(address), ..ShownEvidence::default() };
+            let ticket = self.crawler_ticket;
+            let shown = ShownEvidence { address: Some(address), ticket, ..Default::default() };
             let (who, kind) = (Who::Crawler, MissKind::Page);
             let sent = SentMiss { who, kind, url, shown, tries: 0 };
             self.at(time + Duration::from_secs(3), Event::Send(sent));
@@ -470,20 +477,50 @@ fn beside_a_crawler_programs_and_sessions_are_not_deferred_and_visitors_seldom()
     assert_eq!(lost, 0, "{:?}", counted.lost);
 }
 
-#[test]
-fn beside_a_crawler_like_a_browser_other_groups_lose_nothing() {
+/// Runs a site with all visitors and programs, and a crawler with so many hits before each page, which may have a ticket.
+/// Programs and groups that are not crawled lose nothing.
+fn beside_a_crawler_like_a_browser(hits: u32, ticket: Option<u64>) -> Counted {
     let mut site = Simulated::new();
     site.all_visitors(1.0);
     site.programs();
-    site.crawler_like_a_browser();
+    site.crawler_ticket = ticket;
+    site.crawler_like_a_browser(hits);
     let counted = site.run();
     println!("{}", shown(&counted));
     assert_never_deferred(&counted);
     assert_eq!((counted.deferred_elsewhere, counted.lost_elsewhere), (0, 0));
-    // More than the 25 % that the design aims at: two thirds of these visitors' misses are in the crawled groups, in
-    // which this crawler has the same level as they have.
+    counted
+}
+
+#[test]
+fn beside_a_crawler_like_a_browser_other_groups_lose_nothing() {
+    // Three files and three stored pages, as in the design.
+    let counted = beside_a_crawler_like_a_browser(6, None);
+    // Two thirds of these visitors' misses are in the crawled groups, in which their credit decides. Most of those that
+    // are deferred open the first or second page of their visit.
     let visitors = percent_of(&counted, &Who::VISITORS);
-    assert!(visitors <= 30.0, "{}", shown(&counted));
+    assert!(visitors <= 25.0, "{}", shown(&counted));
+    for who in [Who::Office, Who::Carrier] {
+        assert!(percent(&counted, who) <= 25.0, "{who:?}: {}", shown(&counted));
+    }
+}
+
+/// One valid ticket, copied to all addresses of the crawler, brings them no credit: visitors get what they get without it.
+#[test]
+fn a_ticket_that_a_crawler_like_a_browser_copies_gains_nothing() {
+    let counted = beside_a_crawler_like_a_browser(6, Some(u64::MAX));
+    // If each copy added to the credit, it would be twice as many as without.
+    let visitors = percent_of(&counted, &Who::VISITORS);
+    assert!(visitors <= 16.0, "{}", shown(&counted));
+}
+
+/// With as much credit as an address can have for each page, it comes before most visitors in the groups that it crawls,
+/// and only there.
+#[test]
+fn beside_a_crawler_with_all_the_credit_there_is_other_groups_lose_nothing() {
+    let counted = beside_a_crawler_like_a_browser(60, None);
+    let visitors = percent_of(&counted, &Who::VISITORS);
+    assert!(visitors <= 40.0, "{}", shown(&counted));
 }
 
 /// Beyond its rate a search engine is a client like others; within it, none of its requests is deferred.
@@ -517,7 +554,7 @@ fn a_crawler_within_an_office_does_not_lock_it_out() {
     assert_eq!(counted.lost, BTreeMap::new());
     assert_eq!(counted.deferred_elsewhere, 0, "in a group that is not crawled");
     // Colleagues share its credit and its waiters until they have a ticket: most wait for two seconds.
-    assert!(percent(&counted, Who::Office) <= 80.0, "{}", shown(&counted));
+    assert!(percent(&counted, Who::Office) <= 90.0, "{}", shown(&counted));
     let others = [Who::Visitor, Who::Carrier, Who::Mobile, Who::SignedIn, Who::Writer];
     assert!(percent_of(&counted, &others) <= 6.0, "{}", shown(&counted));
 }

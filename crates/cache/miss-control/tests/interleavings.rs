@@ -75,7 +75,7 @@ impl World {
         let request = |(patience, level): (Patience, ClientLevel)| {
             let group = MissGroup::of(MissKind::Page, "/");
             let channel = Channel { place: None, has_sender: true, has_receiver: true };
-            let miss = Miss { level, group, address: None };
+            let miss = Miss { level, credit: 0, group, address: None };
             Request { patience, miss, state: State::Arrives, channel, sends: Vec::new() }
         };
         let mut requests: Vec<_> = [&[first], others].concat().into_iter().map(request).collect();
@@ -180,7 +180,7 @@ impl World {
         match self.requests[at].state {
             State::Arrives => self.requests[at].miss.level = ClientLevel::Confirmed,
             State::Waits(id) | State::Gone { id, .. } => {
-                self.queue.raise(id, ClientLevel::Confirmed);
+                self.queue.raise(id, (ClientLevel::Confirmed, 0));
                 self.hand_over(self.requests.len() - 1);
             }
             _ => {}

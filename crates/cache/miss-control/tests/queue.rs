@@ -3,14 +3,14 @@
 
 use miss_control::{
     ClientLevel, Deferral, HeldPlace, Miss, MissGroup, MissKind, MissOrder, MissQueue, QueueEntry,
-    QueueLimits, WaiterId,
+    QueueLimits, WaiterId, comes_before,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-const KINDS: [MissKind; 3] = [MissKind::Page, MissKind::Personal, MissKind::Write];
+const KINDS: [MissKind; 4] = [MissKind::Page, MissKind::Personal, MissKind::Write, MissKind::Part];
 
 /// One call. Numbers select among what there is, modulo its count.
 #[derive(Clone, Debug)]
@@ -19,12 +19,12 @@ enum Step {
     Release(usize),
     Leave(usize),
     Defer(usize),
-    Raise(usize, usize),
+    Raise(usize, usize, u8),
     Wait(u64),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let enter = (0..6usize, 0..3usize, 0..60usize, 0..40u64);
+    let enter = (0..6usize, 0..KINDS.len(), 0..60usize, 0..40u64);
     let enter =
         enter.prop_map(|(level, kind, url, address)| Step::Enter { level, kind, url, address });
     let one = any::<usize>;
@@ -34,7 +34,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             4 => one().prop_map(Step::Release),
             1 => one().prop_map(Step::Leave),
             1 => one().prop_map(Step::Defer),
-            1 => (one(), 0..6usize).prop_map(|(at, level)| Step::Raise(at, level)),
+            1 => (one(), 0..6usize, 0..9u8)
+                .prop_map(|(at, level, credit)| Step::Raise(at, level, credit)),
             2 => (0..3_000u64).prop_map(Step::Wait),
             // An overload that has begun ends.
             1 => (10_000..15_000u64).prop_map(Step::Wait),
@@ -102,20 +103,30 @@ impl Tested {
             }
         }
         if let Some(number) = deferred {
+            let is_flood = self.is_flood();
             let (_, other) = self.waiting.remove(&number).expect("it waited");
-            // Only a flood of writes gives way without being deferrable, and only to better levels.
-            if other.group.kind == MissKind::Write {
+            let may_be_deferred = |miss: &Miss| miss.group.kind.may_be_deferred();
+            // Only a flood gives way without being deferrable, and only to better levels.
+            if !may_be_deferred(&other) {
                 assert!(other.level.is_unknown() && !miss.level.is_unknown());
-                let may_be_deferred = |miss: &Miss| miss.group.kind.may_be_deferred();
-                let others = self.waiting.values().map(|(_, miss)| miss);
-                let deferrable = others.filter(|miss| may_be_deferred(miss));
-                assert!(deferrable.into_iter().all(|miss| miss.level == ClientLevel::Confirmed));
+                let mut deferrable =
+                    self.waiting.values().filter(|(_, miss)| may_be_deferred(miss));
+                let none = deferrable.all(|(_, miss)| miss.level == ClientLevel::Confirmed);
+                assert!(is_flood || none);
             } else {
                 self.assert_deferrable(&other);
+                assert!(!is_flood || other.level.is_unknown() || !miss.level.is_unknown());
             }
             self.end(number);
         }
         self.settle();
+    }
+
+    /// Whether most of the waiters without a confirmed session are never deferred.
+    fn is_flood(&self) -> bool {
+        let others = self.waiting.values().filter(|(_, miss)| miss.level != ClientLevel::Confirmed);
+        let kinds: Vec<MissKind> = others.map(|(_, miss)| miss.group.kind).collect();
+        2 * kinds.iter().filter(|kind| !kind.may_be_deferred()).count() > kinds.len()
     }
 
     fn assert_deferrable(&self, miss: &Miss) {
@@ -180,6 +191,7 @@ impl Tested {
         match step {
             Step::Enter { level, kind, url, address } => self.enter(Miss {
                 level: ClientLevel::ALL[level],
+                credit: (url % 7) as u8,
                 group: group(KINDS[kind], url),
                 address: (address > 4).then_some(address),
             }),
@@ -214,12 +226,14 @@ impl Tested {
                 }
                 self.settle();
             }
-            Step::Raise(at, level) => {
+            Step::Raise(at, level, credit) => {
                 let Some(number) = self.waiter(at) else { return };
                 let (id, miss) = self.waiting.get_mut(&number).expect("it waits");
-                let level = ClientLevel::ALL[level];
-                miss.level = miss.level.min(level);
-                self.queue.raise(*id, level);
+                let raised = (ClientLevel::ALL[level], credit);
+                if comes_before(raised, (miss.level, miss.credit)) {
+                    (miss.level, miss.credit) = raised;
+                }
+                self.queue.raise(*id, raised);
                 self.settle();
             }
             Step::Wait(ms) => {
@@ -269,7 +283,8 @@ proptest! {
         let mut place = None;
         for (number, level) in levels.iter().enumerate() {
             let level = ClientLevel::ALL[*level];
-            let miss = Miss { level, group: group(MissKind::Page, number), address: Some(1) };
+            let group = group(MissKind::Page, number);
+            let miss = Miss { level, credit: 0, group, address: Some(1) };
             if let QueueEntry::Place(held) = queue.enter(miss, || number, &mut None) {
                 place = Some(held);
             }
@@ -290,15 +305,15 @@ proptest! {
     /// arrivals change nothing.
     #[test]
     fn each_group_is_served_in_its_turn(
-        early in vec((0..3usize, 0..60usize), 1..60),
-        late in vec((0..3usize, 0..60usize), 0..120),
-        level in 2..6usize,
+        early in vec((0..KINDS.len(), 0..60usize), 1..60),
+        late in vec((0..KINDS.len(), 0..60usize), 0..120),
+        level in 1..6usize,
     ) {
         let limits = QueueLimits { places: 1, waiting: 1_000, unknown: 1 };
         let mut queue = MissQueue::new(limits, MissOrder::Rationed);
         let enter = |queue: &mut MissQueue<MissGroup>, (kind, url): (usize, usize)| {
             let group = group(KINDS[kind], url);
-            let miss = Miss { level: ClientLevel::ALL[level], group, address: None };
+            let miss = Miss { level: ClientLevel::ALL[level], credit: 0, group, address: None };
             match queue.enter(miss, || group, &mut None) {
                 QueueEntry::Place(place) => Some((group, place)),
                 _ => None,

@@ -33,8 +33,11 @@ impl Origin {
         url: &str,
         address: Option<u64>,
     ) -> QueueEntry {
+        self.enter_miss(Miss { level, credit: 0, group: MissGroup::of(kind, url), address }, url)
+    }
+
+    fn enter_miss(&mut self, miss: Miss, url: &str) -> QueueEntry {
         self.queue.note_time(self.now);
-        let miss = Miss { level, group: MissGroup::of(kind, url), address };
         let entry = self.queue.enter(miss, || url.to_owned(), &mut None);
         self.queue.note_time(self.now);
         if let QueueEntry::Place(place) = &entry {
@@ -60,12 +63,15 @@ impl Origin {
         let mut order = Vec::new();
         while let Some(place) = self.places.pop() {
             self.queue.release(place, MS);
-            while let Some((url, place)) = self.queue.give() {
-                order.push(url);
-                self.places.push(place);
-            }
+            order.extend(self.given());
         }
         order
+    }
+
+    /// Ends these requests. Returns the URLs of the waiters that get a place then.
+    fn end(&mut self, these: std::ops::Range<usize>) -> Vec<String> {
+        self.places.drain(these).for_each(|place| self.queue.release(place, MS));
+        self.given()
     }
 
     /// Gives places to all that may have one. Returns their URLs.
@@ -151,10 +157,131 @@ fn under_overload_places_are_reserved_and_the_newest_is_first() {
         origin.enter(ClientLevel::Confirmed, "/account");
         assert_eq!(origin.given(), ["/account"]);
     }
-    // Its turn is after that of the group that has waited longer.
-    let place = origin.places.remove(0);
-    origin.queue.release(place, MS);
-    assert_eq!(origin.given(), ["/shop?4"]);
+    // Their requests have taken the place that is free now, until they end.
+    assert!(origin.end(0..1).is_empty());
+    assert_eq!(origin.end(2..7), ["/news/2"]);
+    assert_eq!(origin.end(1..3), ["/shop?4"]);
+}
+
+/// A request of a known client with this credit, for a page of one group.
+fn known(credit: u8) -> Miss {
+    let group = MissGroup::of(MissKind::Page, "/shop?a");
+    Miss { level: ClientLevel::Known, credit, group, address: None }
+}
+
+/// A crawler like a browser has the credit of one page at each address, a visitor that of a visit.
+#[test]
+fn of_known_clients_the_oldest_is_first_and_under_overload_the_one_with_the_most_credit() {
+    let enter = |origin: &mut Origin, credit: u8, url: &str| {
+        assert!(waits(&origin.enter_miss(known(credit), url)));
+    };
+    let clients = [(6, "crawler"), (9, "visitor"), (6, "newer crawler"), (3, "first page")];
+    let mut origin = Origin::new(1, 100);
+    origin.fill();
+    clients.iter().for_each(|(credit, url)| enter(&mut origin, *credit, url));
+    assert_eq!(origin.order(), ["crawler", "visitor", "newer crawler", "first page"]);
+    let mut origin = Origin::new(1, 100);
+    origin.overload();
+    origin.fill();
+    clients.iter().for_each(|(credit, url)| enter(&mut origin, *credit, url));
+    // A better level comes before any credit, and a worse one after it.
+    assert!(waits(&origin.enter(ClientLevel::Unknown, "/shop?a=unknown")));
+    let order = ["visitor", "newer crawler", "crawler", "first page", "/shop?a=unknown"];
+    assert_eq!(origin.order(), order);
+}
+
+/// A visitor with more credit than the crawler waits for a page that the crawler has requested first.
+#[test]
+fn under_overload_a_raised_waiter_has_the_credit_of_its_follower() {
+    let mut origin = Origin::new(1, 100);
+    origin.overload();
+    origin.fill();
+    let QueueEntry::Waits(id, Some(_)) = origin.enter_miss(known(6), "led") else {
+        panic!("it waits");
+    };
+    for (credit, url) in [(9, "9"), (60, "60"), (6, "6")] {
+        assert!(waits(&origin.enter_miss(known(credit), url)));
+    }
+    assert!(origin.queue.raise(id, (ClientLevel::Known, 40)));
+    // Neither less credit nor a worse level lowers it.
+    assert!(!origin.queue.raise(id, (ClientLevel::Known, 3)));
+    assert!(!origin.queue.raise(id, (ClientLevel::Unknown, 60)));
+    assert_eq!(origin.order(), ["60", "led", "9", "6"]);
+    assert!(!origin.queue.raise(id, (ClientLevel::Known, 60)), "it does not wait any more");
+
+    // A better level comes with its own credit.
+    origin.fill();
+    let QueueEntry::Waits(id, _) = origin.enter(ClientLevel::Unknown, "/shop?a=led") else {
+        panic!("it waits");
+    };
+    for (credit, url) in [(9, "9"), (60, "60")] {
+        assert!(waits(&origin.enter_miss(known(credit), url)));
+    }
+    origin.queue.raise(id, (ClientLevel::Known, 40));
+    assert_eq!(origin.order(), ["60", "/shop?a=led", "9"]);
+}
+
+/// The one that gives way is the one that would be served last, in both orders.
+#[test]
+fn of_a_full_queue_of_known_clients_the_last_in_the_order_gives_way() {
+    let credits = [6, 9, 3, 60, 3, 6];
+    for is_overloaded in [false, true] {
+        let mut origin = Origin::new(1, credits.len());
+        if is_overloaded {
+            origin.overload();
+        }
+        origin.fill();
+        for (n, credit) in credits.into_iter().enumerate() {
+            assert!(waits(&origin.enter_miss(known(credit), &n.to_string())));
+        }
+        let mut gave_way = Vec::new();
+        // A confirmed visitor is no victim, and needs room.
+        for _ in credits {
+            let group = MissGroup::of(MissKind::Personal, "/account");
+            let miss = Miss { level: ClientLevel::Confirmed, credit: 0, group, address: None };
+            let mut deferred = None;
+            let entry = origin.queue.enter(miss, || "session".to_owned(), &mut deferred);
+            assert!(waits(&entry));
+            gave_way.extend(deferred);
+        }
+        let expected = if is_overloaded {
+            ["2", "4", "0", "5", "1", "3"]
+        } else {
+            ["5", "4", "3", "2", "1", "0"]
+        };
+        assert_eq!(gave_way, expected, "overloaded: {is_overloaded}");
+    }
+}
+
+/// Others with more credit come all the time: a client with little is deferred after its longest wait, and not later. It
+/// gets the next place when none of them waits.
+#[test]
+fn a_known_client_with_little_credit_is_deferred_in_time_or_served() {
+    const LONGEST: Duration = Duration::from_millis(500);
+    let mut origin = Origin::new(1, 1_000);
+    origin.overload();
+    origin.fill();
+    let QueueEntry::Waits(poor, Some(longest)) = origin.enter_miss(known(3), "poor") else {
+        panic!("it waits");
+    };
+    assert_eq!(longest, LONGEST);
+    // Each 30 ms a place is free, and two more have arrived.
+    let until = origin.now + longest;
+    while origin.now < until {
+        for _ in 0..2 {
+            assert!(waits(&origin.enter_miss(known(60), "rich")));
+        }
+        origin.now += MS;
+        let place = origin.places.pop().expect("it is held");
+        origin.queue.release(place, MS);
+        assert_eq!(origin.given(), ["rich"]);
+    }
+    assert!(matches!(origin.queue.defer(poor), Deferral::Deferred(url) if url == "poor"));
+    // It comes again while others still wait.
+    assert!(waits(&origin.enter_miss(known(6), "poor again")));
+    let order = origin.order();
+    assert_eq!(order.last().map(String::as_str), Some("poor again"), "{order:?}");
+    assert_eq!((origin.queue.waiting(), origin.queue.busy()), (0, 0));
 }
 
 /// Without sessions, reserved places would be idle.
@@ -292,16 +419,18 @@ fn a_fragment_comes_before_the_pages_of_its_group_that_wait() {
 }
 
 #[test]
-fn writes_of_visitors_alone_are_no_overload() {
-    let mut origin = Origin::new(1, 100);
-    origin.fill();
-    assert!(waits(&origin.enter_as(ClientLevel::Known, MissKind::Write, "/comment", None)));
-    origin.now += Duration::from_secs(5);
-    assert_eq!(origin.queue.note_time(origin.now), None);
-    // Those of clients without evidence are: else a flood would have all places.
-    assert!(waits(&origin.enter_as(ClientLevel::Unknown, MissKind::Write, "/comment", None)));
-    origin.now += Duration::from_secs(2);
-    assert_eq!(origin.queue.note_time(origin.now), Some(OverloadChange::Began));
+fn writes_and_fragments_of_visitors_alone_are_no_overload() {
+    for kind in [MissKind::Write, MissKind::Part] {
+        let mut origin = Origin::new(1, 100);
+        origin.fill();
+        assert!(waits(&origin.enter_as(ClientLevel::Known, kind, "/comment", None)));
+        origin.now += Duration::from_secs(5);
+        assert_eq!(origin.queue.note_time(origin.now), None, "{kind:?}");
+        // Those of clients without evidence are: else a flood would have all places.
+        assert!(waits(&origin.enter_as(ClientLevel::Unknown, kind, "/comment", None)));
+        origin.now += Duration::from_secs(2);
+        assert_eq!(origin.queue.note_time(origin.now), Some(OverloadChange::Began), "{kind:?}");
+    }
 }
 
 #[test]
@@ -314,10 +443,11 @@ fn of_a_full_queue_the_fullest_group_gives_way() {
     origin.enter_as(ClientLevel::Returned, MissKind::Write, "/comment", None);
     let mut deferred = None;
     let group = MissGroup::of(MissKind::Page, "/news/1");
-    let miss = Miss { level: ClientLevel::OverRate, group, address: None };
+    let miss = Miss { level: ClientLevel::OverRate, credit: 0, group, address: None };
     let entry = origin.queue.enter(miss, || "/news/1".to_owned(), &mut deferred);
     assert!(waits(&entry));
-    assert_eq!(deferred.as_deref(), Some("/shop?0"));
+    // The oldest is next, so the newest gives way.
+    assert_eq!(deferred.as_deref(), Some("/shop?3"));
     // The fullest group is the newcomer's own, and the newcomer has the worst level.
     let entry = origin.enter(ClientLevel::OverRate, "/shop?9");
     assert!(matches!(entry, QueueEntry::Deferred));
@@ -336,15 +466,19 @@ fn of_a_queue_full_of_writes_none_gives_way() {
 }
 
 #[test]
-fn in_a_flood_of_writes_visitors_with_evidence_are_not_refused() {
+fn in_a_flood_of_requests_that_are_never_deferred_visitors_with_evidence_are_not_refused() {
+    [MissKind::Write, MissKind::Part].into_iter().for_each(assert_visitors_enter_in_a_flood_of);
+}
+
+fn assert_visitors_enter_in_a_flood_of(flood: MissKind) {
     let mut origin = Origin::new(1, 5);
     origin.fill();
     for n in 0..5 {
-        origin.enter_as(ClientLevel::Unknown, MissKind::Write, &format!("/comment?{n}"), None);
+        origin.enter_as(ClientLevel::Unknown, flood, &format!("/comment?{n}"), None);
     }
     let mut enter = |level, kind, url: &str| {
         let mut refused = None;
-        let miss = Miss { level, group: MissGroup::of(kind, url), address: None };
+        let miss = Miss { level, credit: 0, group: MissGroup::of(kind, url), address: None };
         let entry = origin.queue.enter(miss, || url.to_owned(), &mut refused);
         (waits(&entry), refused)
     };
@@ -357,12 +491,16 @@ fn in_a_flood_of_writes_visitors_with_evidence_are_not_refused() {
     .into_iter()
     .enumerate()
     {
-        // The oldest gives way.
-        let refused = Some(format!("/comment?{n}"));
-        assert_eq!(enter(level, kind, kind.as_str()), (true, refused), "{level:?} {kind:?}");
+        // The newest gives way: the oldest is next.
+        let refused = Some(format!("/comment?{}", 4 - n));
+        assert_eq!(
+            enter(level, kind, kind.as_str()),
+            (true, refused),
+            "{flood:?} {level:?} {kind:?}"
+        );
     }
-    assert_eq!(enter(ClientLevel::Unknown, MissKind::Write, "/comment?9"), (false, None));
-    let last = Some("/comment?4".to_owned());
+    assert_eq!(enter(ClientLevel::Unknown, flood, "/comment?9"), (false, None));
+    let last = Some("/comment?0".to_owned());
     assert_eq!(enter(ClientLevel::Confirmed, MissKind::Write, "/last"), (true, last));
     // All that wait have evidence.
     assert_eq!(enter(ClientLevel::Confirmed, MissKind::Write, "/none"), (false, None));
@@ -398,9 +536,9 @@ fn a_raised_waiter_is_not_deferred_and_is_first() {
         panic!("it waits");
     };
     origin.enter(ClientLevel::Known, "/other");
-    origin.queue.raise(id, ClientLevel::Known);
-    origin.queue.raise(id, ClientLevel::Confirmed);
-    origin.queue.raise(id, ClientLevel::Unknown);
+    origin.queue.raise(id, (ClientLevel::Known, 0));
+    origin.queue.raise(id, (ClientLevel::Confirmed, 0));
+    origin.queue.raise(id, (ClientLevel::Unknown, 0));
     assert!(matches!(origin.queue.defer(id), Deferral::Stays));
     assert_eq!(origin.order(), ["/led", "/other"]);
     assert!(matches!(origin.queue.defer(id), Deferral::Gone));

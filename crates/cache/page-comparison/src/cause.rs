@@ -123,7 +123,7 @@ impl RequestPart {
 }
 
 /// Words in a URL that say that a request for it does something.
-const ACTIONS: [&str; 14] = [
+const ACTIONS: [&str; 13] = [
     "add-to-cart",
     "add_to_cart",
     "remove_item",
@@ -133,26 +133,37 @@ const ACTIONS: [&str; 14] = [
     "unsubscribe",
     "delete",
     "_wpnonce",
-    "action=",
     "confirm",
     "verify",
     "reset",
     "activate",
 ];
 
+/// Values of the parameter `action` that only read, as MediaWiki has them.
+const READING_ACTIONS: [&str; 8] =
+    ["history", "info", "raw", "render", "query", "parse", "opensearch", "feedrecentchanges"];
+
+/// Whether a URL in lower case names an action: any `action=` may be one, also at the end of a longer name.
+fn names_action(url: &str) -> bool {
+    ACTIONS.iter().any(|word| url.contains(word))
+        || url.match_indices("action=").any(|(at, name)| {
+            let value = url[at + name.len()..].split(['&', ';', '#']).next().unwrap_or_default();
+            !url[..at].ends_with(['?', '&']) || !READING_ACTIONS.contains(&value)
+        })
+}
+
 /// Whether a second request for this URL is harmless: it names no action and has nothing that looks like a secret, as
 /// written and as an application decodes it.
 pub fn is_replayable_url(path_and_query: &str) -> bool {
     let is_harmless = |url: &str| {
         let lower = url.to_ascii_lowercase();
-        !ACTIONS.iter().any(|word| lower.contains(word))
-            && !url.split(['?', '&', '/', '=']).any(is_token_like)
+        !names_action(&lower) && !url.split(['?', '&', '/', '=']).any(is_token_like)
     };
     is_harmless(path_and_query)
         && (!path_and_query.contains('%') || is_harmless(&decoded(path_and_query)))
 }
 
-fn decoded(text: &str) -> String {
+pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&decode(text.as_bytes())).into_owned()
 }
 
@@ -172,6 +183,8 @@ pub enum DifferenceCause {
     Unreported(Vec<String>),
     /// The page depends on nothing, and lives for so many seconds.
     Lifetime(u64),
+    /// A cache behind Pagewell has answered, as this field of the response says.
+    OtherCache(String),
 }
 
 impl DifferenceCause {
@@ -180,14 +193,16 @@ impl DifferenceCause {
         DifferenceCause::One(RequestPart::Field(AGENT.into()))
     }
 
-    /// The cause of a page that depends on these tags, and perhaps on statements.
+    /// The cause of a page that depends on these tags, and if it depends on statements, on these tables.
     pub fn unreported<'a>(
         tags: impl Iterator<Item = &'a str>,
-        has_statements: bool,
+        tables: Option<&[String]>,
     ) -> DifferenceCause {
         let tags = tags.take(MAX_NAMED).map(|tag| format!("tag `{}`", shown_name(tag)));
-        let statements = has_statements.then(|| "its SQL statements".to_owned());
-        DifferenceCause::Unreported(tags.chain(statements).collect())
+        let unknown = tables.is_some_and(<[String]>::is_empty).then(|| "its SQL statements".into());
+        let tables = tables.unwrap_or_default().iter().take(MAX_NAMED);
+        let tables = tables.map(|table| format!("table `{}`", shown_name(table)));
+        DifferenceCause::Unreported(tags.chain(unknown).chain(tables).collect())
     }
 
     /// The cause as text: ``differs by cookie `currency` ``.
@@ -209,6 +224,9 @@ impl DifferenceCause {
             }
             DifferenceCause::Lifetime(seconds) => {
                 format!("stored for {seconds} s, and no change ends it")
+            }
+            DifferenceCause::OtherCache(field) => {
+                format!("another cache is behind Pagewell, as the field `{field}` says")
             }
         }
     }
@@ -389,6 +407,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn dependencies_that_reported_nothing_are_named() {
+        let text = |tables: Option<&[String]>| {
+            DifferenceCause::unreported(["news"].into_iter(), tables).text()
+        };
+        let told = "no change was reported for tag `news`";
+        assert_eq!(text(None), told);
+        assert_eq!(text(Some(&[])), format!("{told}, its SQL statements"));
+        let tables = ["wp_options".to_owned(), "wp_posts".to_owned()];
+        assert_eq!(text(Some(&tables)), format!("{told}, table `wp_options`, table `wp_posts`"));
+    }
+
+    #[test]
     fn a_parameter_is_named_only_if_it_has_a_value() {
         let named = |pair| RequestPart::parameter(pair).map(|part| part.text());
         assert_eq!(named("utm_source=mail").as_deref(), Some("parameter `utm_source`"));
@@ -450,10 +480,18 @@ mod tests {
             "/l%6Fgout",
             "/?%61dd-to-cart=7",
             "/?t=%38f3a9c2%627d1",
+            "/?action=purge&title=a",
+            "/?edd_action=query",
+            "/?x=action=info",
+            "/action=info",
+            "/?action=info%26action%3Ddelete",
+            "/admin-ajax.php?action=vote",
         ] {
             assert!(!is_replayable_url(url), "{url}");
         }
         assert!(is_replayable_url("/2024/05/caf%C3%A9?s=caf%C3%A9"));
+        assert!(is_replayable_url("/index.php?title=Ferry&action=history&feed=atom"));
+        assert!(is_replayable_url("/api.php?action=query&list=recentchanges"));
         assert!(!RequestPart::is_replayable("%74oken", "1"));
         assert!(!RequestPart::is_replayable("a", "alice%40example.com"));
     }
@@ -475,7 +513,9 @@ mod tests {
                     prop_assert!(needed.iter().all(|part| among.contains(&parts[*part])));
                 }
                 DifferenceCause::Unknown => prop_assert!(!is_there),
-                DifferenceCause::Unreported(_) | DifferenceCause::Lifetime(_) => prop_assert!(false),
+                DifferenceCause::Unreported(_)
+                | DifferenceCause::Lifetime(_)
+                | DifferenceCause::OtherCache(_) => prop_assert!(false),
             }
         }
     }

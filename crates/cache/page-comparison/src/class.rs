@@ -5,6 +5,11 @@
 use crate::cause::DifferenceCause;
 use serde::{Deserialize, Serialize};
 
+/// The remedy of a page that is refused although all get the same, where a cache in front would store it, too.
+pub(crate) const SHARED_WITH_PAGEWELL: &str = "declare the page as shared with Pagewell alone: tags or \
+    `Pagewell-Cache-Control: max-age=600`. `s-maxage` and `public` also hold for the cache in front, which Pagewell does \
+    not purge";
+
 /// The class of a difference between a stored page and a render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -13,6 +18,9 @@ pub enum DifferenceClass {
     BrokenPromise,
     /// The page was made for its first visitor.
     Leak,
+    /// One of two: the page was made for its first visitor, or its data changed soon after it was made. An audit knows no
+    /// more about a young page; a trial does.
+    LeakOrAged,
     /// The page has a lifetime and no dependencies, and is older than its data.
     Aged,
     /// The page was purged, but some time after the change was visible.
@@ -33,9 +41,10 @@ pub enum DifferenceClass {
 
 impl DifferenceClass {
     /// All classes, in the order of the report.
-    pub const ALL: [DifferenceClass; 10] = [
+    pub const ALL: [DifferenceClass; 11] = [
         DifferenceClass::BrokenPromise,
         DifferenceClass::Leak,
+        DifferenceClass::LeakOrAged,
         DifferenceClass::Aged,
         DifferenceClass::Late,
         DifferenceClass::ByTheClock,
@@ -51,6 +60,7 @@ impl DifferenceClass {
         match self {
             DifferenceClass::BrokenPromise => "broken-promise",
             DifferenceClass::Leak => "leak",
+            DifferenceClass::LeakOrAged => "leak-or-aged",
             DifferenceClass::Aged => "aged",
             DifferenceClass::Late => "late",
             DifferenceClass::ByTheClock => "by-the-clock",
@@ -70,8 +80,8 @@ impl DifferenceClass {
     /// Whether a visitor would have received a wrong page: the site is not safe to turn on until it is dealt with or
     /// accepted. The others are notices.
     pub fn is_wrong(self) -> bool {
-        use DifferenceClass::{Aged, BrokenPromise, ByTheClock, Late, Leak};
-        matches!(self, BrokenPromise | Leak | Aged | Late | ByTheClock)
+        use DifferenceClass::{Aged, BrokenPromise, ByTheClock, Late, Leak, LeakOrAged};
+        matches!(self, BrokenPromise | Leak | LeakOrAged | Aged | Late | ByTheClock)
     }
 
     /// The meaning, as the heading of the report.
@@ -79,9 +89,12 @@ impl DifferenceClass {
         match self {
             DifferenceClass::BrokenPromise => "out of date: no dependency reported the change",
             DifferenceClass::Leak => "made for its first visitor and sent to others",
+            DifferenceClass::LeakOrAged => {
+                "made for its first visitor, or out of date within its first 10 seconds"
+            }
             DifferenceClass::Aged => "out of date within the lifetime that the application gave it",
             DifferenceClass::Late => "purged some seconds after the change",
-            DifferenceClass::ByTheClock => "the text follows the time of day",
+            DifferenceClass::ByTheClock => "a number grows with the time of day or with each visit",
             DifferenceClass::Loses => "a visitor gets less than from the origin",
             DifferenceClass::Random => "drawn at each render: all visitors get the same draw",
             DifferenceClass::Noise => "a nonce is shared by all visitors",
@@ -90,15 +103,30 @@ impl DifferenceClass {
         }
     }
 
-    /// The remedy for the operator.
-    pub fn remedy(self, cause: Option<&DifferenceCause>) -> String {
+    /// The remedy for the operator, with the line of the configuration where one helps. `pattern`: the paths.
+    pub fn remedy(self, cause: Option<&DifferenceCause>, pattern: &str) -> String {
+        let accepted = || {
+            let line = format!("{} {pattern}", self.name());
+            format!("`trial.accept = [{line:?}]`")
+        };
         let by = cause.and_then(DifferenceCause::setting);
         match (self, by) {
             (DifferenceClass::Leak, Some(setting)) => setting,
             (DifferenceClass::Leak, None) => {
                 "bypass: add a rule with `bypass = true` for this path".into()
             }
-            (DifferenceClass::Loses, Some(setting)) => format!("{setting}, or accept it by name"),
+            (DifferenceClass::Loses, Some(setting)) => {
+                format!("if all may get the same, {}; if not, {setting}", accepted())
+            }
+            (DifferenceClass::RefusedButSame, _)
+                if matches!(cause, Some(DifferenceCause::OtherCache(_))) =>
+            {
+                "let the cache between Pagewell and PHP pass the page, and declare it by tags or \
+                 `Pagewell-Cache-Control: max-age=600`: that cache would follow `s-maxage` and `public`, and Pagewell does \
+                 not purge it"
+                    .into()
+            }
+            (DifferenceClass::Random, _) => format!("{}, or {}", accepted(), self.plain_remedy()),
             (class, _) => class.plain_remedy().into(),
         }
     }
@@ -112,15 +140,19 @@ impl DifferenceClass {
                 "give the page a tag, a shorter lifetime, or accept it by name"
             }
             DifferenceClass::Late => "commit and announce the change before the rest of the work",
-            DifferenceClass::ByTheClock => "give the page a lifetime as short as its clock's step",
-            DifferenceClass::Random => "accept it by name, or do not store the page",
+            DifferenceClass::ByTheClock => {
+                "give the page a lifetime as short as its clock's step; if it counts visits, bypass the path"
+            }
+            DifferenceClass::Random => "do not store the page",
             DifferenceClass::Noise => "give the page a lifetime below the nonce's",
             DifferenceClass::OldApplication => {
                 "nothing in Pagewell: look at replicas and caches of the application"
             }
             DifferenceClass::RefusedButSame => {
-                "declare the page as shared: `s-maxage`, `public` or tags"
+                "declare the page as shared: tags or `Pagewell-Cache-Control: max-age=600`. `s-maxage` and `public` also \
+                 hold for other caches, which Pagewell does not purge"
             }
+            DifferenceClass::LeakOrAged => "find out which by a trial: `mode = \"trial\"`",
             DifferenceClass::Leak | DifferenceClass::Loses => {
                 "add the field to the key, or bypass the path"
             }

@@ -5,7 +5,7 @@
 
 use crate::tokens::{END, PageTokens};
 use imara_diff::{Algorithm, Diff, Token};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Differing tokens that are looked at one by one; with more, the pages have little in common.
 pub(crate) const MAX_DIFFERING: usize = 4_096;
@@ -40,6 +40,19 @@ impl PageDifference {
     /// Whether the two responses differ at one of these places.
     pub fn is_at(&self, spots: &[u64]) -> bool {
         self.tokens.iter().any(|token| spots.contains(&token.spot))
+    }
+
+    /// The part of the difference at places at which another one has none.
+    pub fn without(&self, other: &PageDifference) -> PageDifference {
+        let spots: BTreeSet<u64> = other.tokens.iter().map(|token| token.spot).collect();
+        let tokens = self.tokens.iter().filter(|token| !spots.contains(&token.spot));
+        PageDifference { tokens: tokens.copied().collect(), ..*self }
+    }
+
+    /// The part of the difference at these places.
+    pub fn at(&self, spots: &[u64]) -> PageDifference {
+        let tokens = self.tokens.iter().filter(|token| spots.contains(&token.spot));
+        PageDifference { tokens: tokens.copied().collect(), ..*self }
     }
 
     /// The places of the difference as they are shown: at most `most`, without any text of the responses.
@@ -87,11 +100,21 @@ impl PageDifference {
         })
     }
 
-    /// Whether all of it is in scripts and other elements of HTML that are not shown.
+    /// Whether all of it is in scripts and other elements of HTML that are not shown, or in the data attributes of an
+    /// element that has a time and its signature there.
     pub(crate) fn is_hidden(&self, first: &PageTokens, second: &PageTokens) -> bool {
+        let of = |token: &DifferingToken| if token.is_added { second } else { first };
+        let place = |token: &DifferingToken| of(token).tokens[token.index as usize].place;
+        let element = |token: &DifferingToken| of(token).places.element_of_data(place(token));
+        let mut signed = BTreeSet::new();
+        for token in &self.tokens {
+            if of(token).number(token.index).is_none() {
+                signed.extend(element(token));
+            }
+        }
         let is_hidden = |token: &DifferingToken| {
-            let of = if token.is_added { second } else { first };
-            of.places.is_hidden(of.tokens[token.index as usize].place)
+            of(token).places.is_hidden(place(token))
+                || element(token).is_some_and(|element| signed.contains(&element))
         };
         !self.is_empty() && self.tokens.iter().all(is_hidden)
     }
@@ -123,6 +146,14 @@ pub(crate) fn spots_beside(
 
 fn spot_of_word(tokens: &PageTokens, place: u32, word: u32) -> u64 {
     tokens.places.hash(place) ^ u64::from(word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The values of a response at some places, as hashes: to see later whether they are the same.
+pub fn values_at(tokens: &PageTokens, spots: &[u64]) -> Vec<u64> {
+    let spots: BTreeSet<u64> = spots.iter().copied().collect();
+    let indices = 0..tokens.tokens.len() as u32;
+    let chosen = indices.filter(|index| spots.contains(&spot(tokens, *index)));
+    chosen.map(|index| tokens.tokens[index as usize].value).collect()
 }
 
 /// Compares two responses token by token.
@@ -208,6 +239,18 @@ mod tests {
         let places = difference.places_of_visitor(&page, &answer, 9).join("; ");
         assert!(places.contains("json > users > *") && !places.contains("alice"), "{places}");
         assert!(difference.places(&page, &answer, 9).join("; ").contains("alice"));
+    }
+
+    #[test]
+    fn a_part_of_a_difference_is_chosen_by_its_places() {
+        let page = |one: &str, other: &str| page(&format!("<h1>{one}</h1><p>{other}</p>"));
+        let (a, b) = (page("1", "x"), page("2", "y"));
+        let (both, restless) = (differing(&a, &b), differing(&a, &page("3", "x")));
+        let rest = both.without(&restless);
+        assert_eq!(rest.places(&a, &b, 9), ["p, word 1"]);
+        assert!(rest.without(&both).is_empty());
+        let spots: Vec<u64> = restless.tokens.iter().map(|token| token.spot).collect();
+        assert_eq!(both.at(&spots).places(&a, &b, 9), ["h1, word 1"]);
     }
 
     proptest! {

@@ -94,7 +94,7 @@ fn start(writer: &mut TokenWriter, elements: &mut OpenElements, tag: &html5gum::
 
 /// Writes a comment. One that no program takes for markup is a remark: its words with digits are left out, because they
 /// are the time of the render, its milliseconds, or its memory.
-fn comment(writer: &mut TokenWriter, place: u32, text: &[u8]) {
+pub(crate) fn comment(writer: &mut TokenWriter, place: u32, text: &[u8]) {
     if MARKUP.iter().any(|start| text.starts_with(start)) {
         writer.text(place, text);
         return;

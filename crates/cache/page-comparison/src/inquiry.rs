@@ -8,11 +8,13 @@
 //! | numbers that grow with time in three samples | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
+//! | the same on a page that draws text | random |
 //! | another age ("2 minutes ago") on a page that may lag | no difference |
 //!
 //! A sample is a render that began after all changes before it were applied and settled, and after all writes in
 //! flight had ended; the caller waits for this. A sample during which a dependency changed is *disturbed*: with it
-//! all earlier ones are dropped, because they may be of older data.
+//! all earlier ones are dropped, because they may be of older data. If the page was replaced before the judgement, a
+//! dependency changed at an unknown time: then samples that differ decide nothing, and teach no noise.
 //!
 //! Memory: at most ten samples of at most 8 MiB, usually some hundred kilobytes each; see `bytes`.
 
@@ -36,7 +38,10 @@ const LITTLE_IN_COMMON: u8 = 50;
 const LATE_WITHIN: u64 = 60_000;
 /// The words on each side of a number that may change with it: "right now", "1 minute ago", "2 minutes ago".
 const WORDS_BESIDE: u32 = 2;
-/// The longest wait for a sample that shows whether the text follows the clock. Milliseconds.
+/// The shortest wait for a sample that shows whether the text follows the clock: the page may be much younger than a step
+/// of that clock. Milliseconds.
+const MIN_CLOCK_WAIT: u64 = 10_000;
+/// The longest one. Milliseconds.
 const MAX_CLOCK_WAIT: u64 = 60_000;
 
 /// A render to compare with: Pagewell's own, or an answer that a visitor received.
@@ -154,10 +159,11 @@ impl Inquiry {
         &self.stored
     }
 
-    /// When the first of the samples began that a verdict against the page needs, if there are so many.
+    /// When the first of the samples had ended at the latest that a verdict against the page needs, if there are so many:
+    /// the second began then. The page was wrong at that time.
     pub fn decided_at(&self) -> Option<u64> {
         let first = self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?;
-        Some(self.samples[first].begun)
+        Some(self.samples[first + 1].begun)
     }
 
     /// The bytes of memory that the responses occupy, about.
@@ -211,6 +217,11 @@ impl Inquiry {
         if self.samples.is_empty() || self.disturbed > MAX_DISTURBED {
             return Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
         }
+        let was_replaced = circumstances.was_replaced && circumstances.purged_after.is_none();
+        if was_replaced && self.kinds(noise).next().is_some() {
+            // The data may have changed between the samples: how they differ says nothing, and is not learned.
+            return Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
+        }
         if self.least_common < LITTLE_IN_COMMON && self.differ_among_themselves() {
             noise.learn_random();
             return self.differs(DifferenceClass::Random, None, |_| true);
@@ -234,22 +245,43 @@ impl Inquiry {
             }
             return conclusion;
         }
-        if of(SpotKind::WasOlder) {
-            let is_it = |spot| is_of(spot, SpotKind::WasOlder);
-            return self.differs(DifferenceClass::OldApplication, None, is_it);
-        }
-        if kinds.is_empty() {
-            return Conclusion::Same;
-        }
-        let all = |spot: u64| kinds.contains_key(&spot);
-        let class = if self.goes_on_with_time(&all) {
+        if kinds.is_empty() { Conclusion::Same } else { self.without_verdict(&kinds, noise) }
+    }
+
+    /// The difference of a page that no place speaks against.
+    fn without_verdict(
+        &self,
+        kinds: &BTreeMap<u64, SpotKind>,
+        noise: &mut PageNoise,
+    ) -> Conclusion {
+        let of = |wanted: SpotKind| kinds.values().any(|kind| *kind == wanted);
+        let was_older = |spot: u64| kinds.get(&spot) == Some(&SpotKind::WasOlder);
+        let is_restless = |spot: u64| kinds.contains_key(&spot) && !was_older(spot);
+        let class = if self.goes_on_with_time(&is_restless) {
             DifferenceClass::ByTheClock
         } else if of(SpotKind::Returning) {
             DifferenceClass::Random
         } else {
             DifferenceClass::Noise
         };
-        self.differs(class, None, all)
+        let restless = self.differs(class, None, is_restless);
+        let class = match &restless {
+            Conclusion::Differs { class, .. } => *class,
+            Conclusion::Same | Conclusion::Unjudged(_) => DifferenceClass::Noise,
+        };
+        if class == DifferenceClass::Random {
+            noise.learn_draw();
+        }
+        // A drawn value that was at another place before moves the words beside it. A nonce never returns.
+        if !of(SpotKind::WasOlder) || class != DifferenceClass::Noise {
+            return restless;
+        }
+        let class = if noise.is_drawn() {
+            DifferenceClass::Random
+        } else {
+            DifferenceClass::OldApplication
+        };
+        self.differs(class, None, was_older)
     }
 
     /// The places of ages that differ from the stored page: of numbers, and of the words beside them.
@@ -391,7 +423,7 @@ impl Inquiry {
     }
 
     /// The wait for a sample that shows whether a verdict against the page is the clock's: as long as the page had
-    /// existed at the first sample. None if no number grew.
+    /// existed at the first sample, within limits. None if no number grew.
     fn needs_later(&self) -> Option<u64> {
         if self.later.is_some() {
             return None;
@@ -404,7 +436,7 @@ impl Inquiry {
         let has_grown = self.labels.keys().any(|spot| is_against(*spot))
             && grows(&[&self.stored, &settled.tokens], &is_against) == Some(1);
         let age = settled.begun.saturating_sub(self.stored_at);
-        has_grown.then_some(age.clamp(1_000, MAX_CLOCK_WAIT))
+        has_grown.then_some(age.clamp(MIN_CLOCK_WAIT, MAX_CLOCK_WAIT))
     }
 
     /// Whether the numbers at these places grew at least twice over the responses in order of time, and never fell.

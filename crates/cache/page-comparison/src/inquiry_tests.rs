@@ -45,15 +45,34 @@ fn followed() -> Circumstances {
 }
 
 #[test]
-fn a_verdict_is_decided_at_the_first_of_its_five_samples() {
+fn a_verdict_is_decided_at_the_end_of_the_first_of_its_five_samples() {
     let mut inquiry = Inquiry::of_suspect(page("old"), 0);
     for (at, text) in [(10, "old"), (20, "new"), (30, "new"), (40, "new"), (50, "new")] {
         assert_eq!(inquiry.decided_at(), None);
         inquiry.add(PageSample { begun: at, tokens: page(text) }, false);
     }
-    assert_eq!(inquiry.decided_at(), Some(10));
-    inquiry.add(PageSample { begun: 60, tokens: page("new") }, false);
     assert_eq!(inquiry.decided_at(), Some(20));
+    inquiry.add(PageSample { begun: 60, tokens: page("new") }, false);
+    assert_eq!(inquiry.decided_at(), Some(30));
+}
+
+#[test]
+fn samples_of_a_page_that_was_replaced_decide_nothing_and_teach_nothing() {
+    let mut noise = PageNoise::default();
+    let mut inquiry = Inquiry::of_suspect(page("version 1"), 0);
+    for at in 0..5 {
+        let tokens = page(&format!("version {}", at + 2));
+        inquiry.add(PageSample { begun: at, tokens }, false);
+    }
+    assert_eq!(inquiry.step(&noise), InquiryStep::Conclude);
+    let gone = Circumstances { was_replaced: true, ..followed() };
+    let changed = Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
+    assert_eq!(inquiry.conclude(&mut noise, &gone), changed);
+    let later = differing(&page("version 1"), &page("version 9"));
+    assert!(!noise.without_noise(&later).is_empty(), "it would hide a later difference");
+    // The same samples of a page that nothing has ended.
+    let class = class_of(inquiry.conclude(&mut noise, &followed()));
+    assert_eq!(class, Some(DifferenceClass::ByTheClock));
 }
 
 #[test]
@@ -121,6 +140,53 @@ fn a_replica_that_lags_is_the_applications() {
 }
 
 #[test]
+fn a_replica_that_lags_is_not_told_apart_on_a_page_that_draws_text() {
+    // The first sample has another word than the page and the others; `beside` differs each time.
+    let lagging = |beside: fn(u64) -> String| {
+        move |count: u64| {
+            format!("<b>{}</b> {}", if count == 1 { "old" } else { "new" }, beside(count))
+        }
+    };
+    let class_beside = |beside: fn(u64) -> String| {
+        let (render, mut count) = (lagging(beside), 0);
+        let of_sample = |_| {
+            count += 1;
+            render(count)
+        };
+        class_of(judge(&render(0), &followed(), of_sample).0)
+    };
+    fn word(count: u64) -> String {
+        char::from(b'a' + count as u8).to_string().repeat(4)
+    }
+    type Words = fn(u64) -> String;
+    let draw = |count: u64| ["red", "blue"][(count % 2) as usize].to_owned();
+    let rows: [(Words, DifferenceClass); 5] = [
+        (draw, DifferenceClass::Random),
+        (word, DifferenceClass::Random),
+        (
+            |count| format!("<input name=csrf value={}>", word(count)),
+            DifferenceClass::OldApplication,
+        ),
+        (|count| format!("at {}", 100 + count), DifferenceClass::ByTheClock),
+        (|_| String::new(), DifferenceClass::OldApplication),
+    ];
+    for (beside, class) in rows {
+        assert_eq!(class_beside(beside), Some(class), "{}", beside(0));
+    }
+    // The places of the draw are known now: only the word beside them differs.
+    let (mut noise, render) = (PageNoise::default(), lagging(draw));
+    for _ in 0..2 {
+        let (mut inquiry, mut count) = (Inquiry::new(page(&render(0)), 0), 0);
+        while let InquiryStep::Sample { .. } = inquiry.step(&noise) {
+            count += 1;
+            inquiry.add(PageSample { begun: count, tokens: page(&render(count)) }, false);
+        }
+        let class = class_of(inquiry.conclude(&mut noise, &followed()));
+        assert_eq!(class, Some(DifferenceClass::Random));
+    }
+}
+
+#[test]
 fn a_clock_is_told_from_a_change_by_a_third_sample() {
     let clock = |now: u64| format!("It is 12:{:02}", now / 10_000);
     let (conclusion, samples) = judge("It is 12:00", &followed(), clock);
@@ -184,6 +250,9 @@ fn a_clock_that_nobody_sees_is_noise_and_is_known_the_next_time() {
     let seen = |now: u64| format!("<p data-made='{now}'>text");
     let class = class_of(judge(&seen(5), &followed(), seen).0);
     assert_eq!(class, Some(DifferenceClass::ByTheClock), "an attribute may be shown");
+    let signed = |now: u64| format!("<p data-made='{now}' data-token='t{now}'>text");
+    let class = class_of(judge(&signed(5), &followed(), signed).0);
+    assert_eq!(class, Some(DifferenceClass::Noise), "a signed time is a nonce");
 }
 
 /// A time that has passed, as forums show it.
@@ -224,6 +293,23 @@ fn an_age_on_a_page_that_may_lag_is_no_difference_and_hides_none_beside_it() {
     }
     let (conclusion, _) = judge("5 posts", &followed(), |_| "6 posts".to_owned());
     assert_eq!(class_of(conclusion), Some(DifferenceClass::BrokenPromise), "it may not lag");
+}
+
+#[test]
+fn a_clock_with_a_longer_step_than_the_page_is_old_is_no_leak() {
+    let render = |now: u64| format!("Weather at {}", 100 + now / 10_000);
+    let (mut noise, mut now) = (PageNoise::default(), 10_000);
+    let mut inquiry = Inquiry::of_suspect(page(&render(4_000)), 4_000);
+    while let InquiryStep::Sample { after } = inquiry.step(&noise) {
+        now += after.max(10);
+        inquiry.add(PageSample { begun: now, tokens: page(&render(now)) }, false);
+    }
+    let young = Circumstances {
+        matched_when_stored: Some(false),
+        ..Circumstances::of(PageDependence::LifetimeOnly)
+    };
+    let class = class_of(inquiry.conclude(&mut noise, &young));
+    assert_eq!(class, Some(DifferenceClass::ByTheClock));
 }
 
 #[test]

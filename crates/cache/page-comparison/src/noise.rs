@@ -4,7 +4,8 @@
 //! value returned after another is random; one whose value is always new is a nonce.
 //! Memory: at most 1,024 places of 8 bytes for each key. A page with more has little in common with itself.
 
-use crate::difference::{MAX_DIFFERING, PageDifference};
+use crate::difference::{MAX_DIFFERING, PageDifference, spot};
+use crate::tokens::PageTokens;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Places that are remembered for one key.
@@ -19,6 +20,8 @@ const KEYS_BEFORE_NOISE: u8 = 5;
 pub struct PageNoise {
     spots: BTreeSet<u64>,
     is_random: bool,
+    /// Whether some text of it is drawn at each render.
+    is_drawn: bool,
 }
 
 impl PageNoise {
@@ -38,9 +41,32 @@ impl PageNoise {
         self.is_random = true;
     }
 
+    /// Remembers that some text is drawn at each render.
+    pub(crate) fn learn_draw(&mut self) {
+        self.is_drawn = true;
+    }
+
+    /// Whether some text is drawn at each render. The words beside it may be in another place each time.
+    pub fn is_drawn(&self) -> bool {
+        self.is_drawn
+    }
+
     /// Whether the page as a whole is another at each render: nothing can be judged by its content.
     pub fn is_random(&self) -> bool {
         self.is_random
+    }
+
+    /// Whether there is no place at which a difference says nothing.
+    pub fn is_empty(&self) -> bool {
+        !self.is_random && self.spots.is_empty()
+    }
+
+    /// The hashes of all tokens at other places, as bytes: the same for two responses that differ in noise only. Their
+    /// tokens have one secret.
+    pub fn comparable_bytes(&self, tokens: &PageTokens) -> Vec<u8> {
+        let all = (0_u32..).zip(&tokens.tokens);
+        let compared = all.filter(|(index, _)| !self.has(spot(tokens, *index)));
+        compared.flat_map(|(_, token)| token.value.to_le_bytes()).collect()
     }
 
     /// Whether a difference at this place says nothing.
@@ -70,6 +96,8 @@ impl PageNoise {
 pub struct PatternNoise {
     /// The number of keys for which a place is noise.
     keys: BTreeMap<u64, u8>,
+    /// The number of keys with text that is drawn.
+    drawn: u8,
 }
 
 impl PatternNoise {
@@ -78,6 +106,7 @@ impl PatternNoise {
         if after.is_random {
             return;
         }
+        self.drawn = self.drawn.saturating_add(u8::from(after.is_drawn && !before.is_drawn));
         for spot in after.spots.difference(&before.spots) {
             if self.keys.len() < MAX_PATTERN_SPOTS || self.keys.contains_key(spot) {
                 let keys = self.keys.entry(*spot).or_insert(0);
@@ -92,12 +121,15 @@ impl PatternNoise {
         let common = self.keys.iter().filter(is_common).map(|(spot, _)| *spot);
         let room = MAX_SPOTS.saturating_sub(noise.spots.len());
         noise.spots.extend(common.take(room));
+        noise.is_drawn |= self.drawn >= KEYS_BEFORE_NOISE;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::difference::differing;
+    use crate::tokens::TokenSecret;
 
     fn noise(spots: impl IntoIterator<Item = u64>) -> PageNoise {
         let mut noise = PageNoise::default();
@@ -111,16 +143,35 @@ mod tests {
         for key in 0..5 {
             let mut other = PageNoise::default();
             pattern.add_to(&mut other);
-            assert!(!other.has(7));
-            pattern.learn(&nothing, &noise([7, 100 + key]));
+            assert!(!other.has(7) && !other.is_drawn());
+            let mut drawn = noise([7, 100 + key]);
+            drawn.learn_draw();
+            pattern.learn(&nothing, &drawn);
         }
         let mut other = noise([9]);
         pattern.add_to(&mut other);
-        assert!(other.has(7) && other.has(9) && !other.has(100));
+        assert!(other.has(7) && other.has(9) && !other.has(100) && other.is_drawn());
         let known = noise([8]);
         (0..9).for_each(|_| pattern.learn(&known, &known));
         pattern.add_to(&mut other);
         assert!(!other.has(8), "the key knew it before");
+    }
+
+    #[test]
+    fn two_responses_that_differ_in_noise_only_have_the_same_comparable_bytes() {
+        let page = |nonce: &str, word: &str| {
+            let content = format!("<input value=\"{nonce}\"><p>{word}</p>");
+            let fields = [("content-type", &b"text/html"[..])];
+            PageTokens::of(TokenSecret::of(1), 200, fields, content.as_bytes(), false)
+        };
+        let (one, other, changed) = (page("a1", "x"), page("b2", "x"), page("b2", "y"));
+        let nothing = PageNoise::default();
+        assert!(nothing.is_empty());
+        assert_ne!(nothing.comparable_bytes(&one), nothing.comparable_bytes(&other));
+        let nonce = noise(differing(&one, &other).tokens.iter().map(|token| token.spot));
+        assert!(!nonce.is_empty());
+        assert_eq!(nonce.comparable_bytes(&one), nonce.comparable_bytes(&other));
+        assert_ne!(nonce.comparable_bytes(&one), nonce.comparable_bytes(&changed));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Paths and URLs as they may be shown: patterns, and examples without values.
 //!
 //! A pattern is the literal path, with segments replaced that are numbers (`:n`), very long (`:long`) or look like a
-//! secret (`:token`). There are at most 1,000 patterns; further paths count for `(other)`.
+//! secret (`:token`). Where one script has all pages of a site, the names of the parameters follow:
+//! `/index.php?action=&title=`. There are at most 1,000 patterns; further paths count for `(other)`.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +14,19 @@ const MAX_SEGMENT: usize = 80;
 const MAX_SEGMENTS: usize = 12;
 /// Parameters that an example names.
 const MAX_PARAMETERS: usize = 12;
+/// Parameters that a pattern names: applications choose the page by fewer.
+const MAX_NAMED: usize = 4;
+/// Stands for more parameters than these.
+const MANY: &str = "…";
+/// The script that has all pages of a site. At the top of a site it may be left out.
+const FRONT_CONTROLLER: &str = "/index.php";
 /// The pattern of all paths beyond the bound.
 const OTHER: &str = "(other)";
 
-/// The pattern of a path.
-pub fn path_pattern(path: &str) -> String {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
+/// The pattern of a path with its query. A pattern is the pattern of itself.
+pub fn path_pattern(path_and_query: &str) -> String {
+    let whole = path_and_query.split('#').next().unwrap_or_default();
+    let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
     let mut segments = path.split('/').skip(usize::from(path.starts_with('/')));
     let mut pattern = String::new();
     for segment in segments.by_ref().take(MAX_SEGMENTS) {
@@ -28,7 +36,23 @@ pub fn path_pattern(path: &str) -> String {
     if segments.next().is_some() {
         pattern.push_str("/…");
     }
+    if path == "/" || path.ends_with(FRONT_CONTROLLER) {
+        pattern.push_str(&named_parameters(query));
+    }
     pattern
+}
+
+/// The names of the parameters in a query, in one order and without their values; nothing without parameters.
+fn named_parameters(query: &str) -> String {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let names: BTreeSet<String> = pairs.map(|pair| parameter_name(pair) + "=").collect();
+    match names.len() {
+        0 => String::new(),
+        1..=MAX_NAMED if query != MANY => {
+            format!("?{}", names.into_iter().collect::<Vec<_>>().join("&"))
+        }
+        _ => format!("?{MANY}"),
+    }
 }
 
 fn shown_segment(segment: &str) -> String {
@@ -148,6 +172,26 @@ mod tests {
     }
 
     #[test]
+    fn pages_of_one_script_are_told_apart_by_the_names_of_their_parameters() {
+        for (path, pattern) in [
+            ("/index.php", "/index.php"),
+            ("/index.php?title=Ferry", "/index.php?title="),
+            ("/index.php?title=Ferry&action=history", "/index.php?action=&title="),
+            ("/wiki/index.php?action=raw&title=A&title=B", "/wiki/index.php?action=&title="),
+            ("/index.php/Ferry?action=history", "/index.php/Ferry"),
+            ("/?p=12", "/?p="),
+            ("/?alice&8f3a9c2b77d1=x", "/?*="),
+            ("/?", "/"),
+            ("/?a=1&b=1&c=1&d=1&e=1&f=1", "/?…"),
+            ("/shop/?orderby=price", "/shop/"),
+            ("/news.php?id=4", "/news.php"),
+        ] {
+            assert_eq!(path_pattern(path), pattern);
+            assert_eq!(path_pattern(pattern), pattern);
+        }
+    }
+
+    #[test]
     fn an_example_has_no_values() {
         assert_eq!(
             example_url("/p/7?utm_source=mail&q=alice&8f3a9c2b77d1&bob"),
@@ -176,7 +220,8 @@ mod tests {
 
         #[test]
         fn every_text_has_a_bounded_pattern(path in ".{0,400}") {
-            prop_assert!(path_pattern(&path).len() <= MAX_SEGMENTS * (MAX_SEGMENT + 1) + 8);
+            let longest = MAX_SEGMENTS * (MAX_SEGMENT + 1) + MAX_NAMED * 42 + 8;
+            prop_assert!(path_pattern(&path).len() <= longest);
             example_url(&path);
         }
     }

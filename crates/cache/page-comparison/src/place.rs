@@ -19,7 +19,9 @@ const MAX_ORDINALS: u32 = 1_000_000;
 
 /// Places whose text is not read by visitors: these elements, and everything at the top that is no HTML.
 const UNREAD: [&str; 5] = ["comment", "script", "style", "template", "textarea"];
-const UNREAD_AT_TOP: [&str; 5] = ["header", "status", "json", "text", "content"];
+const UNREAD_AT_TOP: [&str; 5] = [HEADER, "status", "json", "text", "content"];
+/// The place of the header section.
+const HEADER: &str = "header";
 
 /// A node: its parent, the index of its name, and how many siblings of that name are before it.
 #[derive(Clone, Copy, Debug)]
@@ -159,7 +161,7 @@ impl PlaceTree {
         is_read
     }
 
-    /// Whether this is in an element of `UNREAD`, and no attribute of it.
+    /// Whether this is in an element of `UNREAD` and no attribute of it, or in the header section.
     pub(crate) fn is_hidden(&self, place: u32) -> bool {
         let mut at = place;
         while let Some(node) = self.nodes.get(at as usize) {
@@ -167,12 +169,19 @@ impl PlaceTree {
             if name.starts_with('[') {
                 return false;
             }
-            if UNREAD.contains(&name) {
+            if UNREAD.contains(&name) || node.parent == ROOT && name == HEADER {
                 return true;
             }
             at = node.parent;
         }
         false
+    }
+
+    /// The element of a `data-` attribute, as a number that is the same in every response.
+    pub(crate) fn element_of_data(&self, place: u32) -> Option<u64> {
+        let node = self.nodes.get(place as usize)?;
+        let is_data = self.names[node.name as usize].starts_with("[data-");
+        is_data.then(|| self.hash(node.parent))
     }
 
     /// The bytes of memory that the places occupy, about.
@@ -209,5 +218,18 @@ mod tests {
         assert_eq!(tree.path(value, None), "body > div:2[value]");
         assert_eq!(tree.path(secret, None), "body > div:2 > *");
         assert_ne!(tree.hash(body), tree.hash(second));
+    }
+
+    #[test]
+    fn nobody_sees_a_script_or_a_header_line() {
+        let mut places = PlaceBuilder::default();
+        let header = places.only(ROOT, "header");
+        let body = places.child(ROOT, "body");
+        let script = places.child(body, "script");
+        let hidden = [places.child(header, "x-request-id"), script];
+        let seen = [body, places.child(body, "header"), places.only(script, "[src]")];
+        let tree = places.finish();
+        assert!(hidden.iter().all(|place| tree.is_hidden(*place)));
+        assert!(!seen.iter().any(|place| tree.is_hidden(*place)));
     }
 }

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 const MAX_PROBLEMS: usize = 1_000;
 /// Patterns whose versions are counted apart; `PathPatterns` has the same bound.
 const MAX_PATTERNS: usize = 1_001;
+/// Parameters whose effect is known.
+const MAX_PARAMETERS: usize = 128;
 /// The version of the format.
 const FORMAT: u32 = 1;
 
@@ -36,6 +38,12 @@ pub struct FoundProblem {
     pub late_by: u64,
     /// When it was found last, in seconds since 1970.
     pub last: u64,
+    /// The answers for such pages since it was found, for the class `refused-but-same`.
+    #[serde(default)]
+    pub answers: u64,
+    /// The time that PHP worked for these, in microseconds.
+    #[serde(default)]
+    pub php_micros: u64,
 }
 
 /// A class that the operator accepts for the paths of a pattern.
@@ -43,19 +51,35 @@ pub struct FoundProblem {
 pub struct AcceptedDifference {
     /// The class of the differences.
     pub class: DifferenceClass,
-    /// The pattern; an asterisk at its end stands for anything.
+    /// The pattern; an asterisk at its end stands for anything. Without a question mark it stands for each query.
     pub pattern: String,
 }
 
 impl AcceptedDifference {
     /// Whether this accepts a problem.
     pub fn has(&self, class: DifferenceClass, pattern: &str) -> bool {
+        let path = pattern.split('?').next().unwrap_or_default();
+        let pattern = if self.pattern.contains('?') { pattern } else { path };
         let is_path = match self.pattern.strip_suffix('*') {
             Some(start) => pattern.starts_with(start),
             None => pattern == self.pattern,
         };
         class == self.class && is_path
     }
+}
+
+/// The known effect of a parameter in URLs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenParameter {
+    /// The values that have changed no page; from some number on, no further ones are counted.
+    pub values: u64,
+    /// The pages that they have not changed.
+    pub pages: u64,
+    /// The values that were not compared, each on one page, at least.
+    #[serde(default)]
+    pub open: u64,
+    /// Whether it has changed a page.
+    pub has_effect: bool,
 }
 
 /// The counts of a trial.
@@ -86,6 +110,8 @@ pub struct TrialRecord {
     /// Wrong pages beyond the bound.
     pub problems_left_out: u64,
     suspects: BTreeMap<String, u64>,
+    #[serde(default)]
+    parameters: BTreeMap<String, SeenParameter>,
 }
 
 impl TrialRecord {
@@ -106,6 +132,7 @@ impl TrialRecord {
             problems: Vec::new(),
             problems_left_out: 0,
             suspects: BTreeMap::new(),
+            parameters: BTreeMap::new(),
         }
     }
 
@@ -113,6 +140,8 @@ impl TrialRecord {
     pub fn read(text: &[u8], rules: u64) -> Option<TrialRecord> {
         let mut record: TrialRecord = serde_json::from_slice(text).ok()?;
         record.problems.truncate(MAX_PROBLEMS);
+        // The values themselves are not known any more.
+        record.parameters.retain(|_, seen| seen.has_effect);
         (record.format == FORMAT && record.rules == rules).then_some(record)
     }
 
@@ -180,6 +209,32 @@ impl TrialRecord {
         }
     }
 
+    /// Notes the known effect of a parameter. One that has changed a page stays so.
+    pub fn parameter(&mut self, name: &str, seen: SeenParameter) {
+        if let Some(known) = self.parameters.get_mut(name) {
+            *known = SeenParameter { has_effect: known.has_effect || seen.has_effect, ..seen };
+        } else if self.parameters.len() < MAX_PARAMETERS {
+            self.parameters.insert(name.to_owned(), seen);
+        }
+    }
+
+    /// The known effects of the parameters of URLs.
+    pub fn parameters(&self) -> &BTreeMap<String, SeenParameter> {
+        &self.parameters
+    }
+
+    /// Counts an answer that a shared page would have saved, and the time that PHP worked for it: the page of this pattern
+    /// was refused although all got the same.
+    pub fn refused(&mut self, pattern: &str, micros: u64) {
+        let is_it = |known: &&mut FoundProblem| {
+            known.class == DifferenceClass::RefusedButSame && known.pattern == pattern
+        };
+        if let Some(known) = self.problems.iter_mut().find(is_it) {
+            known.answers += 1;
+            known.php_micros = known.php_micros.saturating_add(micros);
+        }
+    }
+
     /// The problems, the worst class first, within a class the most frequent.
     pub fn problems(&self) -> Vec<&FoundProblem> {
         let mut problems: Vec<&FoundProblem> = self.problems.iter().collect();
@@ -200,6 +255,7 @@ impl TrialRecord {
                 + texts.map(|text| size_of::<String>() + text.len()).sum::<usize>()
         };
         let counted = self.versions.keys().chain(self.suspects.keys());
+        let counted = counted.chain(self.parameters.keys());
         let counts: usize = counted.map(|name| size_of::<(String, u64)>() + name.len()).sum();
         size_of::<TrialRecord>() + self.problems.iter().map(problem).sum::<usize>() + counts
     }
@@ -209,5 +265,25 @@ impl TrialRecord {
         let wrong = self.problems.iter().filter(|problem| problem.class.is_wrong());
         let compared = self.versions.values().sum();
         ConfidenceBound { compared, wrong: wrong.map(|problem| problem.count).sum() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_without_a_query_accepts_all_pages_of_one_script() {
+        let class = DifferenceClass::Leak;
+        let accepts = |row: &str, pattern: &str| {
+            AcceptedDifference { class, pattern: row.to_owned() }.has(class, pattern)
+        };
+        for pattern in ["/index.php", "/index.php?title=", "/index.php?…"] {
+            assert!(accepts("/index.php", pattern) && accepts("/index*", pattern), "{pattern}");
+            assert!(!accepts("/", pattern), "{pattern}");
+        }
+        assert!(accepts("/", "/?p=") && accepts("/?p=", "/?p=") && !accepts("/?p=", "/"));
+        assert!(!accepts("/index.php?title=", "/index.php?action=&title="));
+        assert!(accepts("/index.php?*", "/index.php?title=") && !accepts("/a?*", "/a"));
     }
 }

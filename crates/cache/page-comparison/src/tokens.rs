@@ -1,7 +1,7 @@
 //! A response as tokens: its status, its header section and its content.
 //!
-//! HTML is cut into tags, attributes and words; JSON into values by path, whatever the order of its keys; other
-//! text into words, line by line. White space counts only as the end of a word. Content above 2 MiB, with too many
+//! HTML is cut into tags, attributes and words; JSON into values by path, whatever the order of its keys; XML and
+//! other text into words, line by line. White space counts only as the end of a word. Content above 2 MiB, with too many
 //! tokens, or in an unknown media type is one token: the hash of all of it. Bytes that are no UTF-8 are compared as
 //! they are.
 //!
@@ -10,8 +10,10 @@
 //! of `Set-Cookie`, which are always another's; the names of these cookies are compared. `Cache-Control` is left out,
 //! too: a framework may send another one if its statements are captured, which those of a reference render are not.
 
+use crate::kept_words::KeptWords;
 use crate::place::{PlaceBuilder, PlaceTree, ROOT};
 use crate::{html, json};
+use std::borrow::Cow;
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -28,6 +30,9 @@ const MAX_DIGITS: usize = 16;
 pub(crate) const END: u32 = u32::MAX;
 /// Makes the hash of an end another than that of its start.
 const END_VALUE: u64 = 0xD1B5_4A32_D192_ED03;
+
+/// How remarks in XML begin and end, as elements and in a text that a feed quotes.
+const REMARKS: [(&[u8], &[u8]); 2] = [(b"<!--", b"-->"), (b"&lt;!--", b"--&gt;")];
 
 /// Fields that say nothing about what a visitor sees.
 const NOT_COMPARED: [&str; 25] = [
@@ -109,18 +114,7 @@ impl PageTokens {
         keeps_numbers: bool,
     ) -> PageTokens {
         let mut writer = TokenWriter::new(secret, keeps_numbers);
-        let place = writer.places.only(ROOT, "status");
-        writer.word(place, 0, status.to_string().as_bytes());
-        let media_type = header_section(&mut writer, fields);
-        let before = writer.mark();
-        let is_cut = content.len() > MAX_COMPARED_BYTES
-            || !write_content(&mut writer, media_type, content)
-            || writer.is_full();
-        if is_cut {
-            writer.back_to(before);
-            let place = writer.places.only(ROOT, "content");
-            writer.whole(place, content);
-        }
+        let is_cut = write_response(&mut writer, status, fields, content);
         writer.finish(is_cut)
     }
 
@@ -148,11 +142,34 @@ impl PageTokens {
     }
 }
 
+/// Writes a response; returns whether its content is one token.
+pub(crate) fn write_response<'a>(
+    writer: &mut TokenWriter,
+    status: u16,
+    fields: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    content: &[u8],
+) -> bool {
+    let place = writer.places.only(ROOT, "status");
+    writer.word(place, 0, status.to_string().as_bytes());
+    let media_type = header_section(writer, fields);
+    let before = writer.mark();
+    let is_cut = content.len() > MAX_COMPARED_BYTES
+        || !write_content(writer, media_type, content)
+        || writer.is_full();
+    if is_cut {
+        writer.back_to(before);
+        let place = writer.places.only(ROOT, "content");
+        writer.whole(place, content);
+    }
+    is_cut
+}
+
 /// The media types whose content is cut into tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TextKind {
     Html,
     Json,
+    Xml,
     Lines,
     Unknown,
 }
@@ -163,7 +180,8 @@ fn text_kind(media_type: &[u8]) -> TextKind {
     match essence.as_str() {
         "text/html" | "application/xhtml+xml" => TextKind::Html,
         _ if essence.ends_with("/json") || essence.ends_with("+json") => TextKind::Json,
-        _ if essence.starts_with("text/") || essence.contains("xml") => TextKind::Lines,
+        _ if essence.contains("xml") => TextKind::Xml,
+        _ if essence.starts_with("text/") => TextKind::Lines,
         "application/javascript" => TextKind::Lines,
         _ => TextKind::Unknown,
     }
@@ -188,11 +206,21 @@ fn header_section<'a>(
     // Servers and PHP send fields of different names in any order; those of one name have one.
     lines.sort_by(|a, b| a.0.cmp(&b.0));
     let above = writer.places.only(ROOT, "header");
-    for (name, value) in lines {
+    let mut lines = lines.into_iter().peekable();
+    while let Some((name, value)) = lines.next() {
         let place = writer.places.child(above, &name);
         writer.word(place, 0, name.as_bytes());
-        let value = if name == "set-cookie" { cookie_name(value) } else { value };
-        writer.text(place, value);
+        if name == "set-cookie" {
+            writer.text(place, cookie_name(value));
+            continue;
+        }
+        // Several lines of one name are one list (RFC 9110, section 5.3): a cache of the application may join them.
+        let mut value = Cow::Borrowed(value);
+        while let Some((_, next)) = lines.next_if(|(other, _)| *other == name) {
+            value.to_mut().extend_from_slice(b", ");
+            value.to_mut().extend_from_slice(next);
+        }
+        writer.text(place, &value);
     }
     kind
 }
@@ -206,10 +234,40 @@ fn write_content(writer: &mut TokenWriter, kind: TextKind, content: &[u8]) -> bo
     match kind {
         TextKind::Html => html::write(writer, content),
         TextKind::Json => json::write(writer, content) || lines(writer, content),
+        TextKind::Xml => xml(writer, content),
         TextKind::Lines => lines(writer, content),
         TextKind::Unknown => return false,
     };
     true
+}
+
+/// Writes XML: line by line, and remarks as those of HTML, also in a text that a feed quotes.
+fn xml(writer: &mut TokenWriter, content: &[u8]) -> bool {
+    let above = writer.places.only(ROOT, "text");
+    let mut kinds = REMARKS.to_vec();
+    let (mut from, mut at) = (0, 0);
+    while at < content.len() {
+        let Some(kind) = kinds.iter().position(|(start, _)| content[at..].starts_with(start))
+        else {
+            at += 1;
+            continue;
+        };
+        let (start, end) = kinds[kind];
+        let inside = &content[at + start.len()..];
+        let Some(length) = inside.windows(end.len()).position(|window| window == end) else {
+            // It is text, as all further ones of this kind are.
+            kinds.remove(kind);
+            continue;
+        };
+        if !lines(writer, &content[from..at]) {
+            return false;
+        }
+        let place = writer.places.child(above, "comment");
+        html::comment(writer, place, &inside[..length]);
+        at += start.len() + length + end.len();
+        from = at;
+    }
+    lines(writer, &content[from..])
 }
 
 /// Writes other text: a place for each line.
@@ -232,11 +290,13 @@ pub(crate) struct TokenWriter {
     tokens: Vec<PlacedToken>,
     numbers: Vec<(u32, u64)>,
     pub(crate) places: PlaceBuilder,
+    /// The words to keep as text, if there are some.
+    pub(crate) kept: Option<KeptWords>,
     is_full: bool,
 }
 
 impl TokenWriter {
-    fn new(secret: TokenSecret, keeps_numbers: bool) -> TokenWriter {
+    pub(crate) fn new(secret: TokenSecret, keeps_numbers: bool) -> TokenWriter {
         let places = PlaceBuilder::default();
         TokenWriter {
             secret,
@@ -244,6 +304,7 @@ impl TokenWriter {
             tokens: Vec::new(),
             numbers: Vec::new(),
             places,
+            kept: None,
             is_full: false,
         }
     }
@@ -268,6 +329,9 @@ impl TokenWriter {
         if self.tokens.len() >= MAX_TOKENS {
             self.is_full = true;
             return;
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.see(self.tokens.len(), text);
         }
         if self.keeps_numbers
             && let Some(number) = number(text)
@@ -305,6 +369,9 @@ impl TokenWriter {
                 let rest = &run[start..];
                 let letters = rest.iter().take_while(|byte| !is_delimiter(**byte)).count();
                 let marks = rest[letters..].iter().take_while(|byte| is_delimiter(**byte)).count();
+                if let Some(kept) = &mut self.kept {
+                    kept.is_joined = start > 0;
+                }
                 self.word(place, word, &rest[..letters + marks]);
                 word = word.saturating_add(1);
                 start += letters + marks;
@@ -377,6 +444,32 @@ mod tests {
         assert!(a.is_same(&of(&[("x-b", "1"), ("set-cookie", "a=2"), ("Age", "9")])));
         assert!(!a.is_same(&of(&[("x-b", "1"), ("set-cookie", "b=2")])));
         assert!(!a.is_same(&of(&[("x-b", "2"), ("set-cookie", "a=2")])));
+    }
+
+    #[test]
+    fn lines_of_one_field_are_a_list() {
+        let of = |fields: &[(&str, &str)]| {
+            let fields = fields.iter().map(|(name, value)| (*name, value.as_bytes()));
+            PageTokens::of(TokenSecret::of(7), 200, fields, b"", true)
+        };
+        let two = of(&[("Link", "</a>; rel=x"), ("Link", "</b>; rel=y")]);
+        assert!(two.is_same(&of(&[("link", "</a>; rel=x, </b>; rel=y")])));
+        assert!(!two.is_same(&of(&[("link", "</a>; rel=x")])));
+        assert!(!two.is_same(&of(&[("link", "</b>; rel=y"), ("link", "</a>; rel=x")])));
+    }
+
+    #[test]
+    fn remarks_of_a_feed_are_those_of_html() {
+        let feed = |remark: &str| {
+            let content = format!("<rss>\n<title>4 terns</title>{remark}</rss>");
+            tokens("application/rss+xml; charset=UTF-8", content.as_bytes())
+        };
+        let a = feed("<!-- Made at 02:16:31 -->&lt;!-- key 7 --&gt;");
+        assert!(a.is_same(&feed("<!-- Made at 02:16:32 -->&lt;!-- key 8 --&gt;")));
+        assert!(!a.is_same(&feed("<!-- Served at 02:16:31 -->&lt;!-- key 7 --&gt;")));
+        let other = b"<rss>\n<title>5 terns</title></rss>";
+        assert!(!feed("").is_same(&tokens("application/rss+xml", other)));
+        assert!(!feed("&lt;!-- 1").is_same(&feed("&lt;!-- 2")), "it does not end: it is text");
     }
 
     #[test]

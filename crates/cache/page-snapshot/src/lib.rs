@@ -21,7 +21,7 @@ mod snapshot;
 
 pub use frame::{FRAME_BYTES, FRAME_BYTES_MAX};
 pub use journal::{ChangedName, Journal, JournalContents, read_journal};
-pub use record::{Content, PageStatements, Record, SavedPage, read_page, write_page};
+pub use record::{Content, PageStatements, SavedPage, read_page, write_page};
 pub use snapshot::{
     End, Head, PREFIX_BYTES, Piece, Position, Reader, SOURCES_MAX, SavedStatements, VERSION,
     WriteOutcome, Writer,

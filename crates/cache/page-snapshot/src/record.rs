@@ -35,26 +35,7 @@ pub struct PageStatements {
     pub keys: Vec<u128>,
 }
 
-/// A page to be written.
-#[derive(Clone, Debug)]
-pub struct Record<'a> {
-    /// The cache key of the page.
-    pub key: &'a [u8],
-    /// The page's worth for eviction, in the caller's encoding.
-    pub worth: u8,
-    /// The time at which a soft invalidation marked the page, in milliseconds since the Unix epoch.
-    pub marked_at_ms: Option<u64>,
-    /// The stored response of the page.
-    pub stored: StoredResponse,
-    /// The uncompressed content of the page.
-    pub content: Content<'a>,
-    /// The compressed contents, by content coding.
-    pub forms: Vec<(Coding, &'a [u8])>,
-    /// The statements on which the page depends; `None` if it depends on none.
-    pub statements: Option<PageStatements>,
-}
-
-/// A page that was read.
+/// A page as a snapshot has it, to be written or read.
 #[derive(Clone, Debug)]
 pub struct SavedPage<'a> {
     /// The cache key of the page.
@@ -83,7 +64,7 @@ pub enum Content<'a> {
 }
 
 /// Appends a page to `out`.
-pub fn write_page(page: &Record<'_>, out: &mut Vec<u8>) {
+pub fn write_page(page: &SavedPage<'_>, out: &mut Vec<u8>) {
     out.bytes(page.key);
     out.u8(page.worth);
     out.maybe(page.marked_at_ms);

@@ -16,7 +16,7 @@
 use crate::SnapshotError;
 use crate::frame::{self, Before, FRAME_BYTES, FRAME_BYTES_MAX, Place};
 use crate::parts::{Put, Rest};
-use crate::record::{Record, SavedPage, read_page, write_page};
+use crate::record::{SavedPage, read_page, write_page};
 
 const MAGIC: &[u8; 8] = b"PwPages\n";
 /// The version of the format.
@@ -89,9 +89,9 @@ struct BegunPiece {
 /// The result of adding a page or a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// It was added.
+    /// The page or statement was added.
     Yes,
-    /// It was left out, because it does not fit a piece.
+    /// The page or statement was left out, because it does not fit a piece.
     TooLarge,
     /// The statement was left out, because there are pages already.
     TooLate,
@@ -132,7 +132,7 @@ impl Writer {
     }
 
     /// Adds a page to the snapshot.
-    pub fn page(&mut self, page: &Record<'_>) -> WriteOutcome {
+    pub fn page(&mut self, page: &SavedPage<'_>) -> WriteOutcome {
         let outcome = self.add(PAGES, |out| write_page(page, out));
         self.pages += u64::from(outcome == WriteOutcome::Yes);
         outcome

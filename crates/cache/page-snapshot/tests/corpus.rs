@@ -4,7 +4,9 @@
 mod common;
 
 use common::{record, snapshot, usual};
-use page_snapshot::{ChangedName, Content, Journal, Record, read_journal, read_page, write_page};
+use page_snapshot::{
+    ChangedName, Content, Journal, SavedPage, read_journal, read_page, write_page,
+};
 
 #[test]
 fn inputs_that_can_be_read() {
@@ -13,8 +15,12 @@ fn inputs_that_can_be_read() {
     write_page(&record("http://a/?b", &stored), &mut page);
     let content = Content::InCodings(5);
     let marked_at_ms = None;
-    let other =
-        Record { content, marked_at_ms, statements: None, ..record("http://a/\nvary x", &stored) };
+    let other = SavedPage {
+        content,
+        marked_at_ms,
+        statements: None,
+        ..record("http://a/\nvary x", &stored)
+    };
     write_page(&other, &mut coded);
     let (mut journal, mut bytes) = Journal::begin(1, 7);
     bytes.extend(

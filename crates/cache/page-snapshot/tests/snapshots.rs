@@ -7,7 +7,7 @@ use common::{head, read, record, snapshot, usual};
 use http_cache::{Forms, StoredResponse};
 use page_snapshot::{
     ChangedName, Content, End, FRAME_BYTES, Journal, JournalContents, PREFIX_BYTES, PageStatements,
-    Reader, Record, SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
+    Reader, SavedPage, SnapshotError, WriteOutcome, Writer, read_journal, read_page, write_page,
 };
 use proptest::prelude::*;
 
@@ -96,7 +96,7 @@ fn moved_pieces_are_refused() {
 fn a_page_that_is_too_large_is_left_out() {
     let (stored, content) = (usual(), vec![0; 128 << 20]);
     let mut writer = Writer::new(&head(), 1);
-    let large = Record { content: Content::Kept(&content), ..record("a", &stored) };
+    let large = SavedPage { content: Content::Kept(&content), ..record("a", &stored) };
     assert_eq!(writer.page(&large), WriteOutcome::TooLarge);
     assert_eq!(writer.page(&record("b", &stored)), WriteOutcome::Yes);
     writer.end();
@@ -162,11 +162,11 @@ fn reads_as_it_was_written(stored: &StoredResponse) {
 fn a_page_without_statements_has_none() {
     let mut bytes = Vec::new();
     let stored = usual();
-    write_page(&Record { statements: None, ..record("a", &stored) }, &mut bytes);
+    write_page(&SavedPage { statements: None, ..record("a", &stored) }, &mut bytes);
     assert_eq!(read_page(&bytes).expect("it is whole").statements, None);
     let many = PageStatements { is_timed: false, keys: vec![1; 1_025] };
     let mut bytes = Vec::new();
-    write_page(&Record { statements: Some(many), ..record("a", &stored) }, &mut bytes);
+    write_page(&SavedPage { statements: Some(many), ..record("a", &stored) }, &mut bytes);
     assert_eq!(read_page(&bytes).err(), Some(SnapshotError::TooLarge));
 }
 

@@ -73,11 +73,11 @@ struct Fill<F> {
 /// The role of a request that found no page.
 #[derive(Debug)]
 pub enum Turn<F> {
-    /// It renders for itself and for its followers.
+    /// The request renders for itself and for its followers.
     Lead(Leader<F>),
-    /// It waits for a render in progress.
+    /// The request waits for a render in progress.
     Follow(Follower<F>),
-    /// It renders for itself alone.
+    /// The request renders for itself alone.
     Alone(SoloRender),
 }
 
@@ -112,9 +112,9 @@ impl SoloReason {
 /// The arrival of a follower's request, relative to the render that it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It may have arrived during the render; its arrival stamp decides.
+    /// The request may have arrived during the render; its arrival stamp decides.
     Perhaps(Number),
-    /// It arrived before the render began.
+    /// The request arrived before the render began.
     Before,
 }
 

@@ -8,7 +8,8 @@
 
 use foldhash::SharedSeed;
 use foldhash::quality::SeedableRandomState;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use random_number::random_number;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::sync::OnceLock;
 
 /// One of the sites that share the store, numbered by the caller. Each site has its own names.
@@ -60,7 +61,7 @@ pub(crate) struct Seeds {
 impl Seeds {
     /// Unpredictable seeds, from the system's source of randomness.
     pub(crate) fn random() -> Self {
-        Self::from_seed(random_u64())
+        Self::from_seed(random_number())
     }
 
     /// Seeds that are the same for the same number within one process.
@@ -131,13 +132,9 @@ impl Hasher for Identity {
     }
 }
 
-fn random_u64() -> u64 {
-    RandomState::new().build_hasher().finish()
-}
-
 fn process_seed() -> &'static SharedSeed {
     static SEED: OnceLock<SharedSeed> = OnceLock::new();
-    SEED.get_or_init(|| SharedSeed::from_u64(random_u64()))
+    SEED.get_or_init(|| SharedSeed::from_u64(random_number()))
 }
 
 #[cfg(test)]

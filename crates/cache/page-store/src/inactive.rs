@@ -50,7 +50,7 @@ impl<P: Payload> Store<P> {
     }
 
     /// Drops those of `inactive` that are still stored and had no request in between. Returns their number.
-    /// Their edges are left for [`Store::tidy`].
+    /// The edges of these pages are left for [`Store::tidy`].
     pub fn remove_inactive(&self, inactive: &[Page<P>]) -> u64 {
         let mut dropped = 0;
         for part in inactive.chunks(self.shared.limits.round_pages()) {

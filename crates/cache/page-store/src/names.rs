@@ -62,9 +62,9 @@ pub struct Change<'a> {
 /// The effect of a change on the pages that it affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strength {
-    /// They leave the store (a hard invalidation).
+    /// The pages leave the store (a hard invalidation).
     Drop,
-    /// They stay, marked, and may be used only as stale where the site allows it (a soft invalidation).
+    /// The pages stay, marked, and may be used only as stale where the site allows it (a soft invalidation).
     Mark,
 }
 

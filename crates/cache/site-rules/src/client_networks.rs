@@ -3,6 +3,7 @@
 //! Invariant: a client without a known address is in no network. Not here: which address a client has, which a
 //! trusted proxy may name (`RequestClient`).
 
+use crate::alternatives::lists_cover;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -28,6 +29,12 @@ impl ClientNetworks {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.any.is_empty() && self.none.is_empty()
+    }
+
+    /// Whether all clients that fit `other` fit these.
+    pub(crate) fn cover(&self, other: &ClientNetworks) -> bool {
+        let contains = |one: &IpNet, other: &IpNet| one.contains(other);
+        lists_cover((&self.any, &self.none), (&other.any, &other.none), contains)
     }
 
     /// Whether a client with this address fits.

@@ -82,7 +82,7 @@ impl SiteRules {
         let rules: Vec<Rule> = rules.into_iter().map(|(rule, _)| rule).collect();
         for rule in &rules {
             let added = lists.add_conditions(&rule.conditions.cookie);
-            added.map_err(|error| RuleError(format!("rule: {error}")))?;
+            added.map_err(|error| RuleError(format!("rule {}: cookie: {error}", rule.number)))?;
         }
         let mut rules = SiteRules {
             after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
@@ -271,9 +271,30 @@ fn rule(
         )?,
         shared_with_sessions: raw.shared_with_sessions,
         device_classes: raw.device_classes,
-        languages: raw.language.as_slice().iter().map(|word| word.as_str().into()).collect(),
+        languages: languages(&raw.language)?,
         country_header: raw.country_header.as_ref().map(|name| name.to_ascii_lowercase().into()),
     })
+}
+
+/// Reads languages.
+fn languages(words: &Words) -> Result<Vec<Box<str>>, String> {
+    words.as_slice().iter().map(|word| language(word)).collect()
+}
+
+/// Reads a language as clients send it (RFC 5646 section 2.1): a code of two or three letters, and perhaps more parts.
+fn language(word: &str) -> Result<Box<str>, String> {
+    let mut parts = word.split('-');
+    let code = parts.next().unwrap_or_default();
+    let is_code = matches!(code.len(), 2 | 3) && code.bytes().all(|b| b.is_ascii_alphabetic());
+    let is_part = |part: &str| {
+        matches!(part.len(), 1..=8) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    if is_code && parts.all(is_part) {
+        return Ok(word.into());
+    }
+    Err(format!(
+        "language: {word:?}: write it as browsers do, by its code of two or three letters: en, de or pt-BR"
+    ))
 }
 
 /// Whether a rule has only conditions.
@@ -376,7 +397,7 @@ fn without_effect(
 fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
     let agent = |word: &String| {
         Agent::from_name(word)
-            .ok_or_else(|| format!("agent: {word:?}: crawler, phone, tablet or desktop"))
+            .ok_or_else(|| format!("agent: {word:?}: write crawler, phone, tablet or desktop"))
     };
     if let Some(bad) = raw.path.as_slice().iter().find(|word| {
         let word = word.trim_start_matches('!');

@@ -19,6 +19,10 @@ pub(crate) struct NamedCondition {
 impl NamedCondition {
     /// Whether at least one of the required ones is present, and none of the forbidden ones.
     pub(crate) fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
+        // As in nearly all rules; each request is compared with all of them.
+        if all.is_empty() {
+            return true;
+        }
         let mut wanted = all.iter().filter(|named| !named.absent).peekable();
         (wanted.peek().is_none() || wanted.any(&is_there))
             && !all.iter().any(|named| named.absent && is_there(named))

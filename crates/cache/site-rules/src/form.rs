@@ -135,6 +135,11 @@ impl KeyForm {
         personal_parameter(query, |name| self.kept.have(name))
     }
 
+    /// Whether `keep` names a parameter.
+    pub fn is_kept(&self, name: &str) -> bool {
+        self.kept.have(name.as_bytes())
+    }
+
     /// Whether a query is a single parameter that is kept, as nearly every query is. Then there is nothing
     /// to sort.
     fn is_normal(&self, query: &str) -> bool {

@@ -1,8 +1,9 @@
 //! Patterns: `*` matches any text within a path segment, `**` matches any text.
 //!
 //! A pattern is matched in one pass over the text, whatever its wildcards: the set of positions reached in
-//! the pattern is a bit set in one integer. No text can therefore make matching slow. A pattern has at most
-//! 127 characters apart from its wildcards.
+//! the pattern is a bit set in one integer. No text can therefore make matching slow. With one wildcard, the text before
+//! it and after it is compared. A pattern has at most 127 characters apart from its wildcards. The names of files are
+//! matched as in a shell ([`fits_name`]).
 
 use std::fmt;
 
@@ -35,7 +36,20 @@ enum Shape {
     Exact(Case),
     /// With one wildcard at the end that matches any text.
     Prefix(Case),
+    /// With one other wildcard.
+    One(Wildcard),
     Any(Box<Places>),
+}
+
+/// The only wildcard of a pattern.
+#[derive(Clone, Copy)]
+struct Wildcard {
+    /// Where it begins and ends in the pattern, in bytes.
+    begin: usize,
+    end: usize,
+    /// Whether it matches slashes.
+    crosses: bool,
+    case: Case,
 }
 
 /// Sets of positions. Bit `n` means that the first `n` characters of the pattern were matched.
@@ -61,7 +75,10 @@ impl Glob {
         let shape = match (stars, star) {
             (0, _) => Shape::Exact(case),
             (1, Star::Anything) if written.ends_with('*') => Shape::Prefix(case),
-            _ => Shape::Any(Box::new(Places::of(written.as_bytes(), star, case))),
+            _ => match Wildcard::of(written, star, case) {
+                Some(only) => Shape::One(only),
+                None => Shape::Any(Box::new(Places::of(written.as_bytes(), star, case))),
+            },
         };
         Ok(Glob { written: written.into(), shape })
     }
@@ -75,7 +92,21 @@ impl Glob {
                 let start = &written[..written.len() - 1];
                 text.get(..start.len()).is_some_and(|text| same(start, text, *case))
             }
+            Shape::One(only) => only.captured(written, text).is_some(),
             Shape::Any(places) => places.fit(text),
+        }
+    }
+
+    /// Whether the pattern of a path has one wildcard.
+    pub(crate) fn has_one_wildcard(&self) -> bool {
+        matches!(self.shape, Shape::One(_))
+    }
+
+    /// The text that the only wildcard matches, if the pattern of a path has only one and matches the whole path.
+    pub(crate) fn captured<'t>(&self, path: &'t [u8]) -> Option<&'t [u8]> {
+        match &self.shape {
+            Shape::One(only) => only.captured(self.written.as_bytes(), path),
+            Shape::Exact(_) | Shape::Prefix(_) | Shape::Any(_) => None,
         }
     }
 
@@ -89,6 +120,40 @@ impl Glob {
             rest = &rest[at + stars..];
         }
         regex + &regex::escape(rest) + "$"
+    }
+
+    /// Whether this pattern provably matches all that another pattern of the same condition matches. It is compared with
+    /// that pattern as with a text, in which a wildcard is matched by one wildcard.
+    pub(crate) fn covers(&self, other: &Glob) -> bool {
+        let start = self.written.split('*').next().unwrap_or_default().as_bytes();
+        let others_start = other.written.as_bytes().get(..start.len());
+        if !others_start.is_some_and(|other| other.eq_ignore_ascii_case(start)) {
+            return false;
+        }
+        let (own, others) = (self.places(), other.places());
+        let literals = other.written.bytes().filter(|byte| *byte != b'*');
+        let mut reached: u128 = 1;
+        for (place, byte) in literals.map(Some).chain([None]).enumerate() {
+            if others.anything & 1 << place != 0 {
+                reached &= own.anything;
+            } else if others.segment & 1 << place != 0 {
+                reached &= own.anything | own.segment;
+            }
+            if let Some(byte) = byte {
+                reached = own.after(reached, byte);
+            }
+        }
+        reached & own.last != 0
+    }
+
+    fn places(&self) -> Places {
+        let of = |star, case| Places::of(self.written.as_bytes(), star, case);
+        match &self.shape {
+            Shape::Exact(case) | Shape::Prefix(case) => of(Star::Anything, *case),
+            Shape::One(only) if only.crosses => of(Star::Anything, only.case),
+            Shape::One(only) => of(Star::Segment, only.case),
+            Shape::Any(places) => Places::clone(places),
+        }
     }
 
     /// The pattern as it was written.
@@ -107,6 +172,28 @@ fn same(one: &[u8], other: &[u8], case: Case) -> bool {
     match case {
         Case::Kept => one == other,
         Case::Ignored => one.eq_ignore_ascii_case(other),
+    }
+}
+
+impl Wildcard {
+    /// The wildcard of a pattern that has only one.
+    fn of(written: &str, star: Star, case: Case) -> Option<Wildcard> {
+        let begin = written.find('*')?;
+        let end = written.rfind('*')? + 1;
+        let is_one = written[begin..end].bytes().all(|byte| byte == b'*');
+        let crosses = star == Star::Anything || end - begin > 1;
+        is_one.then_some(Wildcard { begin, end, crosses, case })
+    }
+
+    /// The text that the wildcard of this pattern matches, if the pattern matches the whole text.
+    fn captured<'t>(&self, written: &[u8], text: &'t [u8]) -> Option<&'t [u8]> {
+        let (before, after) = (&written[..self.begin], &written[self.end..]);
+        let end = text.len().checked_sub(after.len()).filter(|end| *end >= before.len())?;
+        let captured = &text[before.len()..end];
+        let fits = same(before, &text[..before.len()], self.case)
+            && same(after, &text[end..], self.case)
+            && (self.crosses || !captured.contains(&b'/'));
+        fits.then_some(captured)
     }
 }
 
@@ -139,13 +226,19 @@ impl Places {
     fn fit(&self, text: &[u8]) -> bool {
         let mut reached: u128 = 1;
         for byte in text {
-            let stay = if *byte == b'/' { self.anything } else { self.anything | self.segment };
-            reached = ((reached & self.steps[usize::from(*byte)]) << 1) | (reached & stay);
+            reached = self.after(reached, *byte);
             if reached == 0 {
                 return false;
             }
         }
         reached & self.last != 0
+    }
+
+    /// The positions that a byte leads to, from these.
+    #[inline]
+    fn after(&self, reached: u128, byte: u8) -> u128 {
+        let stay = if byte == b'/' { self.anything } else { self.anything | self.segment };
+        ((reached & self.steps[usize::from(byte)]) << 1) | (reached & stay)
     }
 }
 
@@ -178,6 +271,31 @@ impl Globs {
     }
 }
 
+/// Whether the name of a file fits a pattern in which `*` stands for any text and `?` for one byte; in time of the product
+/// of their lengths.
+pub fn fits_name(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut of) = (0, 0);
+    // After the last `*`, and the end of the text that it stands for.
+    let mut star: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(of) {
+            Some(b'*') => {
+                star = Some((of + 1, at));
+                of += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == name[at] => {
+                (at, of) = (at + 1, of + 1);
+            }
+            _ => {
+                let Some((after, end)) = star else { return false };
+                star = Some((after, end + 1));
+                (of, at) = (after, end + 1);
+            }
+        }
+    }
+    pattern[of..].iter().all(|byte| *byte == b'*')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +324,63 @@ mod tests {
             ("**", "", true),
         ] {
             assert_eq!(fits(pattern, text), right, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_narrower_ones() {
+        let covers = |wide: &str, narrow: &str, star, case| {
+            let read = |written| Glob::read(written, star, case).unwrap();
+            read(wide).covers(&read(narrow))
+        };
+        for (wide, narrow, right) in [
+            ("/**", "/admin/**", true),
+            ("/admin/**", "/**", false),
+            ("/a", "/a", true),
+            ("/a", "/a/", false),
+            ("/a/*", "/a/b", true),
+            ("/a/*", "/a/b/c", false),
+            ("/a/*", "/a/**", false),
+            ("/a/**", "/a/*/b/**", true),
+            ("/**.php", "/wp-admin/*.php", true),
+            ("/*.php", "/wp-admin/*.php", false),
+            ("**", "/a", true),
+            ("/a**", "/a", true),
+            ("/*/b/**", "/a/b/*", true),
+            ("/*/b/**", "/a*/c/*", false),
+            ("/A", "/a", false),
+        ] {
+            assert_eq!(covers(wide, narrow, Star::Segment, Case::Kept), right, "{wide} {narrow}");
+        }
+        for (wide, narrow, right) in [
+            ("*.example.org", "WWW.Example.org", true),
+            ("*.example.org", "example.org", false),
+            ("a*", "A/b*", true),
+        ] {
+            let covers = covers(wide, narrow, Star::Anything, Case::Ignored);
+            assert_eq!(covers, right, "{wide} {narrow}");
+        }
+    }
+
+    #[test]
+    fn names_of_files_fit_as_in_a_shell() {
+        for (name, pattern, right) in [
+            ("a.conf", "*.conf", true),
+            ("a.conf.bak", "*.conf", false),
+            ("a.conf", "*", true),
+            (".hidden", "*", true),
+            ("a.conf", "?.conf", true),
+            ("ab.conf", "?.conf", false),
+            ("php82", "php*", true),
+            ("a1b2c", "a*b*c", true),
+            ("acb", "a*b*c", false),
+            ("10-a-b.conf", "*-a*.c*f", true),
+            ("10-a-b.con", "*-a*.c*f", false),
+            ("aaab", "*a*ab", true),
+            ("", "*", true),
+            ("a", "", false),
+        ] {
+            assert_eq!(fits_name(pattern.as_bytes(), name.as_bytes()), right, "{name} {pattern}");
         }
     }
 
@@ -243,7 +418,44 @@ mod tests {
         fn a_capturing_pattern_matches_the_same(pattern in "[ab/*.]{0,7}", text in "[ab/.]{0,8}") {
             let glob = Glob::read(&pattern, Star::Segment, Case::Kept).unwrap();
             let capturing = crate::regexes::pattern(&glob.capturing()).unwrap();
-            prop_assert_eq!(glob.fits(text.as_bytes()), capturing.is_match(text.as_bytes()));
+            let found = capturing.captures(text.as_bytes());
+            prop_assert_eq!(glob.fits(text.as_bytes()), found.is_some());
+            if glob.has_one_wildcard() {
+                let right = found.and_then(|found| found.get(1)).map(|one| one.as_bytes());
+                prop_assert_eq!(glob.captured(text.as_bytes()), right);
+            }
+        }
+
+        /// Its two implementations agree, in any case.
+        #[test]
+        fn one_wildcard_is_as_several(pattern in "[aB/]{0,3}\\*{1,2}[aB/]{0,3}", text in "[abAB/]{0,8}") {
+            for star in [Star::Segment, Star::Anything] {
+                for case in [Case::Kept, Case::Ignored] {
+                    let places = Places::of(pattern.as_bytes(), star, case);
+                    let glob = Glob::read(&pattern, star, case).unwrap();
+                    prop_assert_eq!(glob.fits(text.as_bytes()), places.fit(text.as_bytes()));
+                }
+            }
+        }
+
+        /// No pattern covers another that matches more.
+        #[test]
+        fn a_covered_pattern_matches_no_more(
+            wide in "[aB/*]{0,6}",
+            narrow in "[aB/*]{0,6}",
+            text in "[abAB/]{0,8}",
+        ) {
+            for star in [Star::Segment, Star::Anything] {
+                for case in [Case::Kept, Case::Ignored] {
+                    let read = |written: &str| Glob::read(written, star, case).unwrap();
+                    let (wide, narrow) = (read(&wide), read(&narrow));
+                    let is_wrong = wide.covers(&narrow)
+                        && narrow.fits(text.as_bytes())
+                        && !wide.fits(text.as_bytes());
+                    prop_assert!(!is_wrong, "{:?} {:?}", wide, narrow);
+                    prop_assert!(wide.covers(&wide));
+                }
+            }
         }
 
         #[test]

@@ -11,10 +11,12 @@
 //! (`http-cache`), the store, routing.
 
 mod agent;
+mod alternatives;
 mod client_networks;
 mod compile;
 mod condition;
 mod cookies;
+mod coverage;
 mod declared;
 mod duration;
 mod edge;
@@ -25,6 +27,7 @@ mod ignored;
 mod language;
 mod mark;
 mod owner;
+mod pattern_shapes;
 mod plan;
 mod planned;
 pub mod raw;
@@ -33,6 +36,7 @@ mod revise;
 mod role;
 mod rule;
 mod rules;
+mod unreached;
 mod view;
 mod visitor;
 
@@ -46,11 +50,13 @@ pub use cookies::{
 pub use declared::is_marked_as_shared;
 pub use duration::parse_duration;
 pub use edge::{
-    AccessRequest, AddedLine, AuthRule, Denial, FileSurroundings, LimitCount, LimitRule, Redirect,
-    RedirectMap, RedirectSource, Rewrite, RewriteFor, ScriptPath, ScriptRefusal, SlashChange,
+    AccessRequest, AddedLine, AuthRule, Denial, FileSurroundings, LimitCount, LimitRule,
+    PageAccess, Redirect, RedirectFault, RedirectMap, RedirectSource, Rewrite, RewriteFor,
+    ScriptPath, ScriptRefusal, SlashChange,
 };
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
+pub use glob::fits_name;
 pub use ignored::IgnoredFields;
 pub use mark::Secret;
 pub use owner::{

@@ -3,7 +3,8 @@
 //!
 //! Its value is `1700000000000.` and the first 16 bytes of HMAC-SHA-256 over the host and that time, in
 //! hexadecimal. The time is its expiry in milliseconds since the Unix epoch. A client that keeps the cookie
-//! gains nothing: it could get it again by another write.
+//! gains nothing: it could get it again by another write. Only the text that was issued is valid, because
+//! the requests of a client are counted by it.
 
 use crate::cookies::AFTER_WRITE_COOKIE;
 use hmac::{Hmac, Mac};
@@ -49,7 +50,9 @@ impl Secret {
         let Some((until, code)) = text.split_once('.') else { return false };
         let Ok(until_ms) = until.parse::<u64>() else { return false };
         let right = hexadecimal(&self.code(host, until_ms));
-        until_ms > now_ms && bool::from(code.as_bytes().ct_eq(right.as_bytes()))
+        // `+5` and `05` are the same number.
+        let is_as_issued = || until == until_ms.to_string();
+        until_ms > now_ms && code.as_bytes().ct_eq(right.as_bytes()).into() && is_as_issued()
     }
 
     fn code(&self, host: &str, until_ms: u64) -> [u8; CODE_BYTES] {
@@ -93,6 +96,11 @@ mod tests {
         {
             assert!(!holds(wrong, "a.test", 1_000), "{wrong}");
         }
+        for other in ["0", "00", "+", " ", "-"].map(|before| format!("{before}{value}")) {
+            assert!(!holds(&other, "a.test", 1_000), "{other}");
+        }
+        let upper = value.to_ascii_uppercase();
+        assert!(upper != value && !holds(&upper, "a.test", 1_000), "{upper}");
         assert!(!Secret::new([8; 32]).holds(value.as_bytes(), "a.test", 1_000));
     }
 }

@@ -118,28 +118,46 @@ impl Conditions {
     }
 
     pub(crate) fn fit(&self, view: &RequestView<'_>) -> bool {
-        let host = || self.host.fit(view.host_name().as_bytes());
-        let path = || {
-            let path = view.plain_path();
-            self.path.fit(&path) && self.regex.fit(&path)
-        };
-        (self.methods.is_empty() || self.methods.contains(view.method))
-            && !self.methods_excluded.contains(view.method)
-            && (self.host.is_empty() || host())
-            && ((self.path.is_empty() && self.regex.is_empty()) || path())
-            && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+        self.fit_method(view.method)
+            && ((self.path.is_empty() && self.regex.is_empty()) || {
+                let path = view.plain_path();
+                self.path.fit(&path) && self.regex.fit(&path)
+            })
+            && self.fit_host_and_query(view)
             && self.fit_client(view)
     }
 
     /// Whether the conditions on URL and method hold.
     pub(crate) fn fit_url(&self, view: &RequestView<'_>) -> bool {
         let path = view.plain_path();
-        (self.methods.is_empty() || self.methods.contains(view.method))
-            && !self.methods_excluded.contains(view.method)
-            && self.host.fit(view.host_name().as_bytes())
-            && self.path.fit(&path)
-            && self.regex.fit(&path)
-            && NamedCondition::fit(&self.query, |named| named.fits_query(view.query()))
+        self.fit_url_but_regex(view, &path) && self.regex.fit(&path)
+    }
+
+    /// Whether the conditions on URL and method hold, but for `path_regex`. `path` is the plain path of the request.
+    pub(crate) fn fit_url_but_regex(&self, view: &RequestView<'_>, path: &[u8]) -> bool {
+        self.fit_method(view.method) && self.path.fit(path) && self.fit_host_and_query(view)
+    }
+
+    /// Whether the conditions on the method hold.
+    pub(crate) fn fit_method(&self, method: &Method) -> bool {
+        (self.methods.is_empty() || self.methods.contains(method))
+            && !self.methods_excluded.contains(method)
+    }
+
+    /// The same for access rules: HEAD counts as GET, unless a condition names it.
+    pub(crate) fn fit_method_or_get(&self, method: &Method) -> bool {
+        let names = |all: &[Method]| {
+            let contains = |method| all.contains(method);
+            !all.is_empty()
+                && (contains(method) || (method == Method::HEAD && contains(&Method::GET)))
+        };
+        (self.methods.is_empty() || names(&self.methods)) && !names(&self.methods_excluded)
+    }
+
+    fn fit_host_and_query(&self, view: &RequestView<'_>) -> bool {
+        (self.host.is_empty() || self.host.fit(view.host_name().as_bytes()))
+            && (self.query.is_empty()
+                || NamedCondition::fit(&self.query, |named| named.fits_query(view.query())))
     }
 
     /// Whether the conditions on the client hold.
@@ -180,7 +198,7 @@ pub(crate) struct StatusRange {
 }
 
 impl StatusRange {
-    fn has(self, code: u16) -> bool {
+    pub(crate) fn has(self, code: u16) -> bool {
         (self.first..=self.last).contains(&code)
     }
 }

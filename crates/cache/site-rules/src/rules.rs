@@ -4,10 +4,12 @@
 //! (`revise`).
 
 use crate::cookies::{CookieLists, Names};
+use crate::coverage::Comparison;
 use crate::edge::EdgeRules;
 use crate::form::KeyForm;
 use crate::mark::Secret;
 use crate::rule::Rule;
+use crate::unreached::{CACHING, ListedRule, Remaining, warnings};
 use http_cache::Policy;
 
 /// All that a site chooses about its pages.
@@ -53,19 +55,27 @@ impl SiteRules {
         !self.rules.is_empty() || !self.key_fields.is_empty()
     }
 
-    /// A warning about rules that no request reaches, because an earlier rule matches every request.
-    pub fn never_reached(&self) -> Option<String> {
-        let fits_all = |rule: &Rule| rule.conditions.are_none() && rule.response.is_none();
-        let at = self.rules.iter().position(fits_all)?;
-        let first = self.rules[at].number;
-        let which = match &self.rules[at + 1..] {
-            [] => return None,
-            [only] => format!("rule {} is", only.number),
-            [after, .., last] => format!("rules {} to {} are", after.number, last.number),
+    /// Warnings about rules that no request reaches, because an earlier one decides for all their requests. One that
+    /// only several rules together cover is not found.
+    pub fn unreached_rules(&self) -> Vec<String> {
+        let listed = |rule: &Rule| ListedRule {
+            number: rule.number,
+            key: CACHING,
+            has_conditions: !rule.conditions.are_none() || rule.response.is_some(),
         };
-        Some(format!(
-            "{which} never reached: rule {first} has no conditions, so that it fits every request, and the first rule that fits counts"
-        ))
+        let listed: Vec<ListedRule> = self.rules.iter().map(listed).collect();
+        let of_cache = warnings(&listed, |earlier, later| {
+            let (first, rule) = (&self.rules[earlier], &self.rules[later]);
+            let covers_response = match (&first.response, &rule.response) {
+                (None, _) => true,
+                (Some(_), None) => false,
+                (Some(own), Some(other)) => own.cover(other),
+            };
+            let covers =
+                covers_response && first.conditions.cover(&rule.conditions, Comparison::Pages);
+            covers.then_some(Remaining::Nothing)
+        });
+        of_cache.into_iter().chain(self.edge.unreached_rules()).collect()
     }
 
     /// A warning about the last rule if it has no effect: it sets nothing, and no rule follows from which

@@ -7,6 +7,7 @@ use crate::agent::Agent;
 use http::Method;
 use http_cache::Fields;
 use http_fields::percent::decode;
+use memchr::memchr;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -85,12 +86,16 @@ impl<'a> RequestView<'a> {
     }
 
     /// The path as it was sent, without the query.
-    pub(crate) fn path(&self) -> &'a str {
-        self.path_and_query.split('?').next().unwrap_or_default()
+    pub fn path(&self) -> &'a str {
+        match memchr(b'?', self.path_and_query.as_bytes()) {
+            Some(end) => &self.path_and_query[..end],
+            None => self.path_and_query,
+        }
     }
 
     pub(crate) fn query(&self) -> Option<&'a str> {
-        self.path_and_query.split_once('?').map(|(_, query)| query)
+        let end = memchr(b'?', self.path_and_query.as_bytes())?;
+        Some(&self.path_and_query[end + 1..])
     }
 
     /// The path as an application reads it: decoded, without doubled slashes and dot segments. An unusual
@@ -103,10 +108,22 @@ impl<'a> RequestView<'a> {
 /// A path as an application reads it: decoded, without doubled slashes and dot segments. Paths of requests are compared
 /// with configured ones in this form.
 pub fn plain_path(path: &str) -> Cow<'_, [u8]> {
-    if !path.contains('%') && !path.contains("//") && !path.contains("/.") {
+    if !is_respelt(path) {
         return Cow::Borrowed(path.as_bytes());
     }
     Cow::Owned(without_dots(&decode(path.as_bytes())))
+}
+
+/// Whether a path is perhaps written in another way than an application reads it: it has `%`, `//` or `/.`.
+pub(crate) fn is_respelt(path: &str) -> bool {
+    let mut before = 0;
+    for byte in path.as_bytes() {
+        if *byte == b'%' || before == b'/' && matches!(byte, b'/' | b'.') {
+            return true;
+        }
+        before = *byte;
+    }
+    false
 }
 
 /// Resolves dot segments and repeated slashes of a decoded path.

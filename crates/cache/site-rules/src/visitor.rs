@@ -2,13 +2,15 @@
 //! the ticket of a deferred request.
 //!
 //! A session is the set of the request's session cookies, because only the application knows which of them counts: a
-//! client that copies one of them has another set. A login cookie is one that applications set for signed-in visitors
-//! only, with a secret. A session cookie that changes at a POST is no evidence: Laravel changes it with each response,
-//! and PHP in strict mode for each value that a client invents.
+//! client that copies one of them has another set. Sets with a secret in common may be one session beside invented
+//! cookies. So secrets have neither a name nor a spelling: PHP reads several of both. A login cookie is one that
+//! applications set for signed-in visitors only, with a secret. A session cookie that changes at a POST is no evidence:
+//! Laravel changes it with each response, and PHP in strict mode for each value that a client invents.
 
 use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, UnknownCookies, pairs};
 use crate::rules::SiteRules;
 use http_cache::Fields;
+use http_fields::percent::decode;
 use known_names::LOGIN_COOKIES;
 use subtle::ConstantTimeEq;
 
@@ -18,12 +20,19 @@ const COOKIES_MAX: usize = 16;
 const BYTES_MAX: usize = 8 << 10;
 /// A shorter value may be guessed.
 const SECRET_BYTES_MIN: usize = 16;
+/// The names of cookies begin so whose values others may have or know: carts, messages, names, addresses, settings.
+const COMMON_VALUES: [&[u8]; 7] =
+    [b"woocommerce_", b"comment_author_", b"bp-", b"mage-", b"sw-", b"user_", b"xf_emoji"];
+/// … or end so.
+const COMMON_VALUE_END: &[u8] = b"username";
 
 /// The cookies of one request as evidence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VisitorCookies {
-    /// The session cookies as written, sorted; empty if there are none, or too many.
+    /// The session cookies as written, sorted and each once; empty if none has a secret, or there are too many.
     pub session: Vec<u8>,
+    /// The secrets in them, decoded.
+    pub secrets: Vec<Vec<u8>>,
     /// Those of them that applications set at a login.
     pub logins: Vec<Vec<u8>>,
     /// The value of the ticket.
@@ -69,14 +78,16 @@ impl SiteRules {
             }
         }
         session.sort();
+        session.dedup();
         let bytes: usize = session.iter().map(|(_, written)| written.len() + 1).sum();
-        let has_secret =
-            session.iter().any(|(name, written)| written.len() > name.len() + SECRET_BYTES_MIN);
-        if has_secret && session.len() <= COOKIES_MAX && bytes <= BYTES_MAX {
+        let secrets = session.iter().filter_map(|(_, written)| secret_of(written));
+        let secrets: Vec<Vec<u8>> = secrets.collect();
+        if !secrets.is_empty() && session.len() <= COOKIES_MAX && bytes <= BYTES_MAX {
             for (_, written) in session {
                 found.session.extend_from_slice(&written);
                 found.session.push(b'\n');
             }
+            found.secrets = secrets;
         }
         found.logins.truncate(COOKIES_MAX);
         found
@@ -116,6 +127,15 @@ impl SiteRules {
 /// Whether two codes are the same, in a time that does not depend on where they differ.
 pub fn is_same_code(one: &[u8], other: &[u8]) -> bool {
     one.ct_eq(other).into()
+}
+
+/// The decoded value of a cookie as written, if no other visitor can have it.
+fn secret_of(written: &[u8]) -> Option<Vec<u8>> {
+    let pair = pairs(written).next()?;
+    let (name, value) = (pair.name.written().to_ascii_lowercase(), decode(pair.value));
+    let is_common = name.ends_with(COMMON_VALUE_END)
+        || COMMON_VALUES.iter().any(|begin| name.starts_with(begin));
+    (value.len() >= SECRET_BYTES_MIN && !is_common).then_some(value)
 }
 
 /// Whether every reading of the name is that of a login, and the value a secret.

@@ -6,11 +6,16 @@ mod common;
 use common::{files, read, read_with, view};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
-use site_rules::{AccessRequest, LimitCount, ScriptPath, ScriptRefusal, SiteRules};
+use site_rules::{AccessRequest, LimitCount, PageAccess, ScriptPath, ScriptRefusal, SiteRules};
 
 fn status(rules: &SiteRules, method: &Method, url: &str) -> Option<u16> {
-    let asked = AccessRequest { sent: view(method, url), normal: None };
+    let asked = AccessRequest::new(rules, view(method, url), None);
     rules.denial(&asked).map(|denial| denial.status.as_u16())
+}
+
+/// Whether every client that sends this request gets the page.
+fn is_open(rules: &SiteRules, url: &str) -> bool {
+    rules.page_access(view(&Method::GET, url)) == Some(PageAccess::Everybody)
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn the_first_rule_with_deny_decides() {
         assert_eq!(get(&format!("a.test/?t%6fken=right&{query}")), Some(404), "{query}");
     }
     assert_eq!(get("a.test/?xkey_x=1"), None);
-    let denial = rules.denial(&AccessRequest { sent: view(&Method::PUT, "a/a/x"), normal: None });
+    let denial = rules.denial(&AccessRequest::new(&rules, view(&Method::PUT, "a/a/x"), None));
     assert_eq!(denial.map(|denial| denial.allow()).as_deref(), Some("GET, HEAD"));
 }
 
@@ -57,7 +62,7 @@ fn either_form_of_a_request_is_enough_for_a_restriction() {
     );
     let both = |sent: &str, normal: &str| {
         let normal = Some(view(&Method::GET, normal));
-        rules.denial(&AccessRequest { sent: view(&Method::GET, sent), normal }).is_some()
+        rules.denial(&AccessRequest::new(&rules, view(&Method::GET, sent), normal)).is_some()
     };
     assert!(both("www.a.test/ADMIN/x", "a.test/admin/x") && both("a.test/admin/x", "b.test/x"));
     assert!(!both("www.a.test/x", "a.test/x"));
@@ -82,12 +87,12 @@ fn a_hit_is_open_only_if_nobody_is_refused() {
         ("a/%62ots/x", false),
         ("a/post/x", true),
     ] {
-        assert_eq!(rules.is_open(view(&Method::GET, url)), right, "{url}");
-        let asked = AccessRequest { sent: view(&Method::GET, url), normal: None };
+        assert_eq!(is_open(&rules, url), right, "{url}");
+        let asked = AccessRequest::new(&rules, view(&Method::GET, url), None);
         assert!(right || rules.is_for_some_clients(&asked), "{url}");
     }
     let fragment = |path: &str| {
-        let asked = AccessRequest { sent: view(&Method::GET, path), normal: None };
+        let asked = AccessRequest::new(&rules, view(&Method::GET, path), None);
         rules.fragment_denial(&asked).is_some()
     };
     assert!(fragment("a/both/x") && !fragment("a/both/open"));
@@ -100,15 +105,54 @@ fn a_hit_is_open_only_if_nobody_is_refused() {
         ]",
     );
     let fragment = |path: &str| {
-        let asked = AccessRequest { sent: view(&Method::GET, path), normal: None };
+        let asked = AccessRequest::new(&rules, view(&Method::GET, path), None);
         rules.fragment_denial(&asked).is_some()
     };
     assert!(fragment("a/office/x") && !fragment("a/plain"));
     // A rule for some clients of all pages does not change what a plain one means.
     let rules =
         read("rule = [{ agent = 'crawler', deny = 403 }, { path = '/box/**', deny = 404 }]");
-    let asked = AccessRequest { sent: view(&Method::GET, "a/box/x"), normal: None };
+    let asked = AccessRequest::new(&rules, view(&Method::GET, "a/box/x"), None);
     assert!(rules.fragment_denial(&asked).is_none() && rules.denial(&asked).is_some());
+}
+
+/// A plain hit and the same page by the longer way have the same `Cache-Control`.
+#[test]
+fn a_page_is_private_where_some_clients_are_refused_and_nowhere_else() {
+    let rules = read(
+        "rule = [
+            { path = '/open', deny = false },
+            { path = ['/open', '/near'], from = '!10.0.0.0/8', deny = 403 },
+            { path = ['/office', '/known'], from = '10.0.0.0/8', deny = false },
+            { path = '/office', deny = 403 },
+            { path = '/closed', deny = 403 },
+            { path = '/closed', agent = 'crawler', deny = 404 },
+            { path = '/free', auth_file = false },
+            { path = '/away', from = '10.0.0.0/8', auth_file = false },
+            { path = ['/free', '/away', '/staff'], auth_file = '/f' },
+        ]",
+    );
+    for (path, is_page_open, is_private) in [
+        ("/", true, false),
+        ("/open", true, false),
+        ("/near", false, true),
+        ("/office", false, true),
+        ("/known", true, false),
+        ("/closed", false, false),
+        ("/free", true, false),
+        ("/away", false, true),
+        ("/staff", false, true),
+    ] {
+        for method in [&Method::GET, &Method::HEAD] {
+            let url = format!("a.test{path}");
+            let asked = AccessRequest::new(&rules, view(method, &url), None);
+            let found = (
+                rules.page_access(view(method, &url)) == Some(PageAccess::Everybody),
+                rules.is_for_some_clients(&asked),
+            );
+            assert_eq!(found, (is_page_open, is_private), "{method} {path}");
+        }
+    }
 }
 
 #[test]
@@ -190,6 +234,27 @@ fn a_path_with_very_many_scripts_is_restricted_without_a_search() {
 }
 
 #[test]
+fn fields_are_common_if_no_rule_with_conditions_changes_them() {
+    let get = Method::GET;
+    let is_common = |rules: &SiteRules, url: &str| rules.has_common_fields(&view(&get, url));
+    let rules = read(
+        "rule = [
+            { set_headers = { X-A = '1' } },
+            { path = '/b/**', set_headers = { X-A = '2' } },
+            { path = '/c/**', file_cache = 'max-age=9' },
+            { path = '/d', when_status = 200, remove_headers = ['x-gone'] },
+            { method = 'POST', set_headers = { X-Post = 'yes' } },
+        ]",
+    );
+    for (url, right) in [("a/", true), ("a/b/c", false), ("a/c/d", true), ("a/d", false)] {
+        assert_eq!(is_common(&rules, url), right, "{url}");
+    }
+    // A rule about statuses may apply to any response.
+    let rules = read("rule = [{ when_status = '4xx', set_headers = { X-A = '1' } }]");
+    assert!(!is_common(&rules, "a/"));
+}
+
+#[test]
 fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
     let rules = read(
         "rule = [
@@ -201,6 +266,7 @@ fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
         ]",
     );
     assert!(!rules.fields_follow_path());
+    let get = Method::GET;
     let fields = |method: &Method, url: &str, code: u16| {
         let mut headers = HeaderMap::new();
         headers.insert("x-gone", "1".parse().unwrap());
@@ -217,7 +283,6 @@ fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
         all.sort();
         all.join(", ")
     };
-    let get = Method::GET;
     assert_eq!(fields(&get, "a/", 200), "content-disposition: inline, link: </x>, x-a: 1");
     assert_eq!(fields(&get, "a/", 304), "link: </x>, x-a: 1");
     assert_eq!(
@@ -234,6 +299,19 @@ fn fields_are_changed_in_the_order_of_the_rules_and_again_without_effect() {
     let mut file = HeaderMap::new();
     rules.cache_file(&view(&get, "a/b/x.css"), &mut file);
     assert_eq!(file["cache-control"], "max-age=9");
+}
+
+#[test]
+fn a_method_that_no_application_uses_is_a_warning() {
+    let rules = read(
+        "rule = [
+            { name = 'orders', method = 'PSOT', deny = 405 },
+            { path = '/a', method = ['!PROPFIND', 'GET'], deny = 405 },
+        ]",
+    );
+    let [warning] = rules.unusual_methods() else { panic!("{:?}", rules.unusual_methods()) };
+    assert!(warning.starts_with("rule 1 (orders): method: "), "{warning}");
+    assert!(warning.contains("\"PSOT\"") && warning.contains("GET, HEAD, POST"), "{warning}");
 }
 
 #[test]
@@ -277,7 +355,7 @@ fn rules_that_cannot_work_are_refused_with_the_reason() {
 
 /// The rule whose password the request needs, and the one under whose limit it counts.
 fn checks(rules: &SiteRules, method: &Method, url: &str) -> (Option<usize>, Option<usize>) {
-    let asked = AccessRequest { sent: view(method, url), normal: None };
+    let asked = AccessRequest::new(rules, view(method, url), None);
     (
         rules.auth_rule(&asked).map(|auth| auth.rule),
         rules.limit_rule(&asked).map(|limit| limit.rule),
@@ -308,7 +386,7 @@ fn passwords_and_limits_have_their_own_first_match() {
     ] {
         assert_eq!(checks(&rules, &method, url), right, "{method} {url}");
     }
-    let post = AccessRequest { sent: view(&Method::POST, "a/staff/x"), normal: None };
+    let post = AccessRequest::new(&rules, view(&Method::POST, "a/staff/x"), None);
     let limit = rules.limit_rule(&post).unwrap();
     assert_eq!(
         (limit.rate.interval.as_secs(), limit.rate.burst, limit.count),
@@ -329,7 +407,7 @@ fn a_hit_behind_a_password_or_a_limit_for_all_is_not_open() {
         ]",
     );
     assert!(rules.has_access_rules());
-    for (url, is_open, is_private) in [
+    for (url, right, is_private) in [
         ("a/staff/open", true, false),
         ("a/staff/x", false, true),
         ("a/%73taff/x", false, true),
@@ -337,12 +415,57 @@ fn a_hit_behind_a_password_or_a_limit_for_all_is_not_open() {
         ("a/php/x", true, false),
         ("a/", true, false),
     ] {
-        assert_eq!(rules.is_open(view(&Method::GET, url)), is_open, "{url}");
-        let asked = AccessRequest { sent: view(&Method::GET, url), normal: None };
+        assert_eq!(is_open(&rules, url), right, "{url}");
+        let asked = AccessRequest::new(&rules, view(&Method::GET, url), None);
         assert_eq!(rules.is_for_some_clients(&asked), is_private, "{url}");
     }
     // Only requests that reach the origin count: a hit costs nothing more.
     assert!(!read("rule = [{ limit = { rate = '1/s' } }]").has_access_rules());
+}
+
+#[test]
+fn a_page_is_for_all_with_a_password_if_nothing_else_decides() {
+    let rules = read(
+        "rule = [
+            { path = '/staff/open', auth_file = false },
+            { path = '/staff/office', from = '10.0.0.0/8', auth_file = false },
+            { path = '/agents/**', agent = 'crawler', auth_file = '/f' },
+            { path = '/own/**', auth_file = '/f', auth_forward = true },
+            { path = '/staff/slow', limit = { rate = '1/s', count = 'all' } },
+            { path = '/staff/denied', deny = 403 },
+            { path = '/staff/bots', agent = 'crawler', deny = 403 },
+            { path = '/staff/old', redirect = '/staff/' },
+            { path = '/staff/get', method = 'POST', auth_file = '/g' },
+            { path = ['/staff', '/staff/**'], auth_file = '/f' },
+        ]",
+    );
+    let (all, password) = (PageAccess::Everybody, PageAccess::Password(10));
+    for (url, right) in [
+        ("a/", Some(all)),
+        ("a/staff/open", Some(all)),
+        ("a/staff", Some(password)),
+        ("a/staff/x", Some(password)),
+        ("a/staff/x?open", Some(password)),
+        ("a/staff/get", Some(password)),
+        ("a/staff/index.php/x", Some(password)),
+        ("a/staff/office", None),
+        ("a/agents/x", None),
+        ("a/own/x", None),
+        ("a/staff/slow", None),
+        ("a/staff/denied", None),
+        ("a/staff/bots", None),
+        ("a/staff/old", None),
+    ] {
+        for method in [&Method::GET, &Method::HEAD] {
+            let found = rules.page_access(view(method, url));
+            assert_eq!(found, right, "{method} {url}");
+            let asked = AccessRequest::new(&rules, view(method, url), None);
+            if let Some(access) = found {
+                let number = rules.auth_rule(&asked).map(|auth| auth.rule);
+                assert_eq!(number, (access == password).then_some(10), "{url}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -390,7 +513,9 @@ fn a_free_url_is_free_for_every_client_and_rules_without_an_answer_concern_no_hi
         ]",
     );
     assert!(rules.may_answer() && !rules.answers_by_host());
-    let is_free = |method: &Method, url: &str| rules.is_free(view(method, url));
+    let is_free = |method: &Method, url: &str| {
+        rules.page_access(view(method, url)) == Some(PageAccess::Everybody)
+    };
     for (path, free) in [
         ("/", [true, true]),
         ("/get", [false, false]),

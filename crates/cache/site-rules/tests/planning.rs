@@ -414,6 +414,8 @@ fn contradictory_rules_are_refused() {
         ("when_status = 42", "4xx"),
         ("shared_with_sessions = true\nsession_cookie = \"a\"", "one copy"),
         ("agent = \"robot\"", "crawler"),
+        ("language = \"english\"", "language: \"english\": write it as browsers do"),
+        ("language = [\"de\", \"en_GB\"]", "\"en_GB\": write it as browsers do"),
         ("stale_on = \"sunday\"", "timed-out"),
         ("header = \"a b\"", "name: value"),
         ("path = \"admin\"", "begin with /"),

@@ -4,13 +4,17 @@ mod common;
 
 use common::{files, read, read_with, view};
 use http::Method;
-use site_rules::{AccessRequest, KeyForm, RedirectMap, RequestView, RewriteFor, SiteRules, raw};
+use site_rules::{
+    AccessRequest, KeyForm, PageAccess, RedirectFault, RedirectMap, RequestView, RewriteFor,
+    SiteRules, raw,
+};
 
 /// The rules with the lines of a redirect file.
 fn with_lines(text: &str, lines: &[(&str, &str)]) -> SiteRules {
     let (mut rules, mut map) = (read(text), RedirectMap::default());
     let form = KeyForm::read(&raw::Keys::default()).expect("defaults");
-    for (old, target) in lines {
+    for ((old, target), number) in lines.iter().zip(1..) {
+        map.begin_line(number);
         map.add(&form, old, target, None).expect("a line");
     }
     rules.set_redirect_map(map);
@@ -20,10 +24,10 @@ fn with_lines(text: &str, lines: &[(&str, &str)]) -> SiteRules {
 fn location(rules: &SiteRules, url: &str) -> Option<String> {
     let get = Method::GET;
     let view = view(&get, url);
-    let found = rules.redirect(&AccessRequest { sent: view, normal: None });
+    let found = rules.redirect(&AccessRequest::new(rules, view, None));
     assert!(rules.may_answer() || found.is_none());
     // A request that may be redirected is no plain hit.
-    assert!(found.is_none() || !rules.is_free(view), "{url}");
+    assert!(found.is_none() || rules.page_access(view).is_none(), "{url}");
     found.and_then(|redirect| redirect.location)
 }
 
@@ -59,7 +63,9 @@ fn a_file_comes_before_rules_and_slash_comes_last() {
     ] {
         assert_eq!(location(&rules, url).as_deref(), right, "{url}");
     }
-    assert!(read("rule = [{ slash = 'remove' }]").is_free(view(&Method::GET, "a.test/x")));
+    let rules = read("rule = [{ slash = 'remove' }]");
+    let access = rules.page_access(view(&Method::GET, "a.test/x"));
+    assert_eq!(access, Some(PageAccess::Everybody));
     assert_eq!(location(&read("rule = [{ slash = 'remove' }]"), "a/b//?c"), Some("/b?c".into()));
     assert_eq!(
         location(&read("rule = [{ slash = 'remove' }]"), "a//evil.test/"),
@@ -104,7 +110,7 @@ fn wrong_redirects_are_refused() {
         ("path = ['/a/*', '/b/*'], redirect = '/b/$1'", "captures need one"),
         ("path = '/a/*', redirect = '/b/$2'", "has 1 captures"),
         ("path = '/a/*', redirect = 'https://$1/'", "without captures"),
-        ("path = '/a/*', redirect = '//b/$1'", "begin with /"),
+        ("path = '/a/*', redirect = '//b/$1'", "read a host after //"),
         ("when_status = 404, redirect = '/b'", "when_status"),
     ] {
         let error = read_with(&format!("rule = [{{ {rule} }}]"), files(None)).expect_err(rule);
@@ -123,6 +129,8 @@ fn redirects_that_never_end_are_found() {
         "{ path = '/a', redirect = '/a/' }, { slash = 'remove' }",
         "{ redirect = '/welcome', cookie = '!seen' }",
         "{ path = '/old', query = 'p=*', redirect = '/old' }",
+        "{ path = '/a', cookie = 'x', redirect = '/b' }, { path = '/b', cookie = 'x', redirect = '/a' }",
+        "{ path = '/a', from = '10.1.0.0/16', redirect = '/b' }, { path = '/b', from = '10.0.0.0/8', redirect = '/a' }",
     ] {
         let rules = read(&format!("rule = [{rules}]"));
         assert!(!rules.loops_of_rules(&hosts).is_empty(), "{rules:?}");
@@ -135,40 +143,46 @@ fn redirects_that_never_end_are_found() {
         "{ host = 'www.a.test', path = '/**', redirect = 'http://a.test/$1' }",
         "{ path = '/a', deny = 403 }, { path = '/a', redirect = '/a/' }, { slash = 'remove' }",
         "{ slash = 'add' }",
+        "{ path = '/a', cookie = 'x', redirect = '/b' }, { path = '/b', cookie = 'y', redirect = '/a' }",
+        "{ path = '/a', cookie = 'x', redirect = 'http://www.a.test/b' }, { path = '/b', cookie = 'x', redirect = 'http://a.test/a' }",
+        "{ path = '/b', cookie = 'x', redirect = false }, { path = '/a', cookie = 'x', redirect = '/b' }, { path = '/b', redirect = '/a' }",
     ] {
         let rules = read(&format!("rule = [{rules}]"));
-        assert_eq!(rules.loops_of_rules(&hosts), Vec::<String>::new(), "{rules:?}");
+        assert!(rules.loops_of_rules(&hosts).is_empty(), "{rules:?}");
     }
+    // The chain begins with the URL that is redirected, and ends where it comes back.
+    let told = |faults: Vec<RedirectFault>| faults.into_iter().map(|one| one.message);
+    let two = read("rule = [{ path = '/a', redirect = '/b' }, { path = '/b', redirect = '/a' }]");
+    assert_eq!(
+        told(two.loops_of_rules(&hosts)).collect::<Vec<_>>(),
+        [
+            "rule 1: redirect: never ends: /a → /b → /a",
+            "rule 2: redirect: never ends: /b → /a → /b"
+        ]
+    );
+    let list: Vec<(String, String)> = (1..9)
+        .map(|at| (format!("/{at}"), format!("/{}", if at == 8 { 2 } else { at + 1 })))
+        .collect();
+    let list: Vec<(&str, &str)> = list.iter().map(|(old, new)| (&**old, &**new)).collect();
+    let message = told(with_lines("rule = []", &list).loops_of_lines(&hosts)).next();
+    let right = "the redirect of /1 never ends: /1 → /2 → /3 → /4 → … → /2";
+    assert_eq!(message.as_deref(), Some(right));
     let both = with_lines(
         "rule = [{ path = '/a/**', redirect = '/b/$1' }]",
         &[("/b/x", "/a/x"), ("/c", "/d")],
     );
-    assert_eq!(both.loops_of_rules(&hosts).len(), 1);
-    assert_eq!(both.loops_of_lines(&hosts).len(), 1);
+    // The line has its part in both.
+    let lines = |faults: Vec<RedirectFault>| faults.iter().map(|one| one.line).collect::<Vec<_>>();
+    assert_eq!(lines(both.loops_of_rules(&hosts)), [Some(1)]);
+    assert_eq!(lines(both.loops_of_lines(&hosts)), [Some(1)]);
+    let alone = read("rule = [{ path = '/a', redirect = '/a' }]");
+    assert_eq!(lines(alone.loops_of_rules(&hosts)), [None]);
     let lines = with_lines(
         "rule = [{ path = '/c', deny = 403 }]",
         &[("/a", "/b"), ("/b", "/a?x"), ("/c", "/d")],
     );
     assert_eq!(lines.loops_of_lines(&hosts).len(), 2);
     assert_eq!(lines.denied_lines("a.test").len(), 1);
-}
-
-#[test]
-fn rules_that_nothing_reaches_are_reported() {
-    let rules = read(
-        "rule = [
-            { from = '10.0.0.0/8', deny = false },
-            { deny = 403 },
-            { path = '/a', deny = 404, redirect = '/b' },
-            { path = '/c', deny = 404, php = false },
-        ]",
-    );
-    let warnings = rules.edge_rules_never_reached();
-    assert_eq!(warnings.len(), 1);
-    assert!(
-        warnings[0].starts_with("rules 3 to 4 are never reached for deny: rule 2"),
-        "{warnings:?}"
-    );
 }
 
 #[test]

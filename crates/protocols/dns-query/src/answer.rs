@@ -26,7 +26,7 @@ const RECORDS_MAX: usize = 256;
 /// A record of the name that was asked for, or of the end of its aliases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DnsRecord {
-    /// The seconds for which the record may be used.
+    /// How long the record may be used, in seconds (RFC 1035, section 3.2.1).
     pub ttl: u32,
     /// The content of the record.
     pub data: RecordContent,
@@ -35,9 +35,9 @@ pub struct DnsRecord {
 /// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordContent {
-    /// An address (A or AAAA).
+    /// An address: A (RFC 1035, section 3.4.1) or AAAA (RFC 3596, section 2.2).
     Address(IpAddr),
-    /// PTR: the name of an address.
+    /// PTR: the name of an address (RFC 1035, section 3.3.12).
     Name(DomainName),
     /// CAA (RFC 8659, section 4.1).
     Authority {
@@ -45,7 +45,7 @@ pub enum RecordContent {
         is_critical: bool,
         /// The property in lower case: `issue`, `issuewild`, `iodef` or another one.
         tag: String,
-        /// Its value; bytes that are no UTF-8 are replaced.
+        /// The value of the property; bytes that are no UTF-8 are replaced.
         value: String,
     },
     /// A CAA record that breaks the grammar of RFC 8659: the caller has to assume that it forbids a certificate.
@@ -56,20 +56,24 @@ pub enum RecordContent {
 /// The reasons for which an answer has no records to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerError {
-    /// It belongs to another question: the caller ignores it and waits on.
+    /// The message belongs to another question: the caller ignores it and waits on.
     NotOurs,
-    /// It did not fit: the caller repeats the question over TCP.
+    /// The answer did not fit (TC; RFC 1035, section 4.1.1): the caller repeats the question over TCP.
     Truncated,
-    /// It violates RFC 1035.
+    /// The message violates RFC 1035.
     Malformed,
     /// The name does not exist, so it has records of no kind (the code 3, NXDOMAIN).
     NoSuchName,
-    /// The resolver could not answer: its code (2 for a failure, 5 for a refusal).
+    /// The resolver could not answer: its code (RCODE; RFC 1035, section 4.1.1: 2 for a failure, 5 for a refusal).
     Failed(u8),
 }
 
 impl DnsQuery {
-    /// Decodes a message that may be the answer to this question.
+    /// Decodes a message that may be the answer to this question. Returns its records of the kind that was asked for: none
+    /// if the name has none. At most 256 records of a message are read.
+    ///
+    /// # Errors
+    /// The message is no answer to this question, or has no records to use: see [`AnswerError`].
     pub fn read(&self, message: &[u8]) -> Result<Vec<DnsRecord>, AnswerError> {
         let (code, is_truncated, mut at) = self.header(message)?;
         if is_truncated {

@@ -20,6 +20,10 @@ pub struct InvalidName;
 
 impl DomainName {
     /// Reads a name as people write it; a final dot is allowed.
+    ///
+    /// # Errors
+    /// `InvalidName` if a label is empty, has more than 63 bytes, or is neither `*` nor one of a host, or if the name has
+    /// more than 255 bytes (RFC 1035, section 3.1).
     pub fn from_text(text: &str) -> Result<Self, InvalidName> {
         let mut wire = Vec::with_capacity(text.len() + 2);
         for label in text.strip_suffix('.').unwrap_or(text).split('.') {

@@ -8,13 +8,13 @@ use crate::DomainName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum RecordKind {
-    /// An address of IPv4.
+    /// An address of IPv4 (RFC 1035, section 3.4.1).
     A = 1,
-    /// The name of an address.
+    /// The name of an address (RFC 1035, section 3.3.12).
     Ptr = 12,
-    /// An address of IPv6.
+    /// An address of IPv6 (RFC 3596, section 2.1).
     Aaaa = 28,
-    /// The certificate authorities that may issue for a name (RFC 8659).
+    /// The certificate authorities that may issue for a name (RFC 8659, section 4).
     Caa = 257,
 }
 

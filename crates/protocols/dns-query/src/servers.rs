@@ -5,9 +5,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The port of a resolver.
+/// The port of a resolver (RFC 1035, section 4.2).
 pub const DNS_PORT: u16 = 53;
-/// resolv.conf(5): "Up to MAXNS (currently 3)".
+/// The maximum number of resolvers. resolv.conf(5): "Up to MAXNS (currently 3)".
 pub const SERVERS_MAX: usize = 3;
 
 /// The resolvers of a file like `/etc/resolv.conf`, in its order. Addresses with a zone (`fe80::1%eth0`) are

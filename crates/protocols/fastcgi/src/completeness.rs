@@ -101,7 +101,7 @@ impl Completeness {
         }
     }
 
-    /// The same result, except that a complete response becomes incomplete if PHP reported a fatal error.
+    /// This result, except that a complete response becomes incomplete if PHP reported a fatal error.
     pub fn and_php(self, fatal: PhpFatal) -> Completeness {
         match (self, fatal) {
             (Completeness::Complete, PhpFatal::Reported) => {

@@ -44,8 +44,10 @@ pub(crate) fn encode_lengths(name_len: usize, value_len: usize, out: &mut Vec<u8
     encode_length(value_len, out);
 }
 
-/// Removes the next pair from the front of `bytes`. Returns `Ok(None)` if `bytes` is empty, and an error if it
-/// ends inside a pair. After an error the content of `bytes` is unspecified.
+/// Removes the next pair from the front of `bytes` (FastCGI §3.4). Returns `Ok(None)` if `bytes` is empty.
+///
+/// # Errors
+/// `bytes` ends inside a pair. Its content is unspecified then.
 pub fn decode_next(bytes: &mut Bytes) -> Result<Option<Pair>, PairsCutShort> {
     if bytes.is_empty() {
         return Ok(None);
@@ -61,7 +63,10 @@ pub fn decode_next(bytes: &mut Bytes) -> Result<Option<Pair>, PairsCutShort> {
     Ok(Some((name, value)))
 }
 
-/// All pairs in `bytes`, in order, or an error if the bytes end inside a pair.
+/// All pairs in `bytes`, in order.
+///
+/// # Errors
+/// `bytes` ends inside a pair.
 pub fn decode_all(mut bytes: Bytes) -> Result<Vec<Pair>, PairsCutShort> {
     let mut pairs = Vec::new();
     while let Some(pair) = decode_next(&mut bytes)? {

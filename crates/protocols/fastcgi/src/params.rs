@@ -49,9 +49,9 @@ impl Default for ParamsLimits {
 pub enum ParamsRefused {
     /// The encoded pair is longer than one record allows.
     PairTooLarge {
-        /// The first 64 bytes of its name.
+        /// The first 64 bytes of the name of the pair.
         name: String,
-        /// Its encoded length in bytes.
+        /// The encoded length of the pair, in bytes.
         bytes: usize,
     },
     /// All pairs together would exceed the limit.
@@ -64,7 +64,7 @@ pub enum ParamsRefused {
     /// The value contains a NUL byte. Programs read values as C strings, and a path cut at the NUL is another
     /// path.
     ValueHasNul {
-        /// The first 64 bytes of its name.
+        /// The first 64 bytes of the name of the pair.
         name: String,
     },
 }

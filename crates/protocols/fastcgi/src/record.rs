@@ -108,7 +108,7 @@ impl RecordHeader {
         }
     }
 
-    /// The same header with the padding that puts the next record on an 8-byte boundary.
+    /// This header with the padding that puts the next record on an 8-byte boundary.
     pub const fn padded(mut self) -> RecordHeader {
         self.padding_len = (self.content_len.wrapping_neg() & 7) as u8;
         self

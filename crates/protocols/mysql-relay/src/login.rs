@@ -11,23 +11,12 @@
 
 use crate::RelayRefused;
 use mysql_wire::Refusal;
+use mysql_wire::capabilities::{
+    CLIENT_MYSQL, COMPRESS, CONNECT_WITH_DB, MULTI_FACTOR, OPTIONAL_METADATA, PLUGIN_AUTH,
+    PLUGIN_AUTH_LENENC, PROGRESS, PROTOCOL_41, QUERY_ATTRIBUTES, SECURE_CONNECTION, SSL, ZSTD,
+};
 use mysql_wire::reader::Reader;
 
-const CONNECT_WITH_DB: u32 = 1 << 3;
-const COMPRESS: u32 = 1 << 5;
-const PROTOCOL_41: u32 = 1 << 9;
-const SSL: u32 = 1 << 11;
-const SECURE_CONNECTION: u32 = 1 << 15;
-const PLUGIN_AUTH: u32 = 1 << 19;
-const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
-const OPTIONAL_METADATA: u32 = 1 << 25;
-const ZSTD: u32 = 1 << 26;
-const QUERY_ATTRIBUTES: u32 = 1 << 27;
-const MULTI_FACTOR: u32 = 1 << 28;
-/// `CLIENT_PROGRESS` of MariaDB: packets between those of a response.
-const PROGRESS: u32 = 1 << 29;
-/// `CLIENT_MYSQL`: without it, a server of MariaDB has further capabilities.
-const CLIENT_MYSQL: u32 = 1;
 /// Capabilities that no client gets, each with its name in messages.
 const REMOVED: [(u32, &str); 7] = [
     (SSL, "TLS for the database (SSL)"),
@@ -71,7 +60,7 @@ fn invalid(_: Refusal) -> RelayRefused {
 /// The greeting of a server without the removed capabilities.
 ///
 /// # Errors
-/// It is of another version of the protocol.
+/// The greeting is not valid, or of another version of the protocol than 10, or of a server that is too old.
 pub fn reduced_greeting(payload: &[u8]) -> Result<Vec<u8>, RelayRefused> {
     let mut reader = Reader::new(payload);
     if reader.u8().map_err(invalid)? != 10 {
@@ -106,7 +95,7 @@ pub fn reduced_greeting(payload: &[u8]) -> Result<Vec<u8>, RelayRefused> {
 /// Reads the response of a client to the greeting, and returns what the server gets.
 ///
 /// # Errors
-/// It is not valid, or uses a removed capability.
+/// The response is not valid, or uses a removed capability.
 pub fn checked_response(
     payload: &[u8],
     check: &AccountCheck,
@@ -175,7 +164,7 @@ pub fn is_socket_plugin(name: &[u8]) -> bool {
 /// ("COM_CHANGE_USER").
 ///
 /// # Errors
-/// It is not valid.
+/// The payload is not valid.
 pub fn changed_user(payload: &[u8], capabilities: u32) -> Result<LoginFacts, RelayRefused> {
     let mut reader = Reader::new(payload);
     let user = reader.nul_bytes().to_vec();

@@ -104,8 +104,8 @@ pub fn error_packet(sequence: u8, text: &str, is_greeted: IsGreeted) -> Vec<u8> 
 /// Whether a client has seen the greeting of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IsGreeted {
-    /// It has.
+    /// The client has seen the greeting, so the packet has an SQL state.
     Yes,
-    /// The error packet is the first one that it gets.
+    /// The error packet is the first one that the client gets.
     No,
 }

@@ -19,8 +19,14 @@ use crate::login::{self, AccountCheck, LoginFacts};
 use crate::prepared::PreparedStatements;
 use crate::refused::{IsGreeted, error_packet};
 use crate::session::{SessionEffect, SessionMode, SqlSession, StatusMoment};
+use mysql_wire::commands::{
+    COM_CHANGE_USER, COM_FIELD_LIST, COM_INIT_DB, COM_PING, COM_PROCESS_KILL, COM_QUERY, COM_QUIT,
+    COM_RESET_CONNECTION, COM_SET_OPTION, COM_STATISTICS, COM_STMT_CLOSE, COM_STMT_EXECUTE,
+    COM_STMT_FETCH, COM_STMT_PREPARE, COM_STMT_RESET, COM_STMT_SEND_LONG_DATA,
+};
 use mysql_wire::packet::put_packet;
 use mysql_wire::reader::Reader;
+use mysql_wire::response::{AUTH_MORE, AUTH_SWITCH, ERR, LOCAL_FILE, OK};
 
 /// The maximum length of the text of a statement that is recorded, in bytes.
 pub const TEXT_MAX: usize = 1 << 20;
@@ -30,29 +36,6 @@ const LOGIN_MAX: usize = 64 << 10;
 const HEAD_BYTES: usize = 32;
 /// A buffer that grew beyond this is freed after its command.
 const BUFFER_KEPT: usize = 64 << 10;
-
-const OK: u8 = 0x00;
-const AUTH_MORE: u8 = 0x01;
-const LOCAL_FILE: u8 = 0xfb;
-const AUTH_SWITCH: u8 = 0xfe;
-const ERR: u8 = 0xff;
-
-const COM_QUIT: u8 = 0x01;
-const COM_INIT_DB: u8 = 0x02;
-const COM_QUERY: u8 = 0x03;
-const COM_FIELD_LIST: u8 = 0x04;
-const COM_STATISTICS: u8 = 0x09;
-const COM_PROCESS_KILL: u8 = 0x0c;
-const COM_PING: u8 = 0x0e;
-const COM_CHANGE_USER: u8 = 0x11;
-const COM_STMT_PREPARE: u8 = 0x16;
-const COM_STMT_EXECUTE: u8 = 0x17;
-const COM_STMT_SEND_LONG_DATA: u8 = 0x18;
-const COM_STMT_CLOSE: u8 = 0x19;
-const COM_STMT_RESET: u8 = 0x1a;
-const COM_SET_OPTION: u8 = 0x1b;
-const COM_STMT_FETCH: u8 = 0x1c;
-const COM_RESET_CONNECTION: u8 = 0x1f;
 
 /// Something that a connection has done.
 #[derive(Debug, Clone, PartialEq, Eq)]

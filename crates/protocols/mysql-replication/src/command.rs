@@ -8,12 +8,10 @@
 //! on the server.
 
 use crate::position::{GtidList, GtidSet, Start};
+use mysql_wire::commands::{COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_REGISTER_SLAVE};
 use mysql_wire::greeting::Flavour;
 use mysql_wire::query::command;
 
-const COM_BINLOG_DUMP: u8 = 0x12;
-const COM_REGISTER_SLAVE: u8 = 0x15;
-const COM_BINLOG_DUMP_GTID: u8 = 0x1e;
 /// The flag for a set of GTIDs in the command.
 const THROUGH_GTID: u16 = 0x04;
 

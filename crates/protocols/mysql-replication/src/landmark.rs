@@ -100,7 +100,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 pub enum Proof {
     /// The log is the one that the landmark is from.
     Same,
-    /// It is another log, or this part of it is lost.
+    /// The log is another one, or this part of the log is lost.
     Another,
 }
 

@@ -5,11 +5,14 @@
 //! cannot be determined, the result is [`NamedTables::Everything`]: never less than what may have changed.
 //!
 //! A write in statement format names tables, but its triggers and functions may change others
-//! ([`Verb::Write`]); row format does not have this problem. Names that differ only in case are the same table
+//! ([`Verb::Write`], `calls`); row format does not have this problem. Names that differ only in case are the same table
 //! on some systems; callers must handle this. Sources: the manuals of both servers.
 
+mod built_in;
 mod words;
 
+use built_in::is_built_in;
+use std::collections::BTreeSet;
 use words::{Word, Words};
 
 /// The maximum number of tables that a statement may name before it counts as a change of everything.
@@ -36,8 +39,10 @@ pub enum Verb {
     XaCommit(Option<XaId>),
     /// A prepared XA transaction is rolled back.
     XaRollback(Option<XaId>),
-    /// Tables or views are created, altered, truncated, renamed or dropped.
+    /// Tables are created, altered, truncated, renamed or dropped.
     Define(NamedTables),
+    /// Views are created, altered or dropped.
+    DefineViews(NamedTables),
     /// Rows are written in statement format: of these tables, and of those that their triggers write.
     Write(NamedTables),
     /// The effect is unknown.
@@ -82,6 +87,58 @@ pub fn read(sql: &[u8], schema: &str) -> Verb {
     statement.verb()
 }
 
+/// The stored functions that a statement may call.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StatementCalls {
+    /// The databases that are named before a function.
+    pub(crate) databases: BTreeSet<String>,
+    /// Whether some may be those of the session's database.
+    pub(crate) are_of_session: bool,
+}
+
+/// The stored functions that the statement, which writes these tables, may call: every name before a parenthesis. The name
+/// of a built-in function, without a database before it, is none. `has_escapes`: a backslash escapes in literals. `None`:
+/// they cannot be determined.
+#[must_use]
+pub(crate) fn calls(sql: &[u8], tables: &[TableName], has_escapes: bool) -> Option<StatementCalls> {
+    let (mut words, mut calls) = (Words::in_mode(sql, has_escapes), StatementCalls::default());
+    let mut past: [Option<Word>; 5] = Default::default();
+    while let Some(word) = words.next() {
+        if word == Word::Mark(b'(') {
+            match &past {
+                [first, dot, Some(of), Some(Word::Mark(b'.')), Some(name)]
+                    if !matches!(name, Word::Mark(_)) =>
+                {
+                    let (of, name) = (of.as_name()?, name.as_name());
+                    let is_written =
+                        |table: &TableName| table.schema == of && name == Some(&*table.name);
+                    // A written table has a list of its columns. Otherwise `of` may also be one of MariaDB's packages: in
+                    // the session's database, or in one that is named before it.
+                    if !tables.iter().any(is_written) {
+                        calls.are_of_session = true;
+                        calls.databases.insert(of.to_owned());
+                        if *dot == Some(Word::Mark(b'.')) {
+                            calls.databases.insert(first.as_ref()?.as_name()?.to_owned());
+                        }
+                    }
+                }
+                [.., Some(Word::Plain(name))] => {
+                    calls.are_of_session |= !is_built_in(name, words.is_after_gap());
+                }
+                // A built-in function has no quotes. A literal may be a name that is not UTF-8.
+                [.., Some(Word::Quoted(_) | Word::Literal(_))] => calls.are_of_session = true,
+                _ => {}
+            }
+            if calls.databases.len() > TABLES_MAX {
+                return None;
+            }
+        }
+        past.rotate_left(1);
+        past[4] = Some(word);
+    }
+    (!words.is_damaged()).then_some(calls)
+}
+
 struct Statement<'a> {
     words: Words<'a>,
     schema: &'a str,
@@ -105,9 +162,9 @@ impl Statement<'_> {
             "SET" => self.set(),
             "ANALYZE" => self.analyze(),
             "XA" => self.xa(),
-            "CREATE" => self.create(),
-            "ALTER" => self.alter(),
-            "DROP" => self.drop(),
+            "CREATE" => self.define(Self::create),
+            "ALTER" => self.define(Self::alter),
+            "DROP" => self.define(Self::drop),
             "RENAME" => self.rename(),
             "TRUNCATE" => {
                 self.words.skip_any(&["TABLE"]);
@@ -162,8 +219,17 @@ impl Statement<'_> {
         }
     }
 
-    fn create(&mut self) -> Verb {
-        match self.words.kind().as_str() {
+    /// A definition, which `read` reads after the kind of object that it concerns.
+    fn define(&mut self, read: fn(&mut Self, &str) -> Verb) -> Verb {
+        let kind = self.words.kind();
+        match read(self, &kind) {
+            Verb::Define(named) if kind == "VIEW" => Verb::DefineViews(named),
+            verb => verb,
+        }
+    }
+
+    fn create(&mut self, kind: &str) -> Verb {
+        match kind {
             "TABLE" | "VIEW" | "SEQUENCE" => {
                 self.words.skip_any(&["IF", "NOT", "EXISTS"]);
                 self.one_table()
@@ -188,8 +254,8 @@ impl Statement<'_> {
         Verb::Define(NamedTables::Everything)
     }
 
-    fn alter(&mut self) -> Verb {
-        match self.words.kind().as_str() {
+    fn alter(&mut self, kind: &str) -> Verb {
+        match kind {
             "TABLE" => {
                 self.words.skip_any(&["IF", "EXISTS"]);
                 self.altered()
@@ -229,8 +295,8 @@ impl Statement<'_> {
         Verb::Define(self.named(tables))
     }
 
-    fn drop(&mut self) -> Verb {
-        match self.words.kind().as_str() {
+    fn drop(&mut self, kind: &str) -> Verb {
+        match kind {
             "TABLE" | "TABLES" | "VIEW" | "SEQUENCE" => {
                 self.words.skip_any(&["IF", "EXISTS"]);
                 let mut tables = Vec::new();

@@ -31,7 +31,7 @@ use crate::event::{
 use crate::landmark::{Landmark, Track};
 use crate::position::{FilePosition, Gtid, Position, Start};
 use crate::schema::TableShape;
-use crate::statement::{self, NamedTables, Verb};
+use crate::statement::{self, NamedTables, TableName, Verb};
 use crate::table::Table;
 use bytes::Bytes;
 use group::Group;
@@ -85,6 +85,11 @@ pub enum Interest {
 pub trait Watch {
     /// The detail in which changes of this table are to be reported.
     fn interest(&mut self, schema: &str, table: &str) -> Interest;
+
+    /// Whether writes in statement format to any table of this database, and definitions of any view, are to be reported:
+    /// the triggers of the table may write others, and a new view may be read and replaced later. So are writes in
+    /// statement format to other databases that may call a function of this one.
+    fn follows(&mut self, schema: &str) -> bool;
 
     /// The table's columns according to the schema, if it was queried.
     fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>>;
@@ -426,8 +431,27 @@ impl<W: Watch> Transactions<W> {
                 return self.finish(header, Ending::RolledBack);
             }
             Verb::Nothing => {}
-            Verb::Define(named) => self.named(named, FallbackReason::Defined),
-            Verb::Write(named) => self.named(named, FallbackReason::Statement),
+            Verb::Define(named) => {
+                self.named(named, FallbackReason::Defined, |watch, table| {
+                    watch.interest(&table.schema, &table.name) != Interest::None
+                });
+            }
+            Verb::DefineViews(named) => {
+                self.named(named, FallbackReason::Defined, |watch, view| {
+                    watch.follows(&view.schema)
+                });
+            }
+            Verb::Write(NamedTables::Tables(tables))
+                if self.may_write_elsewhere(&tables, query) =>
+            {
+                self.known.clear();
+                self.add_alone(ChangeScope::Everything(FallbackReason::Statement));
+            }
+            Verb::Write(named) => {
+                self.named(named, FallbackReason::Statement, |watch, table| {
+                    watch.follows(&table.schema)
+                });
+            }
             Verb::Unknown => {
                 self.add_alone(ChangeScope::Everything(FallbackReason::UnknownStatement))
             }
@@ -435,7 +459,26 @@ impl<W: Watch> Transactions<W> {
         if goes_on { Step::Nothing } else { self.finish(header, Ending::Committed) }
     }
 
-    fn named(&mut self, named: NamedTables, why: FallbackReason) {
+    /// Whether a write of tables that are not followed may call a function of a followed database: of one that it names,
+    /// or of the session's, whose functions need no name before them.
+    fn may_write_elsewhere(&mut self, tables: &[TableName], query: &QueryEvent) -> bool {
+        if tables.iter().any(|table| self.watch.follows(&table.schema)) {
+            return false;
+        }
+        let Some(calls) = statement::calls(&query.sql, tables, query.has_escapes) else {
+            return true;
+        };
+        calls.are_of_session && self.watch.follows(&query.schema)
+            || calls.databases.iter().any(|name| self.watch.follows(name))
+    }
+
+    /// Adds a change of tables or views, of single ones if `is_reported` says so.
+    fn named(
+        &mut self,
+        named: NamedTables,
+        why: FallbackReason,
+        is_reported: impl Fn(&mut W, &TableName) -> bool,
+    ) {
         // Known table ids and shapes are no longer valid.
         self.known.clear();
         match named {
@@ -445,7 +488,7 @@ impl<W: Watch> Transactions<W> {
             }
             NamedTables::Tables(tables) => {
                 for table in tables {
-                    if self.watch.interest(&table.schema, &table.name) != Interest::None {
+                    if is_reported(&mut self.watch, &table) {
                         let (schema, name) = (table.schema.as_str(), table.name.as_str());
                         let (schema, name) = (schema.into(), name.into());
                         self.add_alone(ChangeScope::Table { schema, name, why });

@@ -195,6 +195,17 @@ fn rarer_statements() {
     let loaded =
         run(&format!("{statement} LOAD DATA LOCAL INFILE '{}' INTO TABLE t", path.display()));
     assert_eq!(loaded, ["news.t: statement"; 2]);
+    // A write to another database may call a function of this one.
+    let elsewhere = format!("CREATE DATABASE other; CREATE TABLE other.o (a INT); {statement}");
+    let of_session = run(&format!("{elsewhere} INSERT INTO other.o VALUES (f())"));
+    assert_eq!(of_session, ["news.t: statement", "*: statement"]);
+    let checksum = "REPLACE INTO other.o (a) SELECT BIT_XOR(CAST(CRC32(CONCAT_WS('#', 1)) AS UNSIGNED)) % 9 + COUNT(*) \
+                    FROM news.t WHERE (1 IN (1, 2))";
+    assert_eq!(run(&format!("SET SESSION binlog_format=STATEMENT; {checksum}")), [""; 0]);
+    let statement = "USE other; SET SESSION binlog_format=STATEMENT;";
+    assert_eq!(run(&format!("{statement} INSERT INTO o VALUES (1.5)")), [""; 0]);
+    let by_name = run(&format!("{statement} DELETE FROM news.t; INSERT INTO o VALUES (news.f())"));
+    assert_eq!(by_name, ["news.t: statement", "*: statement"]);
     assert_eq!(run("CREATE OR REPLACE TABLE t (a INT)"), ["news.t: defined"]);
 }
 
@@ -258,6 +269,14 @@ fn only_tables_of_interest_are_reported() {
                COMMIT; TRUNCATE t; TRUNCATE u";
     server.sql_in("news", sql).expect("statements");
     assert_eq!(told(&follower.catch_up(&server)), ["news.u: asked", "news.u: defined"]);
+    // In statement format triggers of any table may write those of interest.
+    let sql = "SET SESSION binlog_format=STATEMENT; INSERT INTO t VALUES (5)";
+    server.sql_in("news", sql).expect("statements");
+    assert_eq!(told(&follower.catch_up(&server)), ["news.t: statement"]);
+    // A view that is not known yet may be read and replaced later.
+    follower.transactions.watch().interests.insert("v".into(), Interest::None);
+    server.sql_in("news", "CREATE VIEW v AS SELECT a FROM t").expect("a view");
+    assert_eq!(told(&follower.catch_up(&server)), ["news.v: defined"]);
 }
 
 #[test]

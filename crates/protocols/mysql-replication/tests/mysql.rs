@@ -22,6 +22,10 @@ impl Watch for All {
         Interest::Rows
     }
 
+    fn follows(&mut self, _: &str) -> bool {
+        true
+    }
+
     fn shape(&mut self, _: &str, _: &str) -> Option<Arc<TableShape>> {
         None
     }

@@ -5,16 +5,12 @@
 //! statements, EOF packets as in older versions.
 
 use crate::Refusal;
+use crate::capabilities::{
+    CLIENT_MYSQL, CONNECT_WITH_DB, PLUGIN_AUTH, PLUGIN_AUTH_LENENC, PROTOCOL_41, SECURE_CONNECTION,
+    SSL, TRANSACTIONS,
+};
 use crate::reader::{Reader, put_lenenc};
 
-const CONNECT_WITH_DB: u32 = 1 << 3;
-const LONG_PASSWORD: u32 = 1;
-const PROTOCOL_41: u32 = 1 << 9;
-const SSL: u32 = 1 << 11;
-const TRANSACTIONS: u32 = 1 << 13;
-const SECURE_CONNECTION: u32 = 1 << 15;
-const PLUGIN_AUTH: u32 = 1 << 19;
-const PLUGIN_AUTH_LENENC: u32 = 1 << 21;
 /// `utf8mb4_general_ci`: the collation of statements and names.
 const UTF8MB4: u8 = 45;
 const VERSION_MAX: usize = 256;
@@ -120,7 +116,7 @@ impl Greeting {
     }
 
     fn wanted(&self, database: &str, with_tls: bool) -> u32 {
-        let mut wanted = LONG_PASSWORD
+        let mut wanted = CLIENT_MYSQL
             | PROTOCOL_41
             | TRANSACTIONS
             | SECURE_CONNECTION
@@ -132,7 +128,7 @@ impl Greeting {
         if with_tls {
             wanted |= SSL;
         }
-        wanted & (self.capabilities | LONG_PASSWORD)
+        wanted & (self.capabilities | CLIENT_MYSQL)
     }
 
     /// The packet that requests TLS, sent before the login ("Protocol::SSLRequest").

@@ -9,6 +9,8 @@
 //! the connection, prepared statements, the binary log (`mysql_replication`).
 
 pub mod auth;
+pub mod capabilities;
+pub mod commands;
 pub mod greeting;
 pub mod login;
 pub mod packet;

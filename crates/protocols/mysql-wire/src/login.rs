@@ -14,17 +14,14 @@
 
 use super::auth::Plugin;
 use super::greeting::{Greeting, LoginAs};
-use super::packet::Packet;
-use super::packet::put_packet;
-use super::response::{self, Response, ServerError};
+use super::packet::{Packet, put_packet};
+use super::response::{self, AUTH_MORE, AUTH_SWITCH, Response, ServerError};
 use crate::Refusal;
 use crate::reader::Reader;
 use std::fmt;
 
 /// The maximum number of exchanges after the greeting.
 pub const STEPS_MAX: u32 = 8;
-const AUTH_MORE: u8 = 0x01;
-const AUTH_SWITCH: u8 = 0xfe;
 const FAST_OK: u8 = 3;
 const SEND_PASSWORD: u8 = 4;
 

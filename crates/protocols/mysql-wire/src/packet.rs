@@ -8,7 +8,7 @@
 use crate::Refusal;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// The maximum length of one piece of a payload. A piece of this length is followed by another.
+/// The maximum length of one piece of a payload, in bytes. A piece of this length is followed by another.
 pub const PIECE_MAX: usize = 0xff_ffff;
 const HEADER_LEN: usize = 4;
 /// The number of bytes that are kept of a payload over the limit.

@@ -12,18 +12,15 @@
 //! Rows and bytes are limited. A request for a local file is refused. Not here: several statements in one,
 //! prepared statements, and types; every value is text, or NULL.
 
+use super::commands::{COM_PING, COM_QUERY, COM_QUIT};
 use super::packet::{Packet, put_packet};
-use super::response::{self, Response, ServerError};
+use super::response::{self, LOCAL_FILE, Response, ServerError};
 use crate::Refusal;
 use crate::reader::Reader;
 use std::fmt;
 
-const COM_QUERY: u8 = 0x03;
-const COM_PING: u8 = 0x0e;
-const COM_QUIT: u8 = 0x01;
 const COLUMNS_MAX: u64 = 4096;
 const NULL: u8 = 0xfb;
-const LOCAL_FILE: u8 = 0xfb;
 
 /// Encodes a statement as packets. It must not be longer than the server's `max_allowed_packet`.
 #[must_use]

@@ -7,9 +7,17 @@ use crate::Refusal;
 use crate::reader::Reader;
 use std::fmt;
 
-const OK: u8 = 0x00;
+/// The first byte of an OK packet.
+pub const OK: u8 = 0x00;
+/// The first byte of more data for a login plugin.
+pub const AUTH_MORE: u8 = 0x01;
+/// The first byte of a request for a local file ("LOCAL INFILE Request").
+pub const LOCAL_FILE: u8 = 0xfb;
+/// The first byte of a switch of the login plugin.
+pub const AUTH_SWITCH: u8 = 0xfe;
+/// The first byte of an ERR packet.
+pub const ERR: u8 = 0xff;
 const EOF: u8 = 0xfe;
-const ERR: u8 = 0xff;
 /// Longer packets with the first byte of an EOF packet are rows.
 const EOF_MAX: usize = 8;
 /// The maximum number of bytes kept of the server's text.

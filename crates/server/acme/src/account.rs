@@ -83,16 +83,17 @@ async fn stored(
 ) -> Result<Option<Account>, OrderFailure> {
     let key = StorageKey { kind: ValueKind::Account, name };
     let Some(bytes) = storage.read(key).await.map_err(of_storage)? else { return Ok(None) };
-    let record: AccountRecord = serde_json::from_slice(&bytes).map_err(|error| {
-        OrderFailure::of(FailureCause::Storage, &format!("the account {name}: {error}"))
-    })?;
-    if record.directory != directory {
+    // A damaged account is like none: another one replaces it.
+    let record = serde_json::from_slice::<AccountRecord>(&bytes).ok();
+    let Some(record) = record.filter(|record| record.directory == directory) else {
         return Ok(None);
-    }
+    };
     let is_changed = record.email != config.email;
     let builder = Account::builder_with_http(Box::new(client.clone()));
-    let account = builder.from_credentials(record.credentials).await;
-    let account = account.map_err(|error| OrderFailure::of_error(&error, None))?;
+    let account = match builder.from_credentials(record.credentials).await {
+        Err(Error::KeyRejected) => return Ok(None),
+        account => account.map_err(|error| OrderFailure::of_error(&error, None))?,
+    };
     if is_changed {
         let contact = contact(config);
         let contact: Vec<&str> = contact.iter().map(String::as_str).collect();

@@ -86,6 +86,11 @@ impl AuthorityClient {
         Ok(AuthorityClient { tls: Arc::new(tls), clock, within, noted })
     }
 
+    /// The same client for another authority: it has notes of its own.
+    pub fn apart(&self) -> AuthorityClient {
+        AuthorityClient { noted: Arc::default(), ..self.clone() }
+    }
+
     /// The noted fields of the responses so far.
     pub fn noted(&self) -> NotedFields {
         *self.noted.lock().unwrap_or_else(PoisonError::into_inner)

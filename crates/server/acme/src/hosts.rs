@@ -48,7 +48,7 @@ const READS_MAX: usize = 8;
 /// How often certificates that have been read are used while others are still read.
 const USED_EVERY: Duration = Duration::from_millis(250);
 
-/// An authority, with the one that must succeed first after a failure.
+/// An authority, with the one that is tried first after a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authority {
     /// The URL of its directory.

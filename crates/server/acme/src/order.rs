@@ -15,7 +15,7 @@ use crate::client::AuthorityClient;
 use crate::failure::OrderFailure;
 use crate::leaf::Bundle;
 use crate::record::{ChallengeKind, ChallengeRecord, NameRecord, OrderRecord};
-use crate::schedule::renewal;
+use crate::schedule::{bounded, last_tenth, renewal};
 use crate::storage::{HeldLock, Storage, StorageKey, ValueKind};
 use certificates::FailureCause;
 use config::Acme;
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// How long the authority may take to validate a host, and then to issue the certificate.
 const DECIDED_WITHIN: Duration = Duration::from_secs(90);
 /// A clock is wrong if it differs by more than this, in milliseconds, from the authority's.
-const CLOCK_MS: u64 = 3_600_000;
+pub const CLOCK_MS: u64 = 3_600_000;
 /// The first and the longest pause between two looks at an order.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -47,6 +47,8 @@ pub struct OrderTask<'a> {
     pub host: &'a str,
     /// The directory of the authority.
     pub directory: &'a str,
+    /// The directory of its server for rehearsals, if a new order needs one.
+    pub rehearsal: Option<&'a str>,
     /// The challenge to use.
     pub kind: ChallengeKind,
     /// The pending challenge of the host in memory.
@@ -60,7 +62,8 @@ pub struct OrderTask<'a> {
 }
 
 impl OrderTask<'_> {
-    /// Obtains a certificate: the bundle and its text.
+    /// Obtains a certificate: the bundle and its text. An order that goes on counts against no limit of the authority, so
+    /// only a new one is rehearsed.
     ///
     /// # Errors
     /// Why there is none.
@@ -72,7 +75,13 @@ impl OrderTask<'_> {
         let is_resumed = unfinished.is_some();
         let (mut order, key) = match unfinished {
             Some(unfinished) => unfinished,
-            None => self.begin(&account, record).await?,
+            None => {
+                if let Some(rehearsal) = self.rehearsal {
+                    self.rehearse(rehearsal, record).await?;
+                    self.check_lock().await?;
+                }
+                self.begin(&account, record).await?
+            }
         };
         let issued = self.complete(&mut order, &key, is_resumed).await;
         // The next round begins with an order of its own, unless the authority was not reached.
@@ -86,7 +95,37 @@ impl OrderTask<'_> {
             let why = format!("{}: its certificate cannot be used: {why}", self.directory);
             OrderFailure::of(FailureCause::Authority, &why)
         })?;
+        // Such a certificate would be due at once: an order would follow the other.
+        if self.theirs_ms() >= last_tenth(bundle.lifetime) {
+            let why = format!("{}: its certificate ends already", self.directory);
+            return Err(OrderFailure::of(FailureCause::Authority, &why));
+        }
         Ok((bundle, text))
+    }
+
+    /// Orders at the server for rehearsals, which must not refuse. A server that is away, or counts its own requests,
+    /// says nothing about the host, and must not keep it from a certificate. If it asks for time, it is not called until
+    /// then.
+    ///
+    /// # Errors
+    /// The server refuses.
+    async fn rehearse(&self, directory: &str, record: &mut NameRecord) -> Result<(), OrderFailure> {
+        if record.asked_wait_ms(directory, self.now_ms).is_some() {
+            return Ok(());
+        }
+        let client = self.client.apart();
+        let task = OrderTask { directory, rehearsal: None, client: &client, ..*self };
+        // The future of `run` contains this one.
+        let rehearsed = Box::pin(task.run(record)).await;
+        if let (Err(_), Some(asked_ms)) = (&rehearsed, client.noted().retry_after_ms) {
+            let until_ms = self.now_ms.saturating_add(bounded(asked_ms));
+            record.refused_until_ms.insert(directory.to_owned(), until_ms);
+        }
+        match rehearsed {
+            Err(failure) if !is_about_server(failure.cause) => Err(failure),
+            // Its certificate is of no use.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// The order that an earlier round has begun, if it can still be completed.
@@ -265,14 +304,18 @@ impl OrderTask<'_> {
         let (Some((current, _)), true) = (self.current, ahead_ms.unsigned_abs() > CLOCK_MS) else {
             return Ok(());
         };
-        let theirs_ms = self.now_ms.saturating_add_signed(ahead_ms);
-        if theirs_ms >= renewal(record, current.lifetime) {
+        if self.theirs_ms() >= renewal(record, current.lifetime) {
             return Ok(());
         }
         let hours = (ahead_ms.unsigned_abs() + 1_800_000) / 3_600_000;
         let way = if ahead_ms < 0 { "ahead of" } else { "behind" };
         let why = format!("this machine's clock is {hours} hours {way} that of {}", self.directory);
         Err(OrderFailure::of(FailureCause::Clock, &why))
+    }
+
+    /// The time of the authority, as far as it is known, in milliseconds since 1970.
+    fn theirs_ms(&self) -> u64 {
+        self.now_ms.saturating_add_signed(self.client.noted().ahead_ms.unwrap_or(0))
     }
 
     async fn check_lock(&self) -> Result<(), OrderFailure> {
@@ -288,6 +331,11 @@ impl OrderTask<'_> {
         let key = StorageKey { kind: ValueKind::Host, name: self.host };
         self.storage.write(key, &bytes).await.map_err(of_storage)
     }
+}
+
+/// Whether a failure says nothing about the host.
+fn is_about_server(cause: FailureCause) -> bool {
+    matches!(cause, FailureCause::Authority | FailureCause::RateLimited)
 }
 
 /// Whether the authority does not know the account.

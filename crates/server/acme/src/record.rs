@@ -5,6 +5,7 @@
 
 use certificates::{FailureCause, TryFailure};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The state of a host that is to have a certificate. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,8 @@ pub struct NameRecord {
     pub failed_at_ms: u64,
     /// How long the next try waits after the last failure.
     pub wait_ms: u64,
+    /// Until when authorities must not be called for this host, by their directories (`Retry-After`).
+    pub refused_until_ms: BTreeMap<String, u64>,
     /// The message of the last failure.
     pub failure_text: String,
     /// The name of its cause.
@@ -91,6 +94,11 @@ impl NameRecord {
         (self.failed_at_ms, self.wait_ms) = (now_ms, wait_ms);
         self.failure_text = text.to_owned();
         cause.as_str().clone_into(&mut self.failure_cause);
+    }
+
+    /// How long the authority with this directory asks to wait, if it does.
+    pub fn asked_wait_ms(&self, directory: &str, now_ms: u64) -> Option<u64> {
+        self.refused_until_ms.get(directory)?.checked_sub(now_ms).filter(|left_ms| *left_ms > 0)
     }
 
     /// Records a certificate of this authority.

@@ -8,12 +8,14 @@
 use crate::account;
 use crate::client::AuthorityClient;
 use crate::failure::OrderFailure;
-use crate::hosts::{AcmeHosts, HostState};
+use crate::hosts::{AcmeHosts, Authority, HostState};
 use crate::leaf::Bundle;
-use crate::order::OrderTask;
+use crate::order::{CLOCK_MS, OrderTask};
 use crate::randomness::random_share;
-use crate::record::NameRecord;
-use crate::schedule::{HostStep, authority_at, challenge_kind, suggestion, wait_after};
+use crate::record::{NameRecord, SuggestionRecord};
+use crate::schedule::{
+    HostStep, authority_at, bounded, challenge_kind, renewal, suggestion, wait_after,
+};
 use crate::storage::{HeldLock, StorageKey, ValueKind};
 use certificates::FailureCause;
 use instant_acme::{CertificateIdentifier, Error};
@@ -31,6 +33,7 @@ impl AcmeHosts {
         if state.record.failed_at_ms > self.clock.now().0 + WRONG_CLOCK_MS {
             // It was recorded while the clock was wrong.
             state.record.failures = 0;
+            state.record.refused_until_ms.clear();
             state.is_unsaved = true;
             self.update(host, |known| {
                 (known.record, known.is_unsaved) = (state.record.clone(), true)
@@ -39,13 +42,20 @@ impl AcmeHosts {
         if state.is_unsaved && !self.save_all(host, &state).await {
             return;
         }
+        let mut is_due_there = false;
         if self.next_step(&state) == HostStep::AskRenewalTime {
-            state.record.suggestion = Some(self.ask_renewal_time(&state).await);
+            let (suggestion, theirs_ms) = self.ask_renewal_time(&state).await;
+            state.record.suggestion = Some(suggestion);
             let record = state.record.clone();
+            // A clock that is behind must not let a certificate end.
+            is_due_there = state
+                .bundle
+                .as_ref()
+                .is_some_and(|bundle| theirs_ms >= renewal(&record, bundle.lifetime));
             let is_saved = self.save_record(host, &record).await.is_ok();
             self.update(host, |state| (state.record, state.is_unsaved) = (record, !is_saved));
         }
-        if self.next_step(&state) == HostStep::Order {
+        if is_due_there || self.next_step(&state) == HostStep::Order {
             self.order(host, lock, state).await;
         }
     }
@@ -75,12 +85,13 @@ impl AcmeHosts {
         if writable.is_ok() {
             self.note_order(host);
         }
+        let at = self.authority_of(&record, self.clock.now().0);
         let client = AuthorityClient::new(&self.clock, &self.trust);
         let ordered = match (&client, writable) {
             (_, Err(why)) => Err(OrderFailure::of(FailureCause::Storage, &why)),
             (Err(failure), _) => Err(failure.clone()),
             (Ok(client), Ok(())) => {
-                self.try_authority(host, lock, &state, &mut record, client).await
+                self.try_authority(at, host, lock, &state, &mut record, client).await
             }
         };
         let now_ms = self.clock.now().0;
@@ -94,7 +105,13 @@ impl AcmeHosts {
         };
         self.count(false);
         let retry_after_ms = client.ok().and_then(|client| client.noted().retry_after_ms);
-        let wait_ms = wait_after(record.failures + 1, retry_after_ms, random_share());
+        if let Some(retry_after_ms) = retry_after_ms {
+            let (directory, until_ms) =
+                (self.authorities[at].directory.clone(), now_ms + bounded(retry_after_ms));
+            record.refused_until_ms.insert(directory, until_ms);
+        }
+        let asked_ms = self.asked_wait_ms(&record, now_ms);
+        let wait_ms = wait_after(record.failures + 1, asked_ms, random_share());
         record.fail(&failure.text, failure.cause, now_ms, wait_ms);
         let (error, remedy, retry_s) = (&failure.text, failure.cause.remedy(), wait_ms / 1000);
         tracing::warn!(event = "certificate-failed", host, error, remedy, retry_s);
@@ -102,16 +119,29 @@ impl AcmeHosts {
         self.update(host, |state| (state.record, state.is_unsaved) = (record, !is_saved));
     }
 
+    /// The position of the authority whose turn it is.
+    fn authority_of(&self, record: &NameRecord, now_ms: u64) -> usize {
+        let waits =
+            |at: usize| record.asked_wait_ms(&self.authorities[at].directory, now_ms).is_some();
+        authority_at(record.failures, self.authorities.len(), waits)
+    }
+
+    /// The shortest time that an authority asks to wait; `None` if one of them does not.
+    fn asked_wait_ms(&self, record: &NameRecord, now_ms: u64) -> Option<u64> {
+        let asked = |one: &Authority| record.asked_wait_ms(&one.directory, now_ms);
+        self.authorities.iter().map(asked).collect::<Option<Vec<u64>>>()?.into_iter().min()
+    }
+
     /// Orders at the authority whose turn it is. After a failure, its server for rehearsals comes first.
     async fn try_authority(
         &self,
+        at: usize,
         host: &str,
         lock: &HeldLock,
         state: &HostState,
         record: &mut NameRecord,
         client: &AuthorityClient,
     ) -> Result<(Bundle, String), OrderFailure> {
-        let at = authority_at(record.failures, self.authorities.len());
         let Some(kind) = challenge_kind(record.failures, &self.kinds) else {
             return Err(OrderFailure::of(
                 FailureCause::Port80,
@@ -125,16 +155,13 @@ impl AcmeHosts {
             lock,
             host,
             directory: &authority.directory,
+            rehearsal: authority.rehearsal.as_deref().filter(|_| record.failures > 0),
             kind,
             pending: &state.challenge,
             client,
             current: state.bundle.as_ref().map(|bundle| (bundle, &state.text[..])),
             now_ms: self.clock.now().0,
         };
-        if let Some(rehearsal) = authority.rehearsal.as_ref().filter(|_| record.failures > 0) {
-            // Its certificate is of no use.
-            OrderTask { directory: rehearsal, ..task }.run(record).await?;
-        }
         task.run(record).await.inspect(|_| record.succeed(&authority.directory))
     }
 
@@ -150,17 +177,19 @@ impl AcmeHosts {
         self.note_changed();
     }
 
-    /// Asks the authority of the certificate for its renewal time. Without an answer, the known one stays.
-    async fn ask_renewal_time(&self, state: &HostState) -> crate::record::SuggestionRecord {
+    /// Asks the authority of the certificate for its renewal time. Without an answer, the known one stays. Also returns
+    /// the time: the authority's, if this machine's clock is wrong by more than an hour.
+    async fn ask_renewal_time(&self, state: &HostState) -> (SuggestionRecord, u64) {
         let (before, now_ms) = (state.record.suggestion.as_ref(), self.clock.now().0);
         let known_ms = before.and_then(|before| before.window_ms);
+        let client = AuthorityClient::new(&self.clock, &self.trust).ok();
         let asked = async {
             let directory = state.record.issued_by.as_ref()?;
-            let is_known = |authority: &&crate::hosts::Authority| authority.directory == *directory;
+            let is_known = |authority: &&Authority| authority.directory == *directory;
             self.authorities.iter().find(is_known)?;
             let id = CertificateIdentifier::try_from(state.bundle.as_ref()?.leaf()).ok()?;
-            let client = AuthorityClient::new(&self.clock, &self.trust).ok()?;
-            let account = account::open(&self.config, directory, &self.storage, &client).await;
+            let client = client.as_ref()?;
+            let account = account::open(&self.config, directory, &self.storage, client).await;
             Some(match account.ok()?.renewal_info(&id).await {
                 Ok((info, _)) => {
                     let window = info.suggested_window;
@@ -174,7 +203,10 @@ impl AcmeHosts {
             })
         };
         let window_ms = asked.await.unwrap_or(known_ms);
-        suggestion(before, window_ms, now_ms, random_share())
+        let ahead_ms = client.and_then(|client| client.noted().ahead_ms);
+        let ahead_ms = ahead_ms.filter(|ahead_ms| ahead_ms.unsigned_abs() > CLOCK_MS);
+        let theirs_ms = now_ms.saturating_add_signed(ahead_ms.unwrap_or(0));
+        (suggestion(before, window_ms, now_ms, random_share()), theirs_ms)
     }
 
     async fn save_record(&self, host: &str, record: &NameRecord) -> Result<(), String> {

@@ -2,7 +2,7 @@
 //!
 //! | situation | next step |
 //! |---|---|
-//! | a failure | after 1, 10 and 100 minutes, then daily, each ±10 %; `Retry-After` of the authority replaces that |
+//! | a failure | after 1, 10 and 100 minutes, then daily, each ±10 %; if all authorities sent a `Retry-After`, the shortest replaces that |
 //! | no certificate | order |
 //! | the authority suggests a window (ARI) | order at a random time in it, if the certificate is a day old |
 //! | it suggests none | order when one third of the lifetime is left; half, if the lifetime is under 10 days |
@@ -86,7 +86,8 @@ pub fn renewal(record: &NameRecord, lifetime: Lifetime) -> u64 {
     }
 }
 
-fn last_tenth(lifetime: Lifetime) -> u64 {
+/// When the last tenth of a lifetime begins.
+pub fn last_tenth(lifetime: Lifetime) -> u64 {
     lifetime.until_ms - lifetime.length_ms() / 10
 }
 
@@ -111,16 +112,24 @@ pub fn suggestion(
 /// How long to wait after this many failed rounds. `random` is from 0 to 1.
 pub fn wait_after(failures: u32, retry_after_ms: Option<u64>, random: f64) -> u64 {
     if let Some(retry_after_ms) = retry_after_ms {
-        return retry_after_ms.clamp(RETRY_AFTER_MS.0, RETRY_AFTER_MS.1);
+        return bounded(retry_after_ms);
     }
     let at = failures.saturating_sub(1) as usize;
     let wait_ms = WAITS_MS.get(at).copied().unwrap_or(DAY_MS);
     (wait_ms as f64 * (0.9 + 0.2 * random)) as u64
 }
 
-/// The position of the authority for the next round in a list of this length: the next one after three failures.
-pub fn authority_at(failures: u32, authorities: usize) -> usize {
-    (failures / ROUNDS) as usize % authorities.max(1)
+/// The time that an authority asks to wait, within bounds.
+pub fn bounded(retry_after_ms: u64) -> u64 {
+    retry_after_ms.clamp(RETRY_AFTER_MS.0, RETRY_AFTER_MS.1)
+}
+
+/// The position of the authority for the next round in a list of this length: the next one after three failures. One
+/// that must not be called yet is passed over, unless all are such.
+pub fn authority_at(failures: u32, authorities: usize, waits: impl Fn(usize) -> bool) -> usize {
+    let (first, all) = ((failures / ROUNDS) as usize, authorities.max(1));
+    let mut turns = (first..first + all).map(|turn| turn % all);
+    turns.find(|at| !waits(*at)).unwrap_or(first % all)
 }
 
 /// The challenge for the next round: another one after each failure.
@@ -214,11 +223,12 @@ mod tests {
 
     #[test]
     fn authorities_and_challenges_alternate() {
-        assert_eq!(
-            [0, 2, 3, 5, 6, 9].map(|failures| authority_at(failures, 2)),
-            [0, 0, 1, 1, 0, 1]
-        );
-        assert_eq!(authority_at(7, 1), 0);
+        let of = |failures, all, waiting: &[usize]| {
+            authority_at(failures, all, |at| waiting.contains(&at))
+        };
+        assert_eq!([0, 2, 3, 5, 6, 9].map(|failures| of(failures, 2, &[])), [0, 0, 1, 1, 0, 1]);
+        assert_eq!((of(7, 1, &[]), of(7, 1, &[0])), (0, 0));
+        assert_eq!((of(0, 3, &[0]), of(3, 3, &[1, 2]), of(3, 2, &[0, 1])), (1, 0, 1));
         let both = [ChallengeKind::Http01, ChallengeKind::TlsAlpn01];
         assert_eq!(challenge_kind(0, &both), Some(ChallengeKind::Http01));
         assert_eq!(challenge_kind(1, &both), Some(ChallengeKind::TlsAlpn01));

@@ -5,7 +5,7 @@
 //! answer sets; `Authorization`. The result has names only.
 
 use crate::AuditState;
-use crate::comparison::{compute, render_tokens, render_with};
+use crate::comparison::{compute, render_tokens, render_with, request_of};
 use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
@@ -14,7 +14,7 @@ use page_comparison::{
     CauseSearch, DifferenceCause, DifferenceClass, PageTokens, RequestPart, UnjudgedReason,
     is_replayable_url,
 };
-use render::{RenderRequest, SentParts, sent_by_render};
+use render::{RenderRequest, SentParts, sent_by_render, sent_for_trial};
 use site_rules::BypassBecause;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -155,6 +155,71 @@ pub(crate) async fn cause(
     Ok(if is_by_chance { DifferenceCause::Unknown } else { found })
 }
 
+/// Whether the request by which a page was made for its first visitor shows it again, and a neutral one does not. Without
+/// this, nothing says that the page has anything of that visitor.
+pub(crate) async fn is_made_again(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    request: &TrialRequest,
+    shows: impl Fn(&PageTokens) -> bool,
+) -> Result<bool, UnjudgedReason> {
+    let made = request_of(request, None);
+    let may_have_fields = is_replayable(site, &made);
+    let Some(headers) = sent_for_trial(site, made, may_have_fields) else { return Ok(false) };
+    // The origin got the visitor's address, or the fixed one of a neutral render.
+    for address in [request.client.peer, None] {
+        let sent = SentParts { address, replaced: Some(headers.clone()), ..SentParts::default() };
+        let again = render_with(site, ask, state, &sent).await?;
+        if compute(site, state, || shows(&render_tokens(state, &again))) {
+            return Ok(!shown(site, ask, state, (&[], &[]), &shows).await?);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the request by which a page was made for its first visitor shows now what a neutral one shows neither before
+/// nor afterwards: something of that visitor, which each of its requests may change.
+pub(crate) async fn is_made_otherwise(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    request: &TrialRequest,
+    is_like: impl Fn(&PageTokens, &PageTokens) -> bool,
+) -> Result<bool, UnjudgedReason> {
+    let made = request_of(request, None);
+    let may_have_fields = is_replayable(site, &made);
+    let Some(headers) = sent_for_trial(site, made, may_have_fields) else { return Ok(false) };
+    let are_alike =
+        |one: &PageTokens, other: &PageTokens| compute(site, state, || is_like(one, other));
+    let before = rendered(site, ask, state, &SentParts::default()).await?;
+    // As the page was made: with the other address, the address may be the only difference.
+    let address = request.client.peer.filter(|_| site.config.automatic.is_none());
+    let sent = SentParts { address, replaced: Some(headers), ..SentParts::default() };
+    let again = rendered(site, ask, state, &sent).await?;
+    if are_alike(&before, &again) {
+        return Ok(false);
+    }
+    let after = rendered(site, ask, state, &SentParts::default()).await?;
+    match (are_alike(&after, &again), are_alike(&before, &after)) {
+        (true, _) => Ok(false),
+        (false, true) => Ok(true),
+        (false, false) => Err(UnjudgedReason::ChangedMeanwhile),
+    }
+}
+
+/// Whether a search can send all that the visitor has sent. Then a difference that it does not show is not the visitor's.
+pub(crate) fn is_sent_whole(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> bool {
+    let is_searched = |name: &&HeaderName| {
+        !NOT_SEARCHED.contains(&name.as_str()) && is_from_clients(name.as_str())
+    };
+    let fields = request.headers.keys().filter(is_searched).count();
+    let cookies = cookie_pairs(&request.headers).count();
+    let all = fields + cookies + removed_parameters(request).count();
+    let parts = parts(site, request, answer);
+    parts.iter().filter(|(part, _)| *part != RequestPart::Address).count() == all
+}
+
 /// Whether a render with the chosen parts shows the difference.
 async fn shown(
     site: &Arc<Site>,
@@ -163,9 +228,19 @@ async fn shown(
     (values, chosen): (&[PartValue], &[usize]),
     shows: &impl Fn(&PageTokens) -> bool,
 ) -> Result<bool, UnjudgedReason> {
-    let sent = chosen_parts(values, chosen);
-    let render = render_with(site, ask, state, &sent).await?;
-    Ok(compute(site, state, || shows(&render_tokens(state, &render))))
+    let render = rendered(site, ask, state, &chosen_parts(values, chosen)).await?;
+    Ok(compute(site, state, || shows(&render)))
+}
+
+/// A render with these parts of a request, as tokens.
+async fn rendered(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    sent: &SentParts,
+) -> Result<PageTokens, UnjudgedReason> {
+    let render = render_with(site, ask, state, sent).await?;
+    Ok(compute(site, state, || render_tokens(state, &render)))
 }
 
 fn chosen_parts(values: &[PartValue], chosen: &[usize]) -> SentParts {

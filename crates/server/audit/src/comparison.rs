@@ -15,45 +15,50 @@
 //! | a change commits during the five renders | they disagree; five must agree afterwards, and step 4 sees whether it concerned `P` |
 //! | `P` is replaced by a form with the same content | it is the same lease and variant: still `P` |
 //! | `P` is replaced by other content | another lease: no verdict |
-//! | `P` expires meanwhile | it was fresh when the hit was answered, which is what is judged |
+//! | `P` expires before the first of the five renders has ended | no verdict: the data may have changed afterwards |
 //!
-//! No verdict follows a wait of more than 60 seconds. After one, `P` is watched for a minute (`watch`) and rendered again:
+//! No verdict follows a wait of more than 60 seconds. After one, `P` is watched for a minute (`suspect`).
+//! An audit does not know the request for which a page was made, so these renders decide whether it is a **leak**:
 //!
-//! | what happens to it | result |
+//! | what is known | result |
 //! |---|---|
-//! | it is purged or marked | late |
-//! | it expires and is replaced | none, because it may have been late; but a leak is one, and a detection |
-//! | the last render equals it: a replica was behind | the application was old |
-//! | the last render differs as before | the verdict, and a detection (`detections`); a leak if it is right for the other class of devices (`by_device`) |
+//! | a render for the other class of devices equals it, or one with the fields of the visitor whose hit is compared; neutral ones before and after it do not | a leak: its data are still there, for a request like its maker's |
+//! | the page was equal to a render before | no leak: its data have changed |
+//! | neither; it has no dependencies, and is younger than ten seconds | one of the two (`LeakOrAged`), handled as a leak, because that is safe for both |
+//! | neither; it is older | aged: its data are likelier to have changed |
 
+use crate::cause::is_made_again;
 use crate::detections::{Detection, PageIdentity, PageUrl};
-use crate::watch::{PageFate, pause, watched};
+use crate::suspect::Suspect;
+use crate::watch::pause;
 use crate::{AuditState, KeyGuard, WatchGuard};
 use change_sources::{SettledWait, settled};
 use config::target::TargetUri;
 use delivery::audit::{AuditedHit, PathLimit};
+use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use history::ChangeSource;
-use http::{HeaderMap, Method, StatusCode};
-use http_cache::{ForwardReason, Timestamp};
+use http::{HeaderMap, Method, StatusCode, header};
+use http_cache::{ForwardReason, Reuse, Verdict};
 use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, InquiryStep,
     PageDependence, PageNoise, PageSample, PageTokens, UnjudgedReason, differing, example_url,
+    values_at,
 };
-use page_store::{Key, KeyBuf, Lease};
+use page_store::{Key, Lease};
 use reasons::Reason;
 use render::{NoReference, ReferenceRender, RenderRequest, SentParts, other_device, reference};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
+use telemetry::request_fields::read_facts;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use trial_record::TrialNotice;
 
 /// The longest wait for writes in flight and databases, in milliseconds.
 const SETTLE_MAX_MS: u64 = 60_000;
-/// A page without dependencies that differs while it is younger than this was made for its first visitor: its data has
-/// hardly changed since. Milliseconds.
+/// A page without dependencies that differs while it is younger than this may have been made for its first visitor: its data
+/// have hardly changed since. Milliseconds.
 pub(crate) const YOUNG_MS: u64 = 10_000;
 /// The tag by which an application says that a page shows ages such as "5 minutes ago", which its lifetime bounds. With
 /// several sites in one application it follows the number of the site: `2/ages`.
@@ -86,89 +91,113 @@ enum FirstVerdict {
     Suspect(Box<Suspect>),
 }
 
-/// A page that was found wrong, without its content.
-struct Suspect {
-    conclusion: Conclusion,
-    detection: Detection,
-    at: PageUrl,
-    /// The request of the last render; its page is looked up again.
-    ask: RenderRequest,
-    key: KeyBuf,
-    noise: PageNoise,
-    fresh_until: Timestamp,
-    _watch: WatchGuard,
-}
-
 async fn judged(
     site: &Arc<Site>,
     hit: AuditedHit,
     state: &Arc<AuditState>,
     key: KeyGuard,
 ) -> Result<FirstVerdict, UnjudgedReason> {
-    use DifferenceClass::{Aged, BrokenPromise, Leak};
+    use DifferenceClass::{Aged, BrokenPromise, Leak, LeakOrAged};
     let facts = &hit.page.payload().stored;
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
-    let mut ask = request(&hit);
+    let page = identity(site, &hit.page);
+    let visitor = visitor_of(&hit);
+    let mut ask = request_of(&visitor, Some(&hit.page));
     let mut noise = state.noise(&hit.key);
     if noise.is_random() {
         return Err(UnjudgedReason::Random);
     }
-    let first = render(site, &ask, state).await?;
-    let stored = compute(site, state, || {
-        let stored = stored_tokens(state, &hit.page);
-        let difference = differing(&stored, &render_tokens(state, &first));
-        (!noise.without_noise(&difference).is_empty()).then_some(stored)
-    });
-    let Some(stored) = stored else { return Ok(FirstVerdict::Final(Conclusion::Same, false)) };
+    let Some(stored) = differs_at_first(site, &ask, state, (&hit.page, &noise)).await? else {
+        state.found_right(page);
+        return Ok(FirstVerdict::Final(Conclusion::Same, false));
+    };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
     settle(site).await?;
-    let has_dependencies = has_dependencies(&hit.page);
-    let is_young = age_ms < YOUNG_MS;
-    let page = identity(site, &hit.page);
-    let circumstances = Circumstances {
-        was_replaced: !is_stored(site, &hit.page),
-        matched_when_stored: (is_young && !has_dependencies).then_some(false),
-        ..circumstances(&hit.page)
-    };
+    let circumstances =
+        Circumstances { was_replaced: !is_stored(site, &hit.page), ..circumstances(&hit.page) };
     let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
     state.learned(&hit.key, noise.clone());
     let found = (conclusion, inquiry.stored(), &noise);
-    let (conclusion, is_by_device) = by_device(site, &ask, state, &hit.page, found).await?;
-    let (Conclusion::Differs { class: class @ (Aged | BrokenPromise | Leak), .. }, Some(last)) =
-        (&conclusion, last)
-    else {
+    let is_young = age_ms < YOUNG_MS && !state.was_right(page);
+    let (conclusion, is_by_device) =
+        by_maker(site, state, (&ask, &visitor), (&hit.page, is_young), found).await?;
+    let (Conclusion::Differs { class, spots, .. }, Some(last)) = (&conclusion, last) else {
         return Ok(FirstVerdict::Final(conclusion, is_by_device));
     };
-    let class = *class;
+    // A leak was one while it was sent.
+    if *class != Leak && is_after_lifetime(&hit.page, inquiry.decided_at(), &conclusion) {
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    let (class, seen) = (*class, seen_at(site, state, &last, spots));
+    if !matches!(class, Aged | BrokenPromise | Leak | LeakOrAged) {
+        return Ok(FirstVerdict::Final(conclusion, is_by_device));
+    }
     let at = PageUrl { url: site.audit.url(&hit.target), path: site.audit.path(&hit.target) };
     let before = state.lock().detections.of_page(page, at, site.clock.now().0);
     if let Some(before) = before {
-        let limit = PathLimit { is_neutral: before.limit().is_neutral, ..PathLimit::default() };
+        let is_neutral = before.limit().is_neutral || class == Leak && !is_by_device;
+        let limit = PathLimit { is_neutral, ..PathLimit::default() };
         act(site, (&hit.target, limit), &hit.page, last.lease());
-        let conclusion = conclusion.classified(before.class, None);
-        return Ok(FirstVerdict::Final(conclusion, is_by_device));
+        let class = if class == Leak { class } else { before.class };
+        return Ok(FirstVerdict::Final(conclusion.classified(class, None), is_by_device));
     }
     let watch = WatchGuard::enter(site, state, page, at).ok_or(UnjudgedReason::NoBudget)?;
     // No further hit of the page is compared; those of other pages may be.
     drop(key);
-    let is_of_visitor = is_young || class == DifferenceClass::Leak;
+    let is_of_visitor = is_young || class == Leak;
     ask.fallback = None;
     Ok(FirstVerdict::Suspect(Box::new(Suspect {
         detection: Detection { page, class, is_of_visitor, is_by_device },
-        fresh_until: facts.fresh_until(),
+        until: facts.fresh_until(),
         key: hit.page.key().to_buf(),
         conclusion,
         at,
         ask,
         noise,
-        _watch: watch,
+        seen,
+        watch,
     })))
+}
+
+/// The page as tokens, if a first render differs from it.
+async fn differs_at_first(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    state: &AuditState,
+    (page, noise): (&SharedPage, &PageNoise),
+) -> Result<Option<PageTokens>, UnjudgedReason> {
+    let first = render(site, ask, state).await?;
+    Ok(compute(site, state, || {
+        let stored = stored_tokens(state, page);
+        let difference = differing(&stored, &render_tokens(state, &first));
+        (!noise.without_noise(&difference).is_empty()).then_some(stored)
+    }))
 }
 
 /// Whether a change can be reported that concerns the page.
 pub(crate) fn has_dependencies(page: &SharedPage) -> bool {
     !page.payload().stored.tags().is_empty() || page.payload().reads().is_some()
+}
+
+/// Whether a verdict is by renders of a time at which the page was not sent any more.
+pub(crate) fn is_after_lifetime(
+    page: &SharedPage,
+    decided_at: Option<u64>,
+    conclusion: &Conclusion,
+) -> bool {
+    let is_wrong = matches!(conclusion, Conclusion::Differs { class, .. } if class.is_wrong());
+    is_wrong && decided_at.is_some_and(|at| at >= page.payload().stored.fresh_until().0)
+}
+
+/// Whether another node has purged the page of this key, so that the write may have been in flight there when the page was
+/// compared. In doubt it has.
+pub(crate) fn is_purged_elsewhere(site: &Site, key: &[u8]) -> bool {
+    site.cluster.is_some()
+        && site.history.of_key(key).is_none_or(|entry| {
+            let last = entry.dropped();
+            last.is_none_or(|last| matches!(*last.by, ChangeSource::Cluster { .. }))
+        })
 }
 
 /// The circumstances of a page that follow from its declarations.
@@ -185,7 +214,7 @@ pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
-/// last.
+/// last. Ends once the page is gone: then nothing can be said, and no further render is made.
 pub(crate) async fn sampled(
     site: &Arc<Site>,
     ask: &RenderRequest,
@@ -197,6 +226,9 @@ pub(crate) async fn sampled(
     while let InquiryStep::Sample { after } = inquiry.step(noise) {
         pause(&site.clock, after).await;
         settle(site).await?;
+        if ask.fallback.as_ref().is_some_and(|page| !is_stored(site, page)) {
+            return Err(UnjudgedReason::ChangedMeanwhile);
+        }
         let begun = site.clock.now().0;
         let sample = render(site, ask, state).await?;
         compute(site, state, || {
@@ -241,61 +273,33 @@ pub(crate) async fn by_device(
     Ok((if is_others { conclusion.classified(Leak, None) } else { conclusion }, is_others))
 }
 
-impl Suspect {
-    /// Watches the page for a minute. If it is still wrong, this is a detection; the second one of its URL has
-    /// consequences.
-    async fn confirmed(
-        self: Box<Self>,
-        site: &Arc<Site>,
-        state: &Arc<AuditState>,
-    ) -> Result<Conclusion, UnjudgedReason> {
-        let Suspect { conclusion, detection, at, ask, key, noise, fresh_until, _watch } = *self;
-        let Conclusion::Differs { spots, .. } = &conclusion else { return Ok(conclusion) };
-        let find = || stored_page(site, key.as_key(), detection.page);
-        let begun = site.clock.now();
-        site.counters.audit_suspected.add();
-        let during = (begun, fresh_until);
-        let fate = watched(&site.clock, || find().is_some(), during).await;
-        if !site.answers_from_cache() {
-            return Err(UnjudgedReason::ChangedMeanwhile);
-        }
-        let stored = match (fate, find()) {
-            (PageFate::Stored, Some(stored)) => stored,
-            (PageFate::Expired, _) if detection.class == DifferenceClass::Leak => {
-                if state.lock().detections.count(detection, at, site.clock.now().0) {
-                    site.audit.limit(&ask.target, detection.limit(), site.clock.now().0);
-                }
-                return Ok(conclusion);
-            }
-            (PageFate::Expired, _) => return Err(UnjudgedReason::ChangedMeanwhile),
-            (PageFate::Purged | PageFate::Stored, _) => return Ok(late(site, conclusion, begun)),
-        };
-        settle(site).await?;
-        let ask = RenderRequest { fallback: Some(stored.clone()), ..ask };
-        let again = render(site, &ask, state).await?;
-        let is_as_before = compute(site, state, || {
-            let (stored, again) = (stored_tokens(state, &stored), render_tokens(state, &again));
-            noise.without_noise(&differing(&stored, &again)).is_at(spots)
-        });
-        if !is_as_before {
-            return Ok(conclusion.classified(DifferenceClass::OldApplication, None));
-        }
-        settle(site).await?;
-        if find().is_none() {
-            return Ok(late(site, conclusion, begun));
-        }
-        let is_second = detection.class != DifferenceClass::Aged
-            && state.lock().detections.count(detection, at, site.clock.now().0);
-        if is_second {
-            act(site, (&ask.target, detection.limit()), &stored, again.lease());
-        }
-        Ok(conclusion)
-    }
-}
-
-fn late(site: &Site, conclusion: Conclusion, begun: Timestamp) -> Conclusion {
-    let late_by = site.clock.now().0.saturating_sub(begun.0);
-    conclusion.classified(DifferenceClass::Late, Some(late_by))
+/// The class of a page that an audit found wrong, as far as the request decides it for which it was made; see the table at
+/// the top. Returns the conclusion, and whether the page is for one class of devices.
+async fn by_maker(
+    site: &Arc<Site>,
+    state: &AuditState,
+    (ask, visitor): (&RenderRequest, &TrialRequest),
+    (page, is_young): (&SharedPage, bool),
+    (conclusion, stored, noise): (Conclusion, &PageTokens, &PageNoise),
+) -> Result<(Conclusion, bool), UnjudgedReason> {
+    use DifferenceClass::{Aged, BrokenPromise, Leak, LeakOrAged};
+    let found = (conclusion, stored, noise);
+    let (conclusion, is_by_device) = by_device(site, ask, state, page, found).await?;
+    let class = match &conclusion {
+        Conclusion::Differs { class: class @ (Aged | BrokenPromise), .. } => *class,
+        _ => return Ok((conclusion, is_by_device)),
+    };
+    let shows = |render: &PageTokens| noise.without_noise(&differing(stored, render)).is_empty();
+    let was_right = state.was_right(identity(site, page));
+    // Without such a render nothing is known.
+    let is_leak =
+        !was_right && is_made_again(site, ask, state, visitor, shows).await.unwrap_or(false);
+    let class = match class {
+        _ if is_leak => Leak,
+        Aged if is_young => LeakOrAged,
+        class => class,
+    };
+    Ok((conclusion.classified(class, None), false))
 }
 
 /// Purges a page here and on other nodes, and limits its URL for an hour.
@@ -341,6 +345,7 @@ pub(crate) fn note(
     match class {
         DifferenceClass::BrokenPromise => counters.audit_broken_promises.add(),
         DifferenceClass::Leak => counters.audit_leaks.add(),
+        DifferenceClass::LeakOrAged => counters.audit_leaks_or_aged.add(),
         DifferenceClass::Aged => counters.audit_aged.add(),
         DifferenceClass::Late => counters.audit_late.add(),
         DifferenceClass::ByTheClock => counters.audit_by_the_clock.add(),
@@ -369,11 +374,20 @@ pub(crate) fn request_of(request: &TrialRequest, page: Option<&SharedPage>) -> R
     RenderRequest { fallback: page.cloned(), ..ask }
 }
 
-fn request(hit: &AuditedHit) -> RenderRequest {
-    let page = (hit.target.clone(), hit.key.clone(), hit.plan);
-    let asked = (Method::GET, hit.version, hit.headers.clone());
-    let ask = RenderRequest::of_page(page, asked, hit.client.clone(), ForwardReason::Stale);
-    RenderRequest { fallback: Some(hit.page.clone()), ..ask }
+/// The request of the visitor whose hit is compared.
+fn visitor_of(hit: &AuditedHit) -> TrialRequest {
+    let mut client = hit.client.clone();
+    // The visitor has its answer: a render is no part of its time and its trace.
+    (client.extras.spent, client.extras.trace) = (None, None);
+    TrialRequest {
+        target: hit.target.clone(),
+        written: hit.target.clone(),
+        key: hit.key.clone(),
+        headers: hit.headers.clone(),
+        version: hit.version,
+        client,
+        plan: hit.plan,
+    }
 }
 
 /// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
@@ -410,7 +424,6 @@ pub(crate) async fn render_with(
     if !budget().may_begin(site.clock.monotonic(), site.origin.places().count) {
         return Err(UnjudgedReason::NoBudget);
     }
-    site.counters.audit_renders.add();
     match reference(site, ask, parts).await {
         Ok(render) => {
             budget().spent(render.took);
@@ -435,22 +448,32 @@ pub(crate) async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
     tokio::select! {
         ended = wait => match ended {
             SettledWait::Settled => Ok(()),
-            SettledWait::NotFollowed => {
-                // Only a trial that is on has notices: nothing would remove it from another one.
-                if site.trial.is_on() {
-                    site.trial.notice(TrialNotice::DatabaseNotFollowed, true);
-                }
-                Err(UnjudgedReason::NotSettled)
-            }
+            SettledWait::NotFollowed => Err(UnjudgedReason::NotSettled),
         },
         () = pause(&site.clock, SETTLE_MAX_MS) => Err(UnjudgedReason::NotSettled),
     }
 }
 
 /// The page of a key that is still stored and not marked: another form of the same response counts.
-fn stored_page(site: &Site, key: Key<'_>, page: PageIdentity) -> Option<SharedPage> {
+pub(crate) fn stored_page(site: &Site, key: Key<'_>, page: PageIdentity) -> Option<SharedPage> {
     let is_it = |other: &&SharedPage| identity(site, other) == page && !other.is_marked();
     site.store.peek(key).iter().find(is_it).cloned()
+}
+
+/// The fresh page that would answer a request, if there is one.
+pub(crate) fn fresh_page(site: &Site, request: &TrialRequest) -> Option<SharedPage> {
+    // A reload of the visitor does not ask for another answer here.
+    let mut headers = (*request.headers).clone();
+    let directives = [header::CACHE_CONTROL, header::PRAGMA];
+    directives.iter().for_each(|name| drop(headers.remove(name)));
+    let facts = read_facts(&Method::GET, &headers);
+    let (pages, verdict) = decide_on(site, &facts, &headers, &request.plan, &request.key);
+    match verdict {
+        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
+            Some(pages.as_slice()[candidate].clone())
+        }
+        _ => None,
+    }
 }
 
 /// Whether this page is still stored and not marked.
@@ -475,6 +498,16 @@ pub(crate) fn stored_tokens(state: &AuditState, page: &SharedPage) -> PageTokens
 
 pub(crate) fn render_tokens(state: &AuditState, render: &ReferenceRender) -> PageTokens {
     tokens(state, (render.status, &render.headers), &render.content, true)
+}
+
+/// The values of a render at some places.
+pub(crate) fn seen_at(
+    site: &Site,
+    state: &AuditState,
+    render: &ReferenceRender,
+    spots: &[u64],
+) -> Vec<u64> {
+    compute(site, state, || values_at(&render_tokens(state, render), spots))
 }
 
 pub(crate) fn tokens(

@@ -5,7 +5,7 @@
 //! | a hit comes from the queue (`delivery::audit`); one comparison of a key at a time, 16 in all | here |
 //! | a first render; if it is equal, the page is right | `comparison` |
 //! | five more, each begun after everything was applied and settled; then the verdict | `comparison` |
-//! | a page that was found wrong is watched for a minute, and rendered once more | `comparison`, `watch` |
+//! | a page that was found wrong is watched for a minute, and rendered once more | `suspect`, `watch` |
 //! | a second detection for the URL: the page is purged, and the URL perhaps limited for an hour | `detections` |
 //! | the renders are counted against a budget | `budget` |
 //!
@@ -19,9 +19,13 @@ mod budget;
 mod cause;
 mod comparison;
 mod detections;
+mod known_parameters;
+mod parameters;
+mod suspect;
 pub mod trial;
 mod trial_judgement;
 mod trial_state;
+mod trial_text;
 mod watch;
 
 use budget::RenderBudget;
@@ -30,18 +34,20 @@ use delivery::audit::AuditedHit;
 use delivery::site::Site;
 use detections::{Detections, PageIdentity, PageUrl};
 use page_comparison::{PageNoise, TokenSecret, is_replayable_url};
+use random_number::random_number;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telemetry::phase::{Phase, PhaseWatch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Comparisons at the same time: most wait for databases to settle.
 const AT_ONCE: usize = 16;
-/// Keys whose noise is remembered. Beyond, all of it is forgotten and learned again.
+/// Keys whose noise is remembered, and pages that were found right. Beyond, all are forgotten and learned again.
 const KEYS_MAX: usize = 1_024;
+
 /// The state that the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
-/// hundred kilobytes each), the noise of 1,024 keys with at most 8 KB, and 64 watched pages without their content.
+/// hundred kilobytes each), the noise of 1,024 keys with at most 8 KB, the numbers of 1,024 right pages, and 64 watched pages
+/// without their content.
 pub(crate) struct AuditState {
     secret: TokenSecret,
     budget: Mutex<RenderBudget>,
@@ -53,6 +59,8 @@ struct SharedState {
     /// The keys that are being compared.
     keys: HashSet<Vec<u8>>,
     noise: HashMap<Vec<u8>, PageNoise>,
+    /// Pages that were equal to a render: they have nothing of their first visitors.
+    right: HashSet<PageIdentity>,
     detections: Detections,
 }
 
@@ -62,8 +70,7 @@ impl AuditState {
     }
 
     fn with_budget(budget: RenderBudget) -> AuditState {
-        // The seed of a hash map is random, and of this process only.
-        let secret = TokenSecret::of(RandomState::new().hash_one("tokens"));
+        let secret = TokenSecret::of(random_number());
         AuditState { secret, budget: Mutex::new(budget), shared: Mutex::default() }
     }
 
@@ -81,6 +88,20 @@ impl AuditState {
             shared.noise.clear();
         }
         shared.noise.insert(key.to_vec(), noise);
+    }
+
+    /// Notes that a page is equal to a render.
+    fn found_right(&self, page: PageIdentity) {
+        let mut shared = self.lock();
+        if shared.right.len() >= KEYS_MAX {
+            shared.right.clear();
+        }
+        shared.right.insert(page);
+    }
+
+    /// Whether a page was equal to a render: if it differs now, its data have changed.
+    fn was_right(&self, page: PageIdentity) -> bool {
+        self.lock().right.contains(&page)
     }
 }
 
@@ -182,6 +203,15 @@ mod tests {
     fn state() -> AuditState {
         let budget = Mutex::new(RenderBudget::new(Clock::still().monotonic()));
         AuditState { secret: TokenSecret::of(1), budget, shared: Mutex::default() }
+    }
+
+    #[test]
+    fn the_pages_that_were_right_are_bounded() {
+        let state = state();
+        let page = |lease| PageIdentity { key: 1, variant: 0, lease, sent_ms: 0 };
+        (0..2 * KEYS_MAX as u64 + 5).for_each(|lease| state.found_right(page(lease)));
+        assert_eq!(state.lock().right.len(), 5);
+        assert!(state.was_right(page(2 * KEYS_MAX as u64)) && !state.was_right(page(0)));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | the first of its key | remembered, with its content as tokens |
 //! | the second | the page is rendered as for the first visitor and stored; for a sample it is compared at once with a neutral render, and with both answers (a leak) |
 //! | of a fresh page, and equal | the page is right for this visitor |
-//! | of a fresh page, and different | neutral renders: if they agree with the page, the visitor's request is searched for the cause; otherwise the page is judged as in an audit |
+//! | of a fresh page, and different | neutral renders: if they agree with the page, the visitor's request is searched for the cause; otherwise the page is judged as in an audit. A young one that was not compared when it was stored is ended, and the next one is compared then |
 //!
 //! The waits before a verdict, and the argument why it is right, are those of an audit (`comparison`): an answer of a
 //! visitor is never a sample against a page, only the occasion to look. A page that is found out of date is watched for a
@@ -16,32 +16,37 @@
 //! | a change purges the page while the visitor's answer is made | the page was looked up before; it is gone, so there is no verdict |
 //! | the answer shows older data than the page (a slow render, a replica) | the neutral renders agree with the page, and no control render shows the difference: a suspect, not a verdict |
 //! | data without dependencies changes between the first request and the second | the second answer equals the page: the first is no leak |
+//! | it changes between the page and its neutral render | the page's own request, sent again, does not show the page either: it is no leak |
+//! | it changes with the clock or at each view, so that no answer is like another | the request as a whole does not show its answer again, or the page differs after as long a time: no leak |
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
+//! | the renders of the search for a cause see a change that ends the page | everything is settled before the page is looked at again |
 //!
-//! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys with the number of
-//! their requests and comparisons, and 16 comparisons at a time.
+//! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys and as many versions of pages
+//! with the number of their requests and comparisons, and 16 comparisons at a time.
 
 use crate::cause::is_replayable;
-use crate::comparison::{act, compute, identity, is_stored, render, render_tokens, request_of};
+use crate::comparison::{
+    act, compute, fresh_page, identity, is_purged_elsewhere, is_stored, render, render_tokens,
+    request_of,
+};
 use crate::detections::{Detection, PageUrl};
+use crate::parameters;
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
-use crate::trial_state::{SeenAnswer, TrialState};
+use crate::trial_state::{SeenAnswer, TrialState, is_personal};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
 use config::Trial;
 use config::target::TargetUri;
 use delivery::audit::PathLimit;
-use delivery::lookup::decide_on;
 use delivery::site::Site;
-use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent, follow};
-use http::{HeaderValue, Method, StatusCode, header};
-use http_cache::{Reuse, Verdict};
+use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
+use http::{StatusCode, header};
 use page_comparison::{
-    Conclusion, DifferenceCause, DifferenceClass, UnjudgedReason, differing, example_url,
-    path_pattern,
+    Conclusion, DifferenceCause, DifferenceClass, DifferingText, UnjudgedReason, differing,
+    example_url, path_pattern,
 };
 use render::{is_of_mobile, store_for_trial};
 use site_rules::Peer;
@@ -51,7 +56,7 @@ use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::Spent;
 use telemetry::phase::{Phase, PhaseWatch};
-use telemetry::request_fields::{AsSent, read_facts};
+use telemetry::request_fields::AsSent;
 use tokio::sync::Semaphore;
 use trial_record::{FoundDifference, TrialNotice};
 
@@ -89,7 +94,6 @@ impl CurrentTrial {
 /// Compares the answers of a trial until the server stops. Waits while there is none.
 pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
     let Some(mut answers) = site.trial_queue.receive() else { return };
-    follow(&site);
     let (mut current, at_once) = (None::<CurrentTrial>, Arc::new(Semaphore::new(AT_ONCE)));
     loop {
         let answer = tokio::select! {
@@ -103,6 +107,9 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
         let state = state.clone();
         notice(&site, &state, &answer);
         let key = state.hasher.hash_one(&answer.request.key);
+        if answer.page.is_none() && state.is_refused(key) && !is_personal(&answer.headers) {
+            site.trial.refused(answer.request.target.page(), answer.took);
+        }
         let done = DoneGuard(site.clone());
         let Ok(place) = at_once.clone().try_acquire_owned() else { continue };
         let Some(guard) = KeyGuard::enter(&state.audit, &answer.request.key, place) else {
@@ -148,6 +155,7 @@ async fn compared(
     mut answer: VisitorAnswer,
     (key, guard): (u64, KeyGuard),
 ) {
+    parameters::look(site, state, &answer).await;
     let page = answer.page.take();
     // Renders are of the page: they have no parameter that was removed from it.
     let may_render =
@@ -185,7 +193,8 @@ async fn hit(
         return;
     }
     if is_equal {
-        site.trial.compared(&url, version(site, &state.audit, &page));
+        site.trial.notice(TrialNotice::OriginFailing, false);
+        site.trial.compared(&url, version(site, &state.audit, (&page, &noise)));
         // The noise of the pattern was learned after the difference was seen.
         if has_noise && state.is_last_suspect(pattern, key) {
             site.trial.explained(&url);
@@ -194,7 +203,7 @@ async fn hit(
         return;
     }
     let now_ms = site.clock.now().0;
-    if !may_render || !state.may_examine(key, page.lease().get(), now_ms) {
+    if !may_render || !state.may_examine(key, identity(site, &page), now_ms) {
         // Looked into for this version before, or not allowed.
         if !may_render && !state.is_known_leak(key, now_ms) {
             state.suspect(pattern, key);
@@ -233,20 +242,21 @@ async fn missed(
     };
     let page = match stored_for(site, state, &first).await {
         MadePage::Stored(page) => page,
-        MadePage::NoBudget => return,
+        MadePage::NotNow => return,
         MadePage::Refused => {
             state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
             // A page that an audit does not let be stored is none that could be.
             let limit = site.audit.limit_of(&first.request.target, site.clock.now().0);
             if let Some(second) = second.filter(|_| limit == PathLimit::default()) {
-                refused(site, state, (&first, &second)).await;
+                refused(site, state, (&first, &second), key).await;
             }
             return;
         }
     };
     state.made(key);
     let kind = state.hasher.hash_one(kind_of(site, &first.request));
-    if !state.is_checked_for_leaks(kind) {
+    let is_due = state.was_due(key);
+    if !state.is_checked_for_leaks(kind) && !is_due {
         return;
     }
     let of_maker = (&page, &first, second.as_ref());
@@ -276,15 +286,11 @@ async fn refused(
     site: &Arc<Site>,
     state: &TrialState,
     (first, second): (&SeenAnswer, &SeenAnswer),
+    key: u64,
 ) {
     let (Some(one), Some(other)) = (&first.tokens, &second.tokens) else { return };
-    let is_forbidden = |value: &HeaderValue| {
-        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-        value.contains("no-store") || value.contains("private")
-    };
-    let is_personal = first.headers.contains_key(header::SET_COOKIE)
-        || first.headers.get_all(header::CACHE_CONTROL).iter().any(is_forbidden);
-    if is_personal || first.request.headers == second.request.headers || !one.is_same(other) {
+    let is_for_one = is_personal(&first.headers) || is_personal(&second.headers);
+    if is_for_one || first.request.headers == second.request.headers || !one.is_same(other) {
         return;
     }
     let ask = request_of(&first.request, None);
@@ -293,8 +299,11 @@ async fn refused(
         || neutral.status == StatusCode::OK && render_tokens(&state.audit, &neutral).is_same(one);
     if compute(site, &state.audit, is_same) {
         let class = DifferenceClass::RefusedButSame;
-        let found = FoundDifference { class, places: Vec::new(), cause: None, late_ms: 0 };
+        let cause = second.field_of_cache().map(|field| DifferenceCause::OtherCache(field.into()));
+        let text = DifferingText::default();
+        let found = FoundDifference { class, places: Vec::new(), cause, late_ms: 0, text };
         record(site, first.request.target.page(), found);
+        state.refused(key);
     }
 }
 
@@ -303,14 +312,18 @@ enum MadePage {
     Stored(SharedPage),
     /// It would not be stored.
     Refused,
-    NoBudget,
+    /// It was not made: there is no budget or no place, or nothing is stored now.
+    NotNow,
 }
 
 /// Makes the page that would have been stored for this request.
 async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) -> MadePage {
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    if !budget().may_begin(site.clock.monotonic(), site.origin.places().count) {
-        return MadePage::NoBudget;
+    // Nothing is stored while a database is away: the page may be made later.
+    if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
+        || !budget().may_begin(site.clock.monotonic(), site.origin.places().count)
+    {
+        return MadePage::NotNow;
     }
     let mut ask = request_of(&first.request, None);
     let spent = Spent::default();
@@ -322,20 +335,11 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     let took = Duration::from_micros(spent.micros().unwrap_or_default());
     budget().spent(took);
     site.trial.rendered(took);
-    let request = &first.request;
-    // A reload of the first visitor does not ask for another answer here.
-    let mut headers = (*request.headers).clone();
-    let directives = [header::CACHE_CONTROL, header::PRAGMA];
-    directives.iter().for_each(|name| drop(headers.remove(name)));
-    let facts = read_facts(&Method::GET, &headers);
-    let (pages, verdict) = decide_on(site, &facts, &headers, &request.plan, &request.key);
-    match verdict {
-        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            MadePage::Stored(pages.as_slice()[candidate].clone())
-        }
+    match fresh_page(site, &first.request) {
+        Some(page) => MadePage::Stored(page),
         // No place was free.
-        _ if spent.micros().is_none() => MadePage::NoBudget,
-        _ => MadePage::Refused,
+        None if spent.micros().is_none() => MadePage::NotNow,
+        None => MadePage::Refused,
     }
 }
 
@@ -349,10 +353,10 @@ async fn examine(
 ) -> bool {
     let url = seen.request.target.page();
     let generation = site.trial.generation();
-    let result = if is_stored(site, page) {
+    let (result, text) = if is_stored(site, page) {
         judged(site, state, (page, seen, second), kind).await
     } else {
-        Err(UnjudgedReason::ChangedMeanwhile)
+        (Err(UnjudgedReason::ChangedMeanwhile), DifferingText::default())
     };
     if site.trial.generation() != generation {
         // A new record begins with nothing of the old one.
@@ -376,7 +380,7 @@ async fn examine(
             (_, reason) => reason,
         };
         if kind == AnswerKind::WouldBeHit && reason == UnjudgedReason::NoBudget {
-            state.not_examined(key);
+            state.not_examined(identity(site, page));
         }
         let is_failing = reason == UnjudgedReason::RenderFailed;
         site.trial.notice(TrialNotice::OriginFailing, is_failing);
@@ -390,8 +394,8 @@ async fn examine(
         return false;
     }
     site.trial.notice(TrialNotice::OriginFailing, false);
-    site.trial.notice(TrialNotice::DatabaseNotFollowed, false);
-    site.trial.compared(url, version(site, &state.audit, page));
+    let noise = state.noise(&seen.request.key, pattern);
+    site.trial.compared(url, version(site, &state.audit, (page, &noise)));
     if kind == AnswerKind::WouldBeHit && state.is_last_suspect(pattern, key) {
         site.trial.explained(url);
     }
@@ -400,13 +404,13 @@ async fn examine(
         return false;
     }
     if class.is_wrong() {
-        state.found_wrong(key, page.lease().get());
+        state.found_wrong(identity(site, page));
     }
     if class == DifferenceClass::Leak {
         let is_by_device = cause == Some(DifferenceCause::device());
         end_leak(site, state, (page, &seen.request.target), (key, is_by_device));
     }
-    let found = FoundDifference { class, places, cause, late_ms: 0 };
+    let found = FoundDifference { class, places, cause, late_ms: 0, text };
     record_after_watch(site, state, page, (url, found));
     false
 }
@@ -459,6 +463,8 @@ fn record_after_watch(
         let begun = site.clock.now();
         let fresh_until = page.payload().stored.fresh_until();
         let fate = watched(&site.clock, || is_stored(&site, &page), (begun, fresh_until)).await;
+        let is_elsewhere =
+            fate == PageFate::Purged && is_purged_elsewhere(&site, page.key().bytes());
         let found = match fate {
             PageFate::Purged => FoundDifference {
                 class: DifferenceClass::Late,
@@ -469,7 +475,11 @@ fn record_after_watch(
             PageFate::Expired | PageFate::Stored => found,
         };
         if site.trial.generation() == generation {
-            record(&site, &url, found);
+            if is_elsewhere {
+                site.trial.unjudged(&url, UnjudgedReason::ChangedMeanwhile, false);
+            } else {
+                record(&site, &url, found);
+            }
         }
         site.counters.audit_watched.sub();
         drop(place);

@@ -4,19 +4,25 @@
 //! so that other tasks of the same thread go on.
 
 use crate::AuditState;
-use crate::cause::{cause, class_of};
+use crate::cause::{cause, class_of, is_made_again, is_made_otherwise, is_sent_whole};
 use crate::comparison::{
-    YOUNG_MS, by_device, circumstances, compute, has_dependencies, is_stored, render,
-    render_tokens, request_of, sampled, settle, stored_tokens, tokens,
+    YOUNG_MS, act, by_device, circumstances, compute, has_dependencies, identity,
+    is_after_lifetime, is_stored, render, render_tokens, request_of, sampled, settle,
+    stored_tokens, tokens,
 };
 use crate::trial_state::{SeenAnswer, TrialState};
+use crate::trial_text::text_of;
+use crate::watch::pause;
+use delivery::audit::PathLimit;
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, MAX_COMPARED_BYTES,
-    PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, UnjudgedReason, differing,
+    Circumstances, Conclusion, DifferenceCause, DifferenceClass, DifferingText, Inquiry,
+    MAX_COMPARED_BYTES, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, TokenSecret, UnjudgedReason,
+    differing,
 };
 use render::{ReferenceRender, RenderRequest, visitors_form};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, SharedPage};
 
@@ -39,24 +45,47 @@ pub(crate) enum AnswerKind {
 pub(crate) type ExaminedAnswer = (Conclusion, Option<DifferenceCause>);
 
 /// Compares a page with renders, and then with the answer that a visitor got. `second` is the answer to the request
-/// after the page's maker.
+/// after the page's maker. Returns also the words that differ, as far as they may be shown.
 pub(crate) async fn judged(
     site: &Arc<Site>,
     state: &TrialState,
     (page, seen, second): (&SharedPage, &SeenAnswer, Option<&SeenAnswer>),
     kind: AnswerKind,
+) -> (Result<ExaminedAnswer, UnjudgedReason>, DifferingText) {
+    let pattern = state.pattern(seen.request.target.page());
+    let (mut last, mut noise) = (None, state.noise(&seen.request.key, pattern));
+    let of_page = (page, seen, second);
+    let learned = (&mut last, &mut noise);
+    let result = judged_by_renders(site, state, of_page, kind, learned).await;
+    let text = match &result {
+        Ok((conclusion, _)) => text_of(site, state, (page, seen), (conclusion, last, &noise)),
+        Err(_) => DifferingText::default(),
+    };
+    (result, text)
+}
+
+/// The same without the words. `last` gets the last of the renders, and `noise` the noise that they show.
+async fn judged_by_renders(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (page, seen, second): (&SharedPage, &SeenAnswer, Option<&SeenAnswer>),
+    kind: AnswerKind,
+    (last, noise): (&mut Option<ReferenceRender>, &mut PageNoise),
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let audit = &state.audit;
     let ask = request_of(&seen.request, Some(page));
-    let pattern = state.pattern(seen.request.target.page());
-    let mut noise = state.noise(&seen.request.key, pattern);
     if noise.is_random() {
         return Err(UnjudgedReason::Random);
     }
     let first = render(site, &ask, audit).await?;
-    let look = || first_look(audit, (page, &first), seen, &noise);
+    let look = || first_look(audit, (page, &first), seen, noise);
     let (stored, is_right, is_visitors) = compute(site, audit, look);
     drop(first);
+    let is_new = kind == AnswerKind::OfMaker;
+    let (key, version) = (state.hasher.hash_one(&seen.request.key), identity(site, page));
+    if is_right {
+        state.found_equal(version, is_new);
+    }
     if is_right && is_visitors {
         return Ok((Conclusion::Same, None));
     }
@@ -64,27 +93,42 @@ pub(crate) async fn judged(
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let has_dependencies = has_dependencies(page);
     let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
-    sampled(site, &ask, audit, &mut inquiry, &noise).await?;
+    *last = sampled(site, &ask, audit, &mut inquiry, noise).await?;
     settle(site).await?;
-    let is_new = kind == AnswerKind::OfMaker;
     let is_young = age_ms < YOUNG_MS && !has_dependencies;
-    let matched_when_stored = if is_new { Some(is_right) } else { is_young.then_some(false) };
     let circumstances = Circumstances {
         was_replaced: !is_stored(site, page),
-        matched_when_stored,
+        matched_when_stored: is_new.then_some(is_right),
         ..circumstances(page)
     };
     let before = noise.clone();
-    let conclusion = compute(site, audit, || inquiry.conclude(&mut noise, &circumstances));
+    let conclusion = compute(site, audit, || inquiry.conclude(noise, &circumstances));
+    let noise: &PageNoise = noise;
     let decided_at = inquiry.decided_at();
     drop(inquiry);
+    let pattern = state.pattern(seen.request.target.page());
     state.learned((seen.request.key.as_slice(), pattern), &before, noise.clone());
-    let found = (conclusion, &stored, &noise);
+    let found = (conclusion, &stored, noise);
     let (conclusion, is_by_device) = by_device(site, &ask, audit, page, found).await?;
     if is_by_device {
         return Ok((conclusion, Some(DifferenceCause::device())));
     }
-    with_cause(site, audit, (page, seen, second), (&ask, &stored, &noise), {
+    let class = match &conclusion {
+        Conclusion::Differs { class, .. } => Some(*class),
+        Conclusion::Same | Conclusion::Unjudged(_) => None,
+    };
+    let is_aged = class == Some(DifferenceClass::Aged);
+    let is_unjudged = matches!(conclusion, Conclusion::Unjudged(_));
+    if is_new && class != Some(DifferenceClass::Leak) && !is_unjudged {
+        state.found_for_all(version);
+    }
+    if !is_new && is_young && is_aged && state.may_be_of_maker(key, version) {
+        // Its data or its maker: the next page of the key shows it.
+        let at = (&seen.request.target, PathLimit::default());
+        act(site, at, page, &site.store.lease());
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    with_cause(site, audit, (page, seen, second), (&ask, &stored, noise), {
         JudgedPage { conclusion, is_new, has_dependencies, decided_at }
     })
     .await
@@ -96,7 +140,7 @@ struct JudgedPage {
     /// Whether the page was made for the answer's request, just now.
     is_new: bool,
     has_dependencies: bool,
-    /// When the renders began that decided.
+    /// When the first of the renders had ended that decided.
     decided_at: Option<u64>,
 }
 
@@ -109,25 +153,36 @@ async fn with_cause(
     judged: JudgedPage,
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let JudgedPage { conclusion, is_new, has_dependencies, decided_at } = judged;
-    let fresh_until = page.payload().stored.fresh_until().0;
     let at = (&seen.request, &seen.headers);
     match &conclusion {
         Conclusion::Differs { class: DifferenceClass::Leak, .. } if is_new => {
             // The page was made for this visitor, just now.
             let shows = |tokens: &PageTokens| is_like(noise, stored, tokens);
+            let are_alike = |one: &PageTokens, other: &PageTokens| is_like(noise, one, other);
             let cause = cause(site, ask, audit, at, shows).await?;
-            Ok((conclusion, Some(cause)))
+            if cause != DifferenceCause::Unknown
+                || is_made_again(site, ask, audit, &seen.request, shows).await?
+                || is_made_otherwise(site, ask, audit, &seen.request, are_alike).await?
+            {
+                return Ok((conclusion, Some(cause)));
+            }
+            settle(site).await?;
+            if !is_stored(site, page) || is_after_lifetime(page, decided_at, &conclusion) {
+                return Err(UnjudgedReason::ChangedMeanwhile);
+            }
+            let class = if has_dependencies {
+                DifferenceClass::BrokenPromise
+            } else {
+                DifferenceClass::Aged
+            };
+            let cause = explained(site, page, class, has_dependencies);
+            Ok((conclusion.classified(class, None), cause))
         }
-        // The renders show data of a time at which the page was not sent any more.
-        Conclusion::Differs { class, .. }
-            if class.is_wrong()
-                && !has_dependencies
-                && decided_at.is_some_and(|at| at >= fresh_until) =>
-        {
+        _ if is_after_lifetime(page, decided_at, &conclusion) => {
             Err(UnjudgedReason::ChangedMeanwhile)
         }
         Conclusion::Differs { class, .. } => {
-            let cause = explained(page, *class, has_dependencies);
+            let cause = explained(site, page, *class, has_dependencies);
             Ok((conclusion, cause))
         }
         Conclusion::Same => {
@@ -161,14 +216,37 @@ fn is_like(noise: &PageNoise, one: &PageTokens, other: &PageTokens) -> bool {
 }
 
 /// Whether two visitors got different answers, and neither is the page. If only the first differs, its data may have
-/// changed before the second request.
+/// changed before the second request. Answers to the same visitor that differ are not the visitor's.
 fn is_another(
     noise: &PageNoise,
     stored: &PageTokens,
-    (first, second): (&SeenAnswer, &SeenAnswer),
+    (first_seen, second_seen): (&SeenAnswer, &SeenAnswer),
 ) -> bool {
-    let (Some(first), Some(second)) = (&first.tokens, &second.tokens) else { return false };
-    !is_like(noise, stored, second) && !is_like(noise, first, second)
+    let (Some(first), Some(second)) = (&first_seen.tokens, &second_seen.tokens) else {
+        return false;
+    };
+    let is_other = first_seen.request.headers != second_seen.request.headers
+        || first_seen.request.client.peer.map(|peer| peer.ip())
+            != second_seen.request.client.peer.map(|peer| peer.ip());
+    is_other && !is_like(noise, stored, second) && !is_like(noise, first, second)
+}
+
+/// Whether the page stays as it is for as long as its maker's answer was older. A text that differs with time would change
+/// again.
+async fn stays(
+    site: &Arc<Site>,
+    audit: &AuditState,
+    (page, ask): (&SharedPage, &RenderRequest),
+    (stored, noise): (&PageTokens, &PageNoise),
+    older_ms: u64,
+) -> Result<bool, UnjudgedReason> {
+    pause(&site.clock, older_ms.max(1_000)).await;
+    settle(site).await?;
+    if !is_stored(site, page) {
+        return Err(UnjudgedReason::ChangedMeanwhile);
+    }
+    let again = render(site, ask, audit).await?;
+    Ok(compute(site, audit, || is_like(noise, stored, &render_tokens(audit, &again))))
 }
 
 /// The answer of a visitor differs from a page that is right for a visitor of whom nothing is known. `is_of_maker`: the
@@ -188,14 +266,21 @@ async fn of_visitor(
     }
     let shows = |render: &PageTokens| is_like(noise, tokens, render);
     let cause = cause(site, ask, audit, (&seen.request, &seen.headers), shows).await?;
+    // The renders of the search may have seen a change that ends the page.
+    settle(site).await?;
     if !is_stored(site, page) {
         return Err(UnjudgedReason::ChangedMeanwhile);
     }
     let stored_at = page.payload().stored.request_time().0;
-    let is_young = stored_at.saturating_sub(seen.begun_ms) < YOUNG_MS;
+    let older_ms = stored_at.saturating_sub(seen.begun_ms);
+    let may_be_leak =
+        is_of_maker && older_ms < YOUNG_MS && !is_sent_whole(site, &seen.request, &seen.headers);
+    let is_leak = cause == DifferenceCause::Unknown
+        && may_be_leak
+        && stays(site, audit, (page, ask), (stored, noise), older_ms).await?;
     let class = match cause {
         // The first answer would have been stored, and each visitor gets another.
-        DifferenceCause::Unknown if is_of_maker && is_young => DifferenceClass::Leak,
+        DifferenceCause::Unknown if is_leak => DifferenceClass::Leak,
         DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
         _ => class_of(site, &request_of(&seen.request, None), &cause),
     };
@@ -212,6 +297,7 @@ async fn of_visitor(
 
 /// The cause of a difference that no part of a request makes.
 fn explained(
+    site: &Site,
     page: &SharedPage,
     class: DifferenceClass,
     has_dependencies: bool,
@@ -220,18 +306,43 @@ fn explained(
     match class {
         DifferenceClass::BrokenPromise if has_dependencies => {
             let tags = facts.tags().iter().filter_map(|tag| str::from_utf8(tag).ok());
-            Some(DifferenceCause::unreported(tags, page.payload().reads().is_some()))
+            let reads = page.payload().reads();
+            let tables = reads.map(|reads| site.footprints.tables_of(reads));
+            Some(DifferenceCause::unreported(tags, tables.as_deref()))
         }
         DifferenceClass::Aged => Some(DifferenceCause::Lifetime(facts.lifetime_ms() / 1_000)),
         _ => None,
     }
 }
 
-/// The version of a page, for the count of different versions.
-pub(crate) fn version(site: &Site, state: &AuditState, page: &SharedPage) -> u64 {
-    let version = || site.trial.version_of(page.key().bytes(), &page.content());
+/// The version of a page, for the count of different versions: its content without what is known to be noise. A page
+/// with text that is drawn at each render has one version, because its words are never at the same places; one that is
+/// random as a whole proves nothing, and has none.
+pub(crate) fn version(
+    site: &Site,
+    state: &AuditState,
+    (page, noise): (&SharedPage, &PageNoise),
+) -> Option<u64> {
+    if noise.is_random() {
+        return None;
+    }
+    let of = |content: &[u8]| site.trial.version_of(page.key().bytes(), content);
+    if noise.is_drawn() {
+        return Some(of(b""));
+    }
+    if !noise.is_empty() {
+        return Some(compute(site, state, || of(&noise.comparable_bytes(&version_tokens(page)))));
+    }
+    let version = || of(&page.content());
     // The content may have to be decompressed.
-    if page.length() > LARGE_BYTES { compute(site, state, version) } else { version() }
+    Some(if page.length() > LARGE_BYTES { compute(site, state, version) } else { version() })
+}
+
+/// A page as tokens whose hashes are the same after a restart. They are hashed with the secret of the record.
+fn version_tokens(page: &SharedPage) -> PageTokens {
+    let response = page.response();
+    let fields = response.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    PageTokens::of(TokenSecret::of(0), response.status.as_u16(), fields, &page.content(), false)
 }
 
 /// Runs a comparison with an answer: by `compute`, unless only header sections are compared.

@@ -5,6 +5,8 @@
 
 use crate::AuditState;
 use crate::budget::RenderBudget;
+use crate::detections::PageIdentity;
+use crate::known_parameters::KnownParameters;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer};
 use http::{HeaderMap, HeaderValue, header};
@@ -21,7 +23,7 @@ const FIRST_MAX: usize = 4_096;
 const FIRST_REQUESTS_MAX: usize = 64;
 /// Tokens of their answers, in bytes; an answer beyond is remembered without.
 const FIRST_BYTES_MAX: usize = 32 << 20;
-/// Keys whose comparisons are counted; beyond, all are forgotten.
+/// Keys, and versions of pages, whose comparisons are counted; beyond, all are forgotten.
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
 const EXAMINED_MAX: u8 = 3;
@@ -41,11 +43,24 @@ const NOISY_PATTERNS_MAX: usize = 256;
 const PROXY_WINDOW: u32 = 128;
 /// Pages that are watched at the same time.
 const WATCHED_MAX: usize = 64;
+/// Fields by which a cache behind Pagewell says that it has answered, or that it is there.
+const OF_CACHES: [&str; 9] = [
+    "age",
+    "cache-status",
+    "x-cache",
+    "x-cache-status",
+    "x-varnish",
+    "x-proxy-cache",
+    "x-fastcgi-cache",
+    "x-litespeed-cache",
+    "cf-cache-status",
+];
 
 /// The state that the comparisons of a trial share.
 pub(crate) struct TrialState {
     pub(crate) audit: Arc<AuditState>,
     shared: Mutex<SharedTrial>,
+    parameters: Mutex<KnownParameters>,
     pub(crate) hasher: RandomState,
     pub(crate) watches: Arc<Semaphore>,
 }
@@ -59,6 +74,7 @@ struct SharedTrial {
     /// The same keys, oldest first.
     order: VecDeque<u64>,
     examined: HashMap<u64, KeyExaminations>,
+    versions: HashMap<PageIdentity, VersionExaminations>,
     /// The pages that were stored, by kind.
     stored: HashMap<u64, u32>,
     /// The keys whose page was stored before: it is made again at once.
@@ -67,6 +83,8 @@ struct SharedTrial {
     suspects: HashMap<u64, HashSet<u64>>,
     /// The places that are noise for several keys, by pattern of paths.
     noise: HashMap<u64, PatternNoise>,
+    /// The keys whose answers are not stored although they are the same for all.
+    refused: HashSet<u64>,
     /// The answers of this window, and those that came through a proxy which is not trusted.
     proxied: (u32, u32),
 }
@@ -74,7 +92,8 @@ struct SharedTrial {
 /// A request with its answer as tokens.
 pub(crate) struct SeenAnswer {
     pub(crate) request: TrialRequest,
-    /// The header lines of the answer that are needed later: `Cache-Control`, and the names of cookies that it sets.
+    /// The header lines of the answer that are needed later: `Cache-Control`, the names of cookies that it sets, and those of
+    /// fields of another cache.
     pub(crate) headers: HeaderMap,
     pub(crate) tokens: Option<PageTokens>,
     pub(crate) begun_ms: u64,
@@ -97,12 +116,27 @@ impl SeenAnswer {
             && !headers.contains_key(header::PROXY_AUTHORIZATION)
     }
 
+    /// The field by which a cache behind Pagewell is known, if there is one.
+    pub(crate) fn field_of_cache(&self) -> Option<&'static str> {
+        OF_CACHES.into_iter().find(|name| self.headers.contains_key(*name))
+    }
+
     fn bytes(&self) -> usize {
         self.tokens.as_ref().map_or(0, PageTokens::bytes)
     }
 }
 
-/// `Cache-Control`, and `Set-Cookie` without values.
+/// Whether an answer is for its client only, or sets a cookie.
+pub(crate) fn is_personal(headers: &HeaderMap) -> bool {
+    let is_forbidden = |value: &HeaderValue| {
+        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+        value.contains("no-store") || value.contains("private")
+    };
+    headers.contains_key(header::SET_COOKIE)
+        || headers.get_all(header::CACHE_CONTROL).iter().any(is_forbidden)
+}
+
+/// `Cache-Control`, and `Set-Cookie` and the fields of other caches without values.
 fn needed_lines(headers: &HeaderMap) -> HeaderMap {
     let mut needed = HeaderMap::new();
     for value in headers.get_all(header::CACHE_CONTROL) {
@@ -114,20 +148,33 @@ fn needed_lines(headers: &HeaderMap) -> HeaderMap {
             needed.append(header::SET_COOKIE, name);
         }
     }
+    for name in OF_CACHES.into_iter().filter(|name| headers.contains_key(*name)) {
+        needed.insert(name, HeaderValue::from_static(""));
+    }
     needed
 }
 
 /// The comparisons of a key.
 #[derive(Clone, Copy, Default)]
 struct KeyExaminations {
-    /// The version of the page, how often it was compared with renders, and whether it was found wrong.
-    lease: u64,
-    count: u8,
-    is_wrong: bool,
     restless: u8,
     /// Until when the key is left alone, and whether because its page was a leak.
     until_ms: u64,
     is_leak: bool,
+    /// Whether the next version is looked at in any case.
+    is_due: bool,
+}
+
+/// The comparisons of one version of a page.
+#[derive(Clone, Copy, Default)]
+struct VersionExaminations {
+    /// How often it was compared with renders.
+    count: u8,
+    is_wrong: bool,
+    /// Whether it had nothing of its maker when it was stored.
+    is_for_all: bool,
+    /// Whether it was equal to a render for a visitor of whom nothing is known.
+    is_equal: bool,
 }
 
 impl SharedTrial {
@@ -150,6 +197,13 @@ impl SharedTrial {
         }
         self.examined.entry(key).or_default()
     }
+
+    fn version(&mut self, page: PageIdentity) -> &mut VersionExaminations {
+        if self.versions.len() >= KEYS_MAX && !self.versions.contains_key(&page) {
+            self.versions.clear();
+        }
+        self.versions.entry(page).or_default()
+    }
 }
 
 impl TrialState {
@@ -159,6 +213,7 @@ impl TrialState {
         TrialState {
             audit: Arc::new(AuditState::with_budget(budget)),
             shared: Mutex::default(),
+            parameters: Mutex::default(),
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),
         }
@@ -170,6 +225,7 @@ impl TrialState {
         TrialState {
             audit: self.audit.clone(),
             shared: Mutex::default(),
+            parameters: Mutex::default(),
             hasher: RandomState::new(),
             watches: self.watches.clone(),
         }
@@ -177,6 +233,11 @@ impl TrialState {
 
     fn lock(&self) -> MutexGuard<'_, SharedTrial> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The known parameters of URLs.
+    pub(crate) fn parameters(&self) -> MutexGuard<'_, KnownParameters> {
+        self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first request of a key, if this is the second; this one, if there was a page already or the first is
@@ -218,6 +279,21 @@ impl TrialState {
             shared.made.clear();
         }
         shared.made.insert(key);
+        shared.refused.remove(&key);
+    }
+
+    /// Notes that answers of a key are not stored although they are the same for all.
+    pub(crate) fn refused(&self, key: u64) {
+        let mut shared = self.lock();
+        if shared.refused.len() >= KEYS_MAX {
+            shared.refused.clear();
+        }
+        shared.refused.insert(key);
+    }
+
+    /// Whether they are.
+    pub(crate) fn is_refused(&self, key: u64) -> bool {
+        self.lock().refused.contains(&key)
     }
 
     /// Whether a page of this kind is compared when it is stored.
@@ -232,20 +308,49 @@ impl TrialState {
     }
 
     /// Whether a difference from this version of a page is looked into.
-    pub(crate) fn may_examine(&self, key: u64, lease: u64, now_ms: u64) -> bool {
+    pub(crate) fn may_examine(&self, key: u64, page: PageIdentity, now_ms: u64) -> bool {
         let mut shared = self.lock();
-        let known = shared.examined(key);
-        if known.lease != lease {
-            (known.lease, known.count, known.is_wrong) = (lease, 0, false);
-        }
+        let until_ms = shared.examined(key).until_ms;
+        let known = shared.version(page);
         known.count = known.count.saturating_add(1);
-        known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= known.until_ms
+        known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= until_ms
+    }
+
+    /// Notes that this version of a page has nothing of its maker: it was compared when it was stored.
+    pub(crate) fn found_for_all(&self, page: PageIdentity) {
+        self.lock().version(page).is_for_all = true;
+    }
+
+    /// Notes that this version of a page was equal to a neutral render. `is_new`: when it was stored.
+    pub(crate) fn found_equal(&self, page: PageIdentity, is_new: bool) {
+        let mut shared = self.lock();
+        let known = shared.version(page);
+        known.is_equal = true;
+        known.is_for_all |= is_new;
+    }
+
+    /// Whether it was: then its text is that of a render for nobody.
+    pub(crate) fn was_equal(&self, page: PageIdentity) -> bool {
+        self.lock().versions.get(&page).is_some_and(|known| known.is_equal)
+    }
+
+    /// Whether a difference of this version can be its maker's. Then the next one is compared when it is stored.
+    pub(crate) fn may_be_of_maker(&self, key: u64, page: PageIdentity) -> bool {
+        let mut shared = self.lock();
+        let may_be = shared.versions.get(&page).is_none_or(|known| !known.is_for_all);
+        shared.examined(key).is_due |= may_be;
+        may_be
+    }
+
+    /// Whether the next version of a page was to be compared when it is stored. It is now.
+    pub(crate) fn was_due(&self, key: u64) -> bool {
+        std::mem::take(&mut self.lock().examined(key).is_due)
     }
 
     /// Takes back a look that [`TrialState::may_examine`] has counted: no render was possible.
-    pub(crate) fn not_examined(&self, key: u64) {
+    pub(crate) fn not_examined(&self, page: PageIdentity) {
         let mut shared = self.lock();
-        let known = shared.examined(key);
+        let known = shared.version(page);
         known.count = known.count.saturating_sub(1);
     }
 
@@ -279,10 +384,8 @@ impl TrialState {
     }
 
     /// Notes that this version of a page is wrong: further answers need no renders.
-    pub(crate) fn found_wrong(&self, key: u64, lease: u64) {
-        let mut shared = self.lock();
-        let known = shared.examined(key);
-        (known.lease, known.is_wrong) = (lease, true);
+    pub(crate) fn found_wrong(&self, page: PageIdentity) {
+        self.lock().version(page).is_wrong = true;
     }
 
     /// Notes a difference of a key that was not explained.
@@ -371,9 +474,14 @@ mod tests {
         TrialState {
             audit: Arc::new(AuditState::with_budget(RenderBudget::of_share(now, Some(100)))),
             shared: Mutex::default(),
+            parameters: Mutex::default(),
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),
         }
+    }
+
+    fn page(lease: u64, variant: u32, sent_ms: u64) -> PageIdentity {
+        PageIdentity { key: 1, variant, lease, sent_ms }
     }
 
     #[test]
@@ -391,19 +499,37 @@ mod tests {
     #[test]
     fn a_version_is_looked_into_three_times_and_a_wrong_one_never_again() {
         let state = state();
-        let count = |lease| (0..9).filter(|_| state.may_examine(1, lease, 0)).count();
-        assert_eq!(count(5), usize::from(EXAMINED_MAX));
-        assert_eq!(count(6), usize::from(EXAMINED_MAX), "another version");
-        state.found_wrong(1, 7);
-        assert_eq!(count(7), 0);
-        assert!(state.may_examine(1, 8, 0));
-        state.found_wrong(1, 9);
-        assert!(!state.may_examine(1, 9, 0) && state.of_new_record().may_examine(1, 9, 0));
-        assert!(state.may_examine(1, 8, 0));
+        let may = |page| state.may_examine(1, page, 0);
+        let count = |page| (0..9).filter(|_| may(page)).count();
+        assert_eq!(count(page(5, 0, 0)), usize::from(EXAMINED_MAX));
+        assert_eq!(count(page(6, 0, 0)), usize::from(EXAMINED_MAX), "another version");
+        assert!(!may(page(5, 0, 0)), "as with two variants in turn");
+        state.found_wrong(page(7, 0, 0));
+        assert_eq!(count(page(7, 0, 0)), 0);
+        assert!(may(page(7, 1, 0)) && may(page(7, 0, 1)), "another variant; a later page");
+        assert!(!may(page(7, 0, 0)) && state.of_new_record().may_examine(1, page(7, 0, 0), 0));
         for _ in 0..9 {
-            state.not_examined(1);
-            assert!(state.may_examine(1, 8, 0), "no render was possible");
+            assert!(may(page(8, 0, 0)));
+            state.not_examined(page(8, 0, 0));
         }
+        (0..2 * KEYS_MAX as u64).for_each(|lease| state.found_wrong(page(lease, 0, 0)));
+        assert!(state.lock().versions.len() <= KEYS_MAX);
+    }
+
+    #[test]
+    fn a_version_that_was_not_compared_when_it_was_stored_makes_the_next_one_due() {
+        let state = state();
+        state.found_for_all(page(5, 0, 0));
+        assert!(!state.may_be_of_maker(1, page(5, 0, 0)) && !state.was_due(1));
+        let others = [page(6, 0, 0), page(5, 1, 0), page(5, 0, 1)];
+        for other in others {
+            assert!(state.may_be_of_maker(1, other) && state.was_due(1) && !state.was_due(1));
+        }
+        assert!(!state.was_equal(page(5, 0, 0)), "it may have been found for all by its class");
+        state.found_equal(page(5, 0, 0), false);
+        assert!(state.was_equal(page(5, 0, 0)) && !state.was_equal(page(5, 0, 1)));
+        state.found_equal(page(6, 0, 0), true);
+        assert!(!state.may_be_of_maker(1, page(6, 0, 0)));
     }
 
     #[test]
@@ -431,7 +557,7 @@ mod tests {
         assert!(!state.is_restless(1, false, 0), "a comparison with a result between them");
         assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
         assert!(state.is_restless(1, true, 0));
-        assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, 5, 0));
+        assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, page(5, 0, 0), 0));
         assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
         state.leave_leak_alone(2, 9);
         assert!(state.is_left_alone(2, 8) && state.is_known_leak(2, 8));
@@ -445,10 +571,16 @@ mod tests {
             headers.append(header::SET_COOKIE, HeaderValue::from_static(line));
         }
         headers.append(header::CACHE_CONTROL, HeaderValue::from_static("private"));
+        headers.append("x-cache", HeaderValue::from_static("s3cr3t"));
         headers.append(header::LOCATION, HeaderValue::from_static("/s3cr3t"));
         let needed = needed_lines(&headers);
         let lines: Vec<&str> = needed.values().filter_map(|value| value.to_str().ok()).collect();
-        assert!(needed.len() == 3 && lines.contains(&"cart=") && lines.contains(&"lang="));
+        assert!(
+            needed.len() == 4
+                && needed.contains_key("x-cache")
+                && lines.contains(&"cart=")
+                && lines.contains(&"lang=")
+        );
         assert!(!lines.iter().any(|line| line.contains("s3cr3t")));
     }
 

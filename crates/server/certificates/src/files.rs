@@ -9,21 +9,18 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use trusted_files::FileStamp;
 
 /// The longest file of a certificate chain or key, in bytes.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
-/// The metadata of the files when they were read; differs if one of them has changed.
-type FileStamps = Vec<Option<(u64, i64, i64, u64)>>;
-
 /// The pairs of files of a configuration.
 pub struct CertificateFiles {
     pairs: Vec<TlsPair>,
-    /// As they were before they were read last.
-    seen: Mutex<Option<FileStamps>>,
+    /// As they were before they were read last; `None` if they cannot be used.
+    seen: Mutex<Option<Vec<Option<FileStamp>>>>,
 }
 
 impl CertificateFiles {
@@ -38,28 +35,26 @@ impl CertificateFiles {
         Ok(CertificateFiles { pairs: pairs.to_vec(), seen: Mutex::default() })
     }
 
-    /// The current metadata of the files.
-    fn look(&self) -> FileStamps {
-        let looks = |path: &Path| {
-            let found = std::fs::metadata(path).ok()?;
-            // The time of the last change: programs can set the modification time.
-            Some((found.ino(), found.ctime(), found.ctime_nsec(), found.size()))
-        };
-        self.pairs.iter().flat_map(|pair| [looks(&pair.certificate), looks(&pair.key)]).collect()
+    /// The files as they are now.
+    fn look(&self) -> Vec<Option<FileStamp>> {
+        let looks = |pair: &TlsPair| [&pair.certificate, &pair.key].map(|path| FileStamp::at(path));
+        self.pairs.iter().flat_map(looks).collect()
     }
 }
 
 impl CertificateSource for CertificateFiles {
     fn load_changed(&self) -> Result<Option<Vec<Certificate>>, String> {
         let now = self.look();
-        let before = self.seen.lock().unwrap_or_else(PoisonError::into_inner).replace(now.clone());
-        // Files that change while they are read are read again at the next look.
-        if before.as_ref() == Some(&now) {
+        let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen().as_ref() == Some(&now) {
             return Ok(None);
         }
         let provider = ring::default_provider();
         let all: Result<Vec<_>, _> =
             self.pairs.iter().map(|pair| read_pair(pair, &provider)).collect();
+        // Files that change while they are read are read again at the next look. So are those that cannot be used,
+        // because they may be readable soon with the same metadata.
+        *seen() = all.is_ok().then_some(now);
         all.map(Some)
     }
 

@@ -124,7 +124,7 @@ impl Certificates {
     /// whether there were any.
     ///
     /// # Errors
-    /// The sentences of the sources that cannot be loaded. Their old certificates stay in use, and each change is
+    /// The sentences of the sources that cannot be loaded. Their old certificates stay in use, and each failure is
     /// reported once.
     pub fn refresh(&self) -> Result<bool, String> {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
@@ -134,8 +134,9 @@ impl Certificates {
                 Ok(None) => {}
                 Ok(Some(loaded)) => (*certificates, *failure, is_changed) = (loaded, None, true),
                 Err(why) => {
-                    *failure = Some(why.clone());
-                    failed.push(why);
+                    if failure.replace(why.clone()).as_ref() != Some(&why) {
+                        failed.push(why);
+                    }
                 }
             }
         }

@@ -74,7 +74,8 @@ pub trait CertificateSource: Send + Sync {
     /// Loads all certificates of the source, if they may have changed since the last call; `None` if they have not.
     ///
     /// # Errors
-    /// A sentence for the operator, once for each change. The certificates that were loaded before stay in use.
+    /// A sentence for the operator, perhaps at each call until they can be used. The certificates that were loaded
+    /// before stay in use.
     fn load_changed(&self) -> Result<Option<Vec<Certificate>>, String>;
 
     /// Whether its first certificate is for clients that send no server name, or an unknown one. Otherwise their

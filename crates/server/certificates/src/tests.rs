@@ -153,6 +153,19 @@ fn a_broken_new_pair_leaves_all_the_old_ones() {
 }
 
 #[test]
+fn files_that_cannot_be_used_are_tried_at_each_look() {
+    let dir = Dir::new("tls-tried");
+    let pairs = [dir.pair("a", &["a.test"])];
+    let files = CertificateFiles::new(&pairs).unwrap();
+    let load = || files.load_changed().map(|all| all.map(|all| all.len()));
+    assert_eq!((load(), load()), (Ok(Some(1)), Ok(None)));
+    std::fs::write(&pairs[0].key, "no key").unwrap();
+    assert!(load().is_err() && load().is_err());
+    dir.pair("a", &["a.test"]);
+    assert_eq!((load(), load()), (Ok(Some(1)), Ok(None)));
+}
+
+#[test]
 fn a_key_has_to_belong_to_its_certificate() {
     let dir = Dir::new("tls-mixed");
     let (a, b) = (dir.pair("a", &["a.test"]), dir.pair("b", &["b.test"]));

@@ -45,7 +45,9 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
                 };
                 match source::connect(&database, Aim::Check).await {
                     Ok(connected) => connected.fits.or_else(|why| wrong(&why)),
-                    Err(broken) if broken.then == Recovery::Unusable => wrong(&broken.text),
+                    Err(broken) if matches!(broken.then, Recovery::Unusable | Recovery::Lost) => {
+                        wrong(&broken.text)
+                    }
                     Err(_) => Ok(()),
                 }
             })
@@ -60,8 +62,7 @@ pub async fn before_following(config: &Config) -> Result<(), String> {
 
 /// Returns the databases of all sites, and their cluster streams.
 fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
-    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    sites.flat_map(|site| site.databases.iter().chain(&site.cluster))
+    config.all_sites().flat_map(|site| site.databases.iter().chain(&site.cluster))
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {

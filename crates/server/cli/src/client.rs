@@ -182,6 +182,8 @@ pub async fn reload(args: &ControlArgs) -> Result<String, String> {
     let keys =
         if keys == 1 { "1 key has changed".into() } else { format!("{keys} keys have changed") };
     lines.push(format!("reloaded: {keys}, pages purged: {dropped}"));
+    let warnings = value["warnings"].as_array().into_iter().flatten();
+    lines.extend(warnings.map(|warning| format!("warning: {}", word(warning))));
     Ok(lines.join("\n"))
 }
 
@@ -253,8 +255,11 @@ pub async fn trial(args: &TrialArgs) -> Result<(String, u8), String> {
         let value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
         return trial::restarted(&value).map(|text| (text, 0));
     }
-    let query = args.site.as_deref().map(|site| format!("?site={}", percent_encoded(site)));
-    let path = format!("/v1/trial{}", query.unwrap_or_default());
+    let site = args.site.as_deref().map(|site| format!("site={}", percent_encoded(site)));
+    let query: Vec<String> =
+        site.into_iter().chain(args.text.then(|| "text=true".into())).collect();
+    let mark = if query.is_empty() { "" } else { "?" };
+    let path = format!("/v1/trial{mark}{}", query.join("&"));
     let answer = call_control(&args.control, Method::GET, &path, Vec::new()).await?;
     let value = serde_json::from_slice(&answer).map_err(|error| error.to_string())?;
     trial::shown(&value, args.json)

@@ -57,7 +57,7 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     let before = counts(running);
     let answers = match (args.urls.as_slice(), &config) {
         ([], Some(config)) => {
-            let sites = every_site(config).take(SITES);
+            let sites = config.all_sites().take(SITES);
             sites
                 .filter_map(|site| {
                     ask::root(&ask::SiteAddresses {
@@ -116,10 +116,6 @@ fn configuration(args: &DoctorArgs) -> Result<Option<Config>, String> {
     let (config, dir) = (args.config.clone(), args.dir.clone());
     let (config, _) = ServeArgs { config, dir, ..ServeArgs::default() }.read()?;
     Ok(Some(config))
-}
-
-fn every_site(config: &Config) -> impl Iterator<Item = &Config> {
-    std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site))
 }
 
 fn counts(running: Option<u32>) -> EarlierCounters {
@@ -334,7 +330,8 @@ fn site<'a>(
     facts.connections = Some(config.limits.connections as u64);
     facts.page_budget = Some(config.memory_bytes as u64);
     let is_external = |site: &&Config| matches!(site.site.origin, OriginConfig::FastCgi(_));
-    facts.origin_places = every_site(config)
+    facts.origin_places = config
+        .all_sites()
         .filter(is_external)
         .map(|site| site.limits.origin_connections as u64)
         .max();
@@ -345,7 +342,8 @@ fn site<'a>(
     facts.links_outside = config.site.files.as_ref().and_then(links_outside);
     let path = args.config.as_ref().map(|path| path.display().to_string());
     let file = path.unwrap_or_else(|| "Pagewell's configuration".into());
-    let own: Vec<&OwnPhp> = every_site(config)
+    let own: Vec<&OwnPhp> = config
+        .all_sites()
         .filter_map(|site| match &site.site.origin {
             OriginConfig::OwnPhp(php) => Some(php),
             _ => None,

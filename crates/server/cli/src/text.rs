@@ -239,37 +239,51 @@ fn change(change: &Value, now_ms: u64) -> String {
     )
 }
 
-/// Formats what the origin of a site works for.
+/// Formats what the origin of a site works for: first whether it is overloaded, and what to do.
 fn origin(out: &mut Page, told: &Value) {
     let rows = |name: &str| told[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    if rows("groups").is_empty() {
-        return;
-    }
     let mode = text(&told["mode"]);
-    let state = if told["overloaded"] == true { "overloaded now" } else { "not overloaded" };
     let site = match text(&told["site"]) {
         site if site.is_empty() => "The origin".into(),
         site => format!("The origin of {site}"),
     };
+    if mode == "off" {
+        out.plain(&format!("{site}: not observed, because misses.mode = \"off\""));
+        out.plain("");
+    }
+    if rows("groups").is_empty() {
+        return;
+    }
+    let lasted = span(told["overload_seconds"].as_u64().unwrap_or_default());
+    let state = match (told["overloaded"] == true, told["overload_seconds"] == 0) {
+        (true, _) => format!("is overloaded now, for {lasted} in all since the start"),
+        (false, false) => format!("is not overloaded now; it was for {lasted} since the start"),
+        (false, true) => "has not been overloaded since the start".into(),
+    };
+    let deferred = text(&told["deferred"]);
+    let deferred = if mode == "protect" || told["deferred"] != 0 {
+        format!(", {deferred} deferred: a 503 that reloads, or an expired page")
+    } else {
+        String::new()
+    };
+    let waited = text(&told["waited"]);
     out.plain(&format!(
-        "{site}: {state}, overloaded for {} s since the start; {} requests waited, {} were deferred (misses.mode = \"{mode}\")",
-        text(&told["overload_seconds"]),
-        text(&told["waited"]),
-        text(&told["deferred"]),
+        "{site} {state}. Requests that waited for it: {waited}{deferred} (misses.mode = \"{mode}\")."
     ));
-    out.plain("  of the last minutes   requests  time  seconds  deferred  URLs");
+    out.plain(&format!("  {}", text(&told["advice"])));
+    out.plain("  Last minutes  requests  time of the origin  deferred  URLs (*: any segment; a, b: any parameter)");
     for row in rows("groups") {
         out.plain(&format!(
-            "    {:<20} {:>6} %  {:>3} %  {:>7}  {:>8}  {}",
-            text(&row["kind"]),
+            "  {:>20} %  {:>7} %  {:>7} s  {:>8}  {}{}",
             text(&row["percent_of_requests"]),
             text(&row["percent_of_time"]),
             row["busy_ms"].as_u64().unwrap_or_default() / 1_000,
             text(&row["deferred"]),
             text(&row["group"]),
+            kind_of_requests(&text(&row["kind"])),
         ));
     }
-    for (title, name) in [("networks", "networks"), ("user agents", "agents")] {
+    for (title, name) in [("Networks", "networks"), ("User agents", "agents")] {
         let of = |row: &Value| {
             format!("{} ({} %)", text(&row["name"]), text(&row["percent_of_requests"]))
         };
@@ -278,12 +292,43 @@ fn origin(out: &mut Page, told: &Value) {
             out.plain(&format!("  {title}: {}", shown.join(", ")));
         }
     }
-    let levels = rows("levels").iter();
-    let of = |row: &Value| format!("{} {} %", text(&row["level"]), text(&row["percent_of_time"]));
-    let levels: Vec<String> = levels.map(of).collect();
-    out.plain(&format!("  time by what is known of the client: {}", levels.join(", ")));
-    out.plain(&format!("  {}", text(&told["advice"])));
+    let of = |row: &Value| {
+        format!("{} {} %", clients_of_level(&text(&row["level"])), text(&row["percent_of_time"]))
+    };
+    let levels: Vec<String> = rows("levels").iter().map(of).collect();
+    if !levels.is_empty() {
+        out.plain(&format!(
+            "  Time of the origin since the start, by client: {}",
+            levels.join(", ")
+        ));
+    }
     out.plain("");
+}
+
+/// Returns what the requests of a group are, after its URLs; empty for pages.
+fn kind_of_requests(kind: &str) -> &'static str {
+    match kind {
+        "personal" => "  for one client each",
+        "credential" => "  with Authorization",
+        "part" => "  ESI fragments",
+        "write" => "  writes (POST, PUT, …)",
+        "crawler" => "  verified crawlers",
+        _ => "",
+    }
+}
+
+/// Returns the clients of a level, or what else the origin works for, in words.
+fn clients_of_level(level: &str) -> &str {
+    match level {
+        "confirmed" => "signed in or exempt",
+        "known" => "known by their hits",
+        "passed" => "passed the challenge",
+        "returned" => "deferred before",
+        "unknown" => "unknown",
+        "over-rate" => "unknown with too many requests",
+        "comparisons" => "Pagewell's own comparisons",
+        other => other,
+    }
 }
 
 /// Formats the output of `pagewell misses`.
@@ -348,10 +393,12 @@ pub fn misses(told: &Value) -> String {
             text(&row["url"])
         )
     });
-    let (compared, unchanged) = (text(&over["compared"]), text(&over["unchanged"]));
-    out.plain(&format!(
-        "{unchanged} of {compared} compared purges were needless: the content did not change."
-    ));
+    if over["compared"] != 0 {
+        let (compared, unchanged) = (text(&over["compared"]), text(&over["unchanged"]));
+        out.plain(&format!(
+            "{unchanged} of {compared} compared purges were needless: the content did not change."
+        ));
+    }
     out.text
 }
 
@@ -467,6 +514,42 @@ mod tests {
     fn fields_are_named_as_they_are_written() {
         let names = ["pagewell-cache-control", "cdn-cache-control", ""].map(field_name);
         assert_eq!(names, ["Pagewell-Cache-Control", "CDN-Cache-Control", ""]);
+    }
+
+    #[test]
+    fn the_state_of_the_origin_and_the_advice_come_first() {
+        let mut told = json!({
+            "site": null, "mode": "observe", "overloaded": true, "overload_seconds": 840,
+            "waited": 51_200, "deferred": 0, "advice": "Do this.",
+            "groups": [{ "kind": "write", "percent_of_requests": 91, "percent_of_time": 93,
+                "busy_ms": 312_900, "deferred": 0, "group": "/shop?a&b" }],
+            "networks": [], "agents": [], "levels": [{ "level": "returned", "percent_of_time": 7 },
+                { "level": "comparisons", "percent_of_time": 2 }],
+        });
+        let shown = |told: &Value| {
+            let mut page = Page::default();
+            origin(&mut page, told);
+            page.text
+        };
+        let text = shown(&told);
+        let lines: Vec<&str> = text.lines().collect();
+        let first = "The origin is overloaded now, for 14 min in all since the start. Requests that waited for it: 51200";
+        assert_eq!(lines[0], format!("{first} (misses.mode = \"observe\")."));
+        assert_eq!(lines[1], "  Do this.");
+        assert!(lines[3].ends_with("312 s         0  /shop?a&b  writes (POST, PUT, …)"), "{text}");
+        assert_eq!(
+            lines[4],
+            "  Time of the origin since the start, by client: deferred before 7 %, Pagewell's own comparisons 2 %"
+        );
+        told["overloaded"] = json!(false);
+        assert!(shown(&told).contains(" is not overloaded now; it was for 14 min since"));
+        (told["mode"], told["deferred"]) = (json!("protect"), json!(7));
+        assert!(shown(&told).contains(": 51200, 7 deferred: a 503 that reloads, or an expired"));
+        told["overload_seconds"] = json!(0);
+        assert!(shown(&told).contains(" has not been overloaded since the start. "));
+        assert_eq!(shown(&json!({ "mode": "observe", "groups": [] })), "");
+        let off = "The origin: not observed, because misses.mode = \"off\"\n\n";
+        assert_eq!(shown(&json!({ "mode": "off", "groups": [] })), off);
     }
 
     #[test]

@@ -14,9 +14,9 @@
 //! published. Nodes of different versions may read the same stream.
 
 use page_store::{ChangeTarget, Strength};
+use random_number::random_number;
 use site_rules::KeyForm;
 use site_state::page_name::{path_and_query as named_page, prefix as named_prefix};
-use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 use valkey::{Entry, NewEntry};
 
@@ -46,10 +46,7 @@ enum Name {
 /// Returns the identifier of this process.
 pub fn own() -> &'static str {
     static OWN: OnceLock<String> = OnceLock::new();
-    OWN.get_or_init(|| {
-        let random = RandomState::new().hash_one(std::process::id());
-        format!("{}-{random:016x}", std::process::id())
-    })
+    OWN.get_or_init(|| format!("{}-{:016x}", std::process::id(), random_number()))
 }
 
 /// Converts a change to an entry.

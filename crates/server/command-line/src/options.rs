@@ -22,7 +22,7 @@ use config::log::LogLevel;
 use config::raw::{File, OneOrMany};
 use config::shown::Flags;
 use config::written::with_place;
-use config::{Config, load, resolve};
+use config::{Config, load, resolve_after};
 use std::convert::Infallible;
 use std::path::PathBuf;
 
@@ -87,7 +87,7 @@ pub enum Command {
     /// Explain how a page is answered: cached or not, dependencies, last purge
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArgs),
-    /// Show the top causes of misses: reasons, cookies, slow pages, needless purges
+    /// Show what PHP works for: URLs, clients, and the top causes of misses
     #[command(alias = "offenders")]
     Misses(MissesArgs),
     /// Show the counters of a running Pagewell
@@ -428,15 +428,21 @@ impl ServeArgs {
             Some(path) => load(path).map_err(|error| error.to_string())?,
             None => (File::default(), String::new()),
         };
-        Ok((self.resolved(file, &text)?, text))
+        Ok((self.resolved(file, &text, None)?, text))
     }
 
-    /// Returns the configuration from a file as written, with this text, and flags.
+    /// Returns the configuration from a file as written, with this text, and flags. It follows `before`, the one in
+    /// effect.
     ///
     /// # Errors
     /// As for [`read`](Self::read).
-    pub fn resolved(&self, file: File, text: &str) -> Result<Config, String> {
-        resolve(&self.over(file)?).map_err(|error| match &self.config {
+    pub fn resolved(
+        &self,
+        file: File,
+        text: &str,
+        before: Option<&Config>,
+    ) -> Result<Config, String> {
+        resolve_after(&self.over(file)?, before).map_err(|error| match &self.config {
             Some(path) if !self.is_about_flag(&error.to_string()) => {
                 format!("{}: {}", path.display(), with_place(text, &error.to_string()))
             }
@@ -516,6 +522,7 @@ impl ServeArgs {
         set(&mut file.memory, &self.memory);
         if self.trial {
             file.mode = Some("trial".into());
+            file.site.mode = None;
             file.site.list.iter_mut().for_each(|site| site.mode = None);
         }
         set(&mut file.access_log.to, &self.access_log);
@@ -562,5 +569,19 @@ mod tests {
         assert_eq!(file.memory.as_deref(), Some("1G"));
         assert_eq!(file.php.env["A"], "b=c");
         assert!(matches!(file.listen, Some(OneOrMany::Many(all)) if all == [":80"]));
+    }
+
+    #[test]
+    fn the_flag_begins_a_trial_of_every_site() {
+        let line = ["pagewell", "serve", "--config", "x", "--trial"];
+        let Command::Serve(args) = CommandLine::parse_from(line).command else { panic!() };
+        for text in [
+            "[site]\nmode = \"serve\"",
+            "[[site]]\nhost = \"a\"\nmode = \"serve\"\n[[site]]\nhost = \"b\"",
+        ] {
+            let file = args.over(toml::from_str(text).unwrap()).unwrap();
+            assert_eq!((file.mode.as_deref(), file.site.mode), (Some("trial"), None), "{text}");
+            assert!(file.site.list.iter().all(|site| site.mode.is_none()), "{text}");
+        }
     }
 }

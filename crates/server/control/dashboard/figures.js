@@ -2,6 +2,8 @@
 // A figure that cannot be known yet is null. The server has recorded moments; live events add one a second. Of
 // those, all are kept for a minute, and then about as many as of the recorded ones.
 
+import { milliseconds } from "./page.js";
+
 const FINE_MS = 60000;
 const STEP_MS = 10000;
 /** About so many moments are kept. */
@@ -16,7 +18,8 @@ const KEPT = [
   "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "memory_short", "invalidations",
   "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
   "memory_bytes", "memory_budget_bytes", "evicted", "process_cpu_us", "process_resident_bytes",
-  "rejected", "purges_refused", "handshakes_failed", "proxies_refused", "memcached_refused", "limits_hit",
+  "own_errors", "denied", "rate_limited", "renders_limited", "passwords_refused", "misses_deferred", "misses_deferred_stale",
+  "rejected", "purges_refused", "handshakes_failed", "proxies_refused", "memcached_refused",
 ];
 
 /** All sites together. */
@@ -61,8 +64,6 @@ export class History {
   #one(site, event, figures, times) {
     const moments = this.#bySite.get(site) ?? [];
     const kept = Object.fromEntries(KEPT.map((name) => [name, figures[name] ?? 0]));
-    // An event has one number for each limit, of all sites together.
-    kept.limits_hit = sum(Object.values(figures.limits_hit ?? {}));
     moments.push({ at: event.at_ms, ...kept, counts: times?.counts ?? [], sum_us: times?.sum_us ?? 0 });
     while (moments[0].at < event.at_ms - SPANS[this.span]) moments.shift();
     thin(moments, event.at_ms - FINE_MS, Math.max(STEP_MS, (event.at_ms - moments[0].at) / MOMENTS));
@@ -136,10 +137,12 @@ function thin(moments, until, stepMs) {
   }
 }
 
-/** The requests for pages between two moments, by their result. Each is counted once. */
-export function results(before, now) {
+/** The requests for pages between two moments, by their result. Each is counted once, when it has its response. In a
+ * trial, no response to a visitor is stored. */
+export function results(before, now, isTrial) {
   const more = (name) => Math.max(0, now[name] - before[name]);
-  let left = Math.max(0, more("requests") - more("files"));
+  const waiting = (moment) => moment.origin_places_taken + moment.origin_queue + moment.followers;
+  let left = Math.max(0, more("requests") - more("files") - (waiting(now) - waiting(before)));
   const take = (value) => {
     const taken = Math.min(left, value);
     left -= taken;
@@ -147,8 +150,12 @@ export function results(before, now) {
   };
   const hits = take(more("hits") + more("private_hits") + more("collapsed"));
   const stale = take(more("stale_hits"));
-  const misses = take(more("stored"));
-  return { hits, stale, misses, others: left };
+  const misses = take(isTrial ? 0 : more("stored"));
+  const own = more("own_errors");
+  // The others that were deferred have got an expired page.
+  const deferred = take(Math.min(own, Math.max(0, more("misses_deferred") - more("misses_deferred_stale"))));
+  const errors = take(own - deferred);
+  return { hits, stale, misses, deferred, errors, others: left };
 }
 
 /** So many of a figure a second. */
@@ -168,18 +175,24 @@ export function meanTime(before, now) {
   return answers > 0 ? (now.sum_us - before.sum_us) / 1000 / answers : null;
 }
 
-/** The time within which this share of the origin's answers came, in milliseconds, by the bounds between
- * which they are counted; beyond the last bound, that bound. */
+/** The least of the bounds, in milliseconds, within which this share of the origin's answers came; one more than the last
+ * bound for times beyond it. The answers are counted between the bounds, so no time between two is known. */
 export const quantile = (bounds, share) => (before, now) => {
   const counts = now.counts.map((value, index) => value - (before.counts[index] ?? 0));
   let left = sum(counts) * share;
   if (left <= 0) return null;
   for (const [index, inside] of counts.entries()) {
-    const from = index > 0 ? bounds[index - 1] : 0;
-    if (left <= inside) return from + ((bounds[index] ?? from) - from) * (left / inside);
+    if (left <= inside) return bounds[index] ?? bounds.at(-1) + 1;
     left -= inside;
   }
   return null;
 };
+
+/** Such a time in words. */
+export function below(bounds, time) {
+  if (time === null) return "–";
+  const last = bounds.at(-1);
+  return time > last ? `over ${milliseconds(last)}` : `below ${milliseconds(time)}`;
+}
 
 const sum = (values) => values.reduce((all, value) => all + value, 0);

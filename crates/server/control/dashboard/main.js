@@ -75,7 +75,7 @@ function take(event) {
 function showOperations() {
   showMostRequested(chosen());
   const moments = history.moments(chosen());
-  if (last !== null) showRefused(chosen(), [moments[0], moments.at(-1)], history.span, last.figures.limits_hit);
+  if (last !== null) showRefused([moments[0], moments.at(-1)], history.span, last.figures.limits_hit);
 }
 
 /** Shows the figures; before the first live event with the number of cores in `recorded`. */

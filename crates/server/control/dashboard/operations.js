@@ -9,12 +9,17 @@ const KINDS = { mariadb: "MariaDB or MySQL", postgresql: "PostgreSQL", cluster: 
 
 /** The counters of refusals, each with a label. */
 const REFUSED = [
+  ["own_errors", "In all: errors of Pagewell's own"],
+  ["denied", "Requests that a rule refuses (deny)"],
+  ["rate_limited", "Requests over a limit for one client: 429"],
+  ["renders_limited", "Requests over the renders of a rule: 429, or an expired page"],
+  ["passwords_refused", "Requests without a right password: 401"],
+  ["misses_deferred", "Requests deferred under overload: 503, or an expired page"],
   ["rejected", "Malformed or oversized requests"],
   ["purges_refused", "Purge requests without permission"],
   ["handshakes_failed", "Failed TLS handshakes"],
   ["proxies_refused", "Connections with a wrong or missing PROXY header"],
   ["memcached_refused", "Items refused on the memcached port"],
-  ["limits_hit", "Limits reached"],
 ];
 
 /** Shows the databases and nodes of a site, or of all sites, with the age of their figures. Where a
@@ -68,16 +73,16 @@ export async function showMostRequested(site) {
   });
 }
 
-/** Shows the refusals of a site, or of all sites. `first` and `now` are moments of its figures: the first
+/** Shows the refusals of a site, or of all sites. `first` and `now` are moments of their figures: the first
  * one of the `span`, and the newest. `limits` says how often each limit was reached, on all sites. */
-export async function showRefused(site, [first, now], span, limits) {
+export async function showRefused([first, now], span, limits) {
   await show("refused", () => {
     const since = (name) => Math.max(0, now[name] - first[name]);
-    const known = ([name]) => now[name] > 0 && (name !== "limits_hit" || site === "");
+    const known = ([name]) => now[name] > 0;
     const rows = REFUSED.filter(known).map(([name, label]) => [label, now[name], since(name)]);
     const reached = Object.entries(limits ?? {}).filter(([, times]) => times > 0);
     reached.sort(([, one], [, other]) => other - one);
-    if (rows.length + reached.length === 0) return [note("Nothing was refused since the start.")];
+    if (rows.length + reached.length === 0) return [note("None since the start.")];
     const parts = [];
     if (rows.length > 0) parts.push(table("Refused", ["what", "since the start", `last ${span}`], rows));
     if (reached.length > 0) {

@@ -103,6 +103,7 @@ export function duration(seconds) {
   const [days, hours, minutes] = [seconds / 86400, (seconds / 3600) % 24, (seconds / 60) % 60].map(Math.floor);
   if (days > 0) return `${days} d ${hours} h`;
   if (hours > 0) return `${hours} h ${minutes} min`;
+  if (seconds > 0 && seconds < 10) return milliseconds(seconds * 1000);
   return minutes > 0 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(seconds)} s`;
 }
 

@@ -1,16 +1,19 @@
-// The requests for pages over the chosen time: hits, stale, misses and not stored as one stacked plot, purges as marks
+// The requests for pages over the chosen time: hits, stale, misses, not stored, deferred and errors as one stacked plot, purges as marks
 // below it, the times of the origin as percentiles, all over the same axis. The axis is as long as there are figures.
 // The same figures are a table for those who do not see the plot.
 
-import { amount, count, el, milliseconds, number, percent, say, svg, table } from "./page.js";
-import { quantile, results } from "./figures.js";
+import { amount, count, el, number, percent, say, svg, table } from "./page.js";
+import { below, quantile, results } from "./figures.js";
 
 const [WIDTH, HEIGHT, STRIP] = [600, 100, 16];
 const PARTS = 90;
 const ROWS = 12;
 
 /** The layers, the lowest first: the name in `results`, and the label. */
-const LAYERS = [["hits", "Hits"], ["stale", "Stale"], ["misses", "Misses, stored"], ["others", "Not stored"]];
+const LAYERS = [["hits", "Hits"], ["stale", "Stale"], ["misses", "Misses, stored"], ["others", "Not stored"], ["deferred", "Deferred"], ["errors", "Errors of Pagewell's own"]];
+/** The label of a layer: what is not stored in a trial is not expected to be. */
+const labelOf = ([name, label]) => (name === "others" && isTrial() ? "Answered by the origin, in a trial" : label);
+const isTrial = () => document.body.dataset.trial !== undefined;
 /** The percentiles: class, share, label. */
 const TIMES = [["median", 0.5, "median"], ["most95", 0.95, "95 %"], ["most99", 0.99, "99 %"]];
 
@@ -56,7 +59,7 @@ export class Plot {
     if (parts.length === 0) return;
     const [from, to] = [parts[0][0].at, parts.at(-1)[1].at];
     const x = (at) => (((at - from) / Math.max(1, to - from)) * WIDTH).toFixed(1);
-    const all = results(parts[0][0], parts.at(-1)[1]);
+    const all = results(parts[0][0], parts.at(-1)[1], isTrial());
     const begun = clock(history.clock(site, from), history.span);
     const when = `${begun} until now`;
     this.#showBars(parts, x, all, when);
@@ -70,7 +73,7 @@ export class Plot {
   #showBars(parts, x, all, when) {
     const rates = parts.map(([before, now]) => {
       const seconds = Math.max(0.001, (now.at - before.at) / 1000);
-      const of = results(before, now);
+      const of = results(before, now, isTrial());
       return LAYERS.map(([name]) => of[name] / seconds);
     });
     const most = Math.max(...rates.map(sum));
@@ -85,10 +88,12 @@ export class Plot {
       path.setAttribute("d", parts.map(bar).join(""));
     });
     const total = sum(Object.values(all));
-    const told = LAYERS.map(([name, label], index) => {
+    const told = LAYERS.map((layer, index) => {
+      const [name, label] = [layer[0], labelOf(layer)];
       const share = total > 0 ? ` (${percent(all[name] / total)})` : "";
       const text = `${label} ${count(all[name])}${share}`;
       say(this.keys[index].firstChild, text);
+      this.keys[index].hidden = name === "misses" && isTrial();
       return text;
     });
     say(this.top.firstChild, most > 0 ? `at most ${number(most)}/s` : "no requests");
@@ -123,11 +128,11 @@ export class Plot {
     const whole = [parts[0][0], parts.at(-1)[1]];
     const told = TIMES.map(([, share, label], index) => {
       const value = quantile(bounds, share)(...whole);
-      const text = `${label} ${value === null ? "–" : milliseconds(value)}`;
+      const text = `${label} ${below(bounds, value)}`;
       say(this.timeKeys[index].firstChild, text);
       return text;
     });
-    say(this.timeTop.firstChild, most > 0 ? `Times of the origin, at most ${milliseconds(most)}` : "Times of the origin: no requests");
+    say(this.timeTop.firstChild, most > 0 ? `Times of the origin, ${below(bounds, most)}` : "Times of the origin: no requests");
     this.times.setAttribute("aria-label", `Times of the origin, ${when}: ${told.join(", ")}`);
   }
 
@@ -137,17 +142,14 @@ export class Plot {
     if (!this.details.open || !this.shown || place.contains(document.activeElement)) return;
     const { history, site, bounds } = this.shown;
     const rows = history.parts(site, ROWS).map(([before, now]) => {
-      const of = results(before, now);
-      const time = (share) => {
-        const value = quantile(bounds, share)(before, now);
-        return value === null ? "–" : milliseconds(value);
-      };
+      const of = results(before, now, isTrial());
+      const time = (share) => below(bounds, quantile(bounds, share)(before, now));
       return [
         clock(history.clock(site, before.at), history.span), ...LAYERS.map(([name]) => of[name]),
         Math.max(0, now.dropped - before.dropped), ...TIMES.map(([, share]) => time(share)),
       ];
     });
-    const headings = ["from", ...LAYERS.map(([, label]) => label.toLowerCase()), "purged pages", ...TIMES.map(([, , label]) => `${label} of the origin`)];
+    const headings = ["from", ...LAYERS.map((layer) => labelOf(layer).toLowerCase()), "purged pages", ...TIMES.map(([, , label]) => `${label} of the origin`)];
     place.replaceChildren(table("Requests for pages over time", headings, rows));
   }
 }

@@ -12,15 +12,25 @@ export async function showProof({ trial, audit }, site) {
   const trials = (trial ?? []).filter((one) => site === "" || one.site === site);
   if (trials.length === 0) {
     at("trial-section").hidden = true;
+    delete document.body.dataset.trial;
     return;
   }
   try {
     const query = site === "" ? "" : `?site=${encodeURIComponent(site)}`;
-    put("trial", (await get(`/v1/trial${query}`)).trials.flatMap(report));
+    const reports = (await get(`/v1/trial${query}`)).trials;
+    put("trial", reports.flatMap(report));
+    // The figures of a site under trial are those of the trial: nothing is wrong if nothing is answered from the cache.
+    const [one] = reports;
+    if (reports.length === 1 && (site !== "" || at("choice").hidden)) document.body.dataset.trial = percent(one.hit_percent / 100);
+    else delete document.body.dataset.trial;
   } catch (error) {
     put("trial", [note(`Not available: ${error.message}`)]);
   }
   at("trial-section").hidden = false;
+}
+
+function differences(title, rows) {
+  return rows.length > 0 ? table(title, ["class", "example", "count", "place", "cause", "remedy"], rows) : null;
 }
 
 function report(one) {
@@ -35,20 +45,26 @@ function report(one) {
     ["without a verdict", unjudged(one)],
     ["PHP time used", duration(one.render_seconds)],
   ]);
-  const rows = one.problems.map((problem) => [
+  const rows = (problems) => problems.map((problem) => [
     el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
-    el("code", {}, ...breakable(problem.url)), problem.count, problem.places.join("; "),
+    el("code", {}, ...breakable(problem.url)), problem.count,
+    problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}` : problem.places.join("; "),
     problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
   ]);
   const suspects = one.suspects.length > 0 ? note(`Not explained yet: ${one.suspects.join(", ")}`) : null;
+  const idle = one.idle_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
+  const open = one.unjudged_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
   const again = el("button", { type: "button" }, "New record …");
   again.addEventListener("click", () => restart(one.site));
   return [
     el("p", {}, one.site === null ? "" : `${one.site}: `, el("strong", one.outcome === "safe" ? {} : { class: "warning" }, one.sentence)),
     ...one.notices.map(note),
     figures,
-    rows.length > 0 ? table("What differed", ["class", "example", "count", "place", "cause", "remedy"], rows) : null,
+    differences("Problems", rows(one.problems.filter((problem) => !problem.is_notice))),
+    differences("Notices", rows(one.problems.filter((problem) => problem.is_notice))),
     suspects,
+    idle === "" ? null : el("p", { class: "note" }, "Parameters that change no page: ", code(`keys.drop_also = [${idle}]`)),
+    open === "" ? null : note(`Parameters with values that were not compared, so nothing is advised: ${open}`),
     el("p", {}, again),
   ].filter(Boolean);
 }

@@ -70,17 +70,17 @@ function showOrigins(all) {
   if (place.contains(document.activeElement)) return;
   place.replaceChildren(...some.flatMap((one) => {
     const name = some.length > 1 ? `${one.site ?? "default site"}: ` : "";
-    const state = one.overloaded ? "overloaded now" : "not overloaded";
+    const state = one.overloaded ? "overloaded now" : one.overload_seconds > 0 ? "not overloaded now" : "not overloaded since the start";
     const groups = one.groups.map((group) => [
       code(group.group), group.kind, `${group.percent_of_requests} %`, milliseconds(group.busy_ms),
       `${group.percent_of_time} %`, group.deferred,
     ]);
     const clients = [...one.networks.map((who) => ["network", who]), ...one.agents.map((who) => ["user agent", who])];
     return [
-      note(`${name}${state}; ${count(one.waited)} requests have waited, ${count(one.deferred)} were deferred since the start (misses.mode = "${one.mode}").`),
+      note(`${name}${state}; requests that have waited for the origin since the start: ${count(one.waited)}${deferred(one)} (misses.mode = "${one.mode}").`),
       el("p", {}, one.advice ?? ""),
-      table("Groups of URLs", ["URLs", "kind", "requests", "time", "share of time", "deferred"], groups),
-      table("Clients", ["kind", "name", "requests"], clients.map(([kind, who]) => [kind, code(who.name), `${who.percent_of_requests} %`])),
+      table("Groups of URLs (*: any segment; a, b: any parameter), last minutes", ["URLs", "kind", "requests", "time of the origin", "share of time", "deferred"], groups),
+      table("Clients, last minutes", ["kind", "name", "requests"], clients.map(([kind, who]) => [kind, code(who.name), `${who.percent_of_requests} %`])),
     ];
   }));
 }
@@ -121,4 +121,7 @@ const compared = (over) =>
     : null;
 
 const code = (text) => el("code", {}, text);
+/** Under other modes, no request is deferred. */
+const deferred = (one) =>
+  one.mode === "protect" || one.deferred > 0 ? `, ${count(one.deferred)} deferred: a 503 that reloads, or an expired page` : "";
 const note = (text) => el("p", { class: "note" }, text);

@@ -2,21 +2,21 @@
 
 import { amount, bytes, count, el, milliseconds, number, percent, say } from "./page.js";
 import { Chart } from "./chart.js";
-import { SPANS, hitShare, meanTime, quantile, rate } from "./figures.js";
+import { SPANS, below, hitShare, meanTime, quantile, rate } from "./figures.js";
 
 const perSecond = (value) => `${number(value)}/s`;
 const cores = (before, now) => rate("process_cpu_us")(before, now) / 1e6;
 const level = (name) => (before, now) => now[name];
 
 /** Each: its name, the seconds a value is made over, the value, how it is shown, the least height of its
- * scale, and the small lines. */
+ * scale, and the small lines; for a site under trial other lines, beside the value of the trial. */
 const TILES = [
   {
     name: "Requests", seconds: 2, value: rate("requests"), shown: perSecond,
     notes: ({ now }) => [`${count(now.requests)} since the start`, `${count(now.files)} of them for files`],
   },
   {
-    name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1,
+    name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1, trial: ["would-be, by the trial", "visitors get the origin's answers"],
     notes: ({ now, recent }) => [
       `${amount(now.hits + now.private_hits + now.collapsed, "hit")}, ${count(now.stale_hits)} stale`,
       `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,
@@ -44,9 +44,9 @@ const TILES = [
   {
     name: "Origin", seconds: 10, value: meanTime, shown: milliseconds,
     notes: ({ event, now, recent }) => {
-      const within = (share) => recent(60, quantile(event.origin_times.bounds_ms, share));
-      const told = (value) => (value === null ? "–" : milliseconds(value));
-      return [`median ${told(within(0.5))}, 95 % in ${told(within(0.95))}`, amount(now.origin_failures, "failure")];
+      const bounds = event.origin_times.bounds_ms;
+      const within = (share) => below(bounds, recent(60, quantile(bounds, share)));
+      return [`median ${within(0.5)}, 95 % ${within(0.95)}`, amount(now.origin_failures, "failure")];
     },
   },
   {
@@ -95,13 +95,14 @@ export class Tiles {
       const value = points.at(-1)[1];
       // Without events in the last seconds, a share or a mean is that of the whole time.
       const shown = value ?? history.now(from, SPANS[history.span] / 1000, tile.value);
-      say(tile.value_place, shown === null ? "–" : tile.shown(shown));
-      tile.value_place.classList.toggle("spanned", value === null && shown !== null);
+      const trial = tile.trial ? document.body.dataset.trial : undefined;
+      say(tile.value_place, trial ?? (shown === null ? "–" : tile.shown(shown)));
+      tile.value_place.classList.toggle("spanned", trial === undefined && value === null && shown !== null);
       tile.value_place.dataset.span = history.span;
       const most = tile.chart.draw(points, tile.top ?? 0, tile.shown);
       say(tile.most, most > 0 ? `at most ${tile.shown(most)}` : "");
       const recent = (seconds, of) => history.now(from, seconds, of);
-      const notes = tile.notes({ event, now, recent });
+      const notes = trial === undefined ? tile.notes({ event, now, recent }) : tile.trial;
       tile.note_places.forEach((place, index) => say(place, notes[index] ?? ""));
       if (tile.meter) {
         const [held, budget] = tile.meter({ now });

@@ -6,7 +6,7 @@ mod process;
 mod recorded;
 
 pub use process::{OfTheProcess, PROCESS, of_this_process};
-pub use recorded::{RECORDED, RECORDED_LIMITS_HIT, recorded_place};
+pub use recorded::{RECORDED, recorded_place};
 
 use crate::kernel_counts::kernel_counts;
 use delivery::site::Site;

@@ -16,8 +16,8 @@ mod diff;
 pub use diff::{ChangedKey, may_change};
 
 use command_line::options::ServeArgs;
-use config::Config;
 use config::target::TargetUri;
+use config::{Config, UnusableFile, WatchedFile};
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use history::ChangeSource;
@@ -51,6 +51,8 @@ pub struct ReloadResult {
     pub changed: Vec<ChangedKey>,
     /// The number of purged pages.
     pub dropped: u64,
+    /// Problems of the new configuration, which is in effect nevertheless.
+    pub warnings: Vec<String>,
 }
 
 /// The reasons for which nothing was applied.
@@ -97,8 +99,9 @@ impl Reload {
     pub async fn run(&self, default_site: &Arc<Site>) -> Result<ReloadResult, NotReloaded> {
         let mut state = self.state.lock().await;
         let done = self.try_run(&default_site.now(), &mut state).await;
+        default_site.failed_reload.note(done.as_ref().err().map(NotReloaded::to_string));
         match &done {
-            Ok(ReloadResult { changed, dropped }) => {
+            Ok(ReloadResult { changed, dropped, .. }) => {
                 for ChangedKey { key, from, to } in changed {
                     tracing::info!(event = "config-changed", key, from, to);
                 }
@@ -110,27 +113,35 @@ impl Reload {
     }
 
     /// Reads the files again that are part of the configuration in effect (`Config::watched_files`). What the
-    /// configuration file says now does not count.
-    ///
-    /// # Errors
-    /// A file is invalid.
-    pub async fn read_watched_files(&self, default_site: &Arc<Site>) -> Result<(), NotReloaded> {
+    /// configuration file says now does not count. A file that cannot be used keeps its content from before. If the
+    /// configuration as a whole cannot be used, the failure is noted (`FailedReload`), and logged if it is a new one.
+    pub async fn read_watched_files(&self, default_site: &Arc<Site>) {
         let mut state = self.state.lock().await;
+        let default_site = default_site.now();
         let (args, written) = (self.args.clone(), toml::Value::Table(state.written.clone()));
+        let before = default_site.config.clone();
         let resolved = read_apart(move || {
             let file = written.try_into().map_err(|error| error.to_string())?;
-            args.resolved(file, "").inspect(warn_of_loops)
+            let config = args.resolved(file, "", Some(&before))?;
+            warn_of_loops(&config);
+            let is_news = warn_of_unusable(&before, &config);
+            Ok((config, is_news))
         });
         match resolved.await {
-            Ok(config) => {
-                let (_, successor) = put_in_place(&default_site.now(), Arc::new(config)).await;
+            Ok((config, is_news)) => {
+                let (_, successor) = put_in_place(&default_site, Arc::new(config)).await;
                 state._default_site = Some(successor);
-                tracing::info!(event = "files-reloaded");
-                Ok(())
+                if is_news {
+                    tracing::info!(event = "files-reloaded");
+                }
+                default_site.failed_reload.note_files(None);
             }
             Err(error) => {
-                tracing::error!(event = "not-reloaded", %error);
-                Err(error)
+                let error = error.to_string();
+                if default_site.failed_reload.of_files().as_ref() != Some(&error) {
+                    tracing::error!(event = "not-reloaded", error);
+                }
+                default_site.failed_reload.note_files(Some(error));
             }
         }
     }
@@ -143,8 +154,12 @@ impl Reload {
         // The file is read twice: as resolved configuration, and as written keys for the
         // comparison.
         let args = self.args.clone();
-        let (config, _) =
-            read_apart(move || args.read().inspect(|(config, _)| warn_of_loops(config))).await?;
+        let read = read_apart(move || {
+            let (config, _) = args.read()?;
+            let warnings = warn_of_loops(&config);
+            Ok((config, warnings))
+        });
+        let (config, warnings) = read.await?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
@@ -153,7 +168,7 @@ impl Reload {
         }
         let (dropped, successor) = put_in_place(default_site, Arc::new(config)).await;
         *state = State { written, _default_site: Some(successor) };
-        Ok(ReloadResult { changed, dropped })
+        Ok(ReloadResult { changed, dropped, warnings })
     }
 }
 
@@ -167,14 +182,35 @@ async fn read_apart<T: Send + 'static>(
     read.map_err(NotReloaded::Wrong)
 }
 
-/// Warns about redirect files that lead in a circle. `pagewell check` refuses them, but a changed file is read without it.
-fn warn_of_loops(config: &Config) {
-    for site in std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site)) {
-        let hosts: Vec<&str> = site.hosts.all().map(String::as_str).collect();
-        if let Some(error) = site.rules.loops_of_lines(&hosts).first() {
-            tracing::warn!(event = "redirects-endless", error);
-        }
+/// Logs the redirect files that lead in a circle, and returns a sentence about each. `pagewell check` refuses them, but a
+/// file is read without it.
+pub fn warn_of_loops(config: &Config) -> Vec<String> {
+    let endless = config.all_sites().filter_map(|site| site.redirect_files.endless.as_ref());
+    let warn = |error: &String| {
+        tracing::warn!(event = "redirects-endless", error);
+        format!(
+            "A redirect file leads in a circle, and its redirects are sent nevertheless: {error}."
+        )
+    };
+    endless.map(warn).collect()
+}
+
+/// Reports the files that cannot be used any longer, and returns whether any other file was read.
+fn warn_of_unusable(before: &Config, config: &Config) -> bool {
+    let known: Vec<&UnusableFile> = before.all_sites().flat_map(Config::unusable_files).collect();
+    let unusable = config.all_sites().flat_map(Config::unusable_files);
+    for UnusableFile { path, why } in unusable.filter(|file| !known.contains(file)) {
+        tracing::error!(event = "not-reloaded", error = format!("{}: {why}", path.display()));
     }
+    let is_usable = |file: &WatchedFile| {
+        config.all_sites().flat_map(Config::unusable_files).all(|one| one.path != file.path())
+    };
+    let mut files = watched_files(before).zip(watched_files(config));
+    files.any(|(before, now)| before != now && is_usable(now))
+}
+
+fn watched_files(config: &Config) -> impl Iterator<Item = &WatchedFile> {
+    config.all_sites().flat_map(|site| &site.watched_files)
 }
 
 fn written(file: &Path) -> Result<toml::Table, String> {

@@ -11,6 +11,7 @@ use config::target::TargetUri;
 use config::{AUDIT_UNIT, Audit};
 use http::{HeaderMap, Version};
 use page_comparison::{ConfidenceBound, UnjudgedReason};
+use random_number::random_number;
 use site_rules::Plan;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -124,8 +125,7 @@ thread_local! {
 /// Whether a hit of a site with this audit is compared.
 #[inline]
 pub fn is_drawn(audit: Audit) -> bool {
-    // The seed of a hash map is random.
-    HIT_DRAWS.with(|draws| draws.is_drawn(audit, || RandomState::new().hash_one("hit")))
+    HIT_DRAWS.with(|draws| draws.is_drawn(audit, random_number))
 }
 
 impl Default for AuditQueue {

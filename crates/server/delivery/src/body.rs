@@ -253,6 +253,14 @@ impl ResponseBody {
         ResponseBody { content: change(self.content), ..self }
     }
 
+    /// The content, if it is in memory as a whole.
+    pub fn whole(self) -> Option<Bytes> {
+        match self.content {
+            Content::Whole(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Records that the content belongs to this page.
     pub fn is_of(&mut self, page: &SharedPage) {
         if page.length() >= send_backlog::LONG_BYTES && !self.content.is_at_end() {

@@ -72,7 +72,11 @@ async fn check(
     client: u64,
     mut request: Box<OriginRequest>,
 ) {
-    let sent = timeout(CHECK_LASTS, challenge.checks.send(&mut request, &site.counters)).await;
+    let answered = async {
+        let permit = challenge.checks.admit(&request.admission).await?;
+        challenge.checks.send(&mut request, permit, &site.counters).await
+    };
+    let sent = timeout(CHECK_LASTS, answered).await;
     let result = match sent {
         Ok(Ok(response)) if response.status.is_success() => CheckResult::Passed,
         Ok(Ok(response)) if is_refusal(response.status) => CheckResult::Refused,

@@ -9,7 +9,7 @@
 use config::{Misses, VerifiedCrawler};
 use dns_query::{AnswerError, DnsQuery, DnsRecord, DomainName, RecordContent, RecordKind};
 use miss_control::{ClientNetwork, OutsideAnswer, OutsideAnswers};
-use std::hash::{BuildHasher, RandomState};
+use random_number::random_number;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -115,7 +115,8 @@ impl CrawlerNames {
     async fn ask(&self, name: DomainName, kind: RecordKind) -> Result<Vec<DnsRecord>, NoAnswer> {
         let servers = self.servers.iter().cycle().take(self.servers.len().max(TRIES));
         for server in servers {
-            let query = DnsQuery { id: random(), name: name.clone(), kind };
+            // An attacker who does not see the question cannot guess the identifier.
+            let query = DnsQuery { id: random_number() as u16, name: name.clone(), kind };
             let answer = timeout(QUESTION_LASTS, ask_server(*server, &query)).await;
             match answer {
                 Ok(Ok(Ok(records))) => return Ok(records),
@@ -159,11 +160,6 @@ async fn over_tcp(
     let mut message = vec![0; length.into()];
     stream.read_exact(&mut message).await?;
     Ok(query.read(&message))
-}
-
-/// A number that an attacker who does not see the question cannot guess.
-fn random() -> u16 {
-    RandomState::new().hash_one(0_u8) as u16
 }
 
 #[cfg(test)]

@@ -16,12 +16,11 @@ use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_cache::status::CacheStatus;
 use miss_control::Ticket;
+use random_number::random_number;
 use reasons::Reason;
-use site_rules::{Agent, TICKET_COOKIE};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use telemetry::client::Client;
+use site_rules::{Agent, RequestClient, TICKET_COOKIE};
+use std::sync::Arc;
+use telemetry::client::{Client, RequestPurpose};
 use telemetry::request_fields::AsSent;
 
 /// After this many seconds a program that calls itself a crawler may ask again.
@@ -39,7 +38,10 @@ pub fn finish(
     client: &Client,
     mut response: Response<ResponseBody>,
 ) -> Response<ResponseBody> {
-    if response.extensions_mut().remove::<DeferredResponse>().is_none() {
+    // The client sees the response to the page, not to its fragment.
+    if client.extras.purpose == RequestPurpose::Fragment
+        || response.extensions_mut().remove::<DeferredResponse>().is_none()
+    {
         return response;
     }
     if Agent::of(&AsSent(headers)) == Agent::Crawler {
@@ -55,19 +57,19 @@ pub fn finish(
         *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
         response.headers_mut().remove(header::RETRY_AFTER);
         response.headers_mut().insert(header::LOCATION, location);
-    } else if let Some(line) = ticket(site, held, target) {
+    } else if let Some(line) = ticket(site, held, (client, target)) {
         site.counters.tickets_issued.add();
         response.headers_mut().append(header::SET_COOKIE, line);
     }
     if method == Method::HEAD { serve::without_body(response) } else { response }
 }
 
-/// The response to a request for a page, if a rule allows no more renders now.
-pub fn renders_limited(mut status: CacheStatus<'_>) -> Response<ResponseBody> {
+/// The response to a request for a page, if a rule allows no more renders for so many seconds.
+pub fn renders_limited(mut status: CacheStatus<'_>, seconds: u32) -> Response<ResponseBody> {
     let (code, reason) = (StatusCode::TOO_MANY_REQUESTS, Reason::RendersLimited);
     status.detail = Some(reason.as_str());
     let mut response = serve::error(code, reason, Some(&status));
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     response
 }
 
@@ -96,25 +98,23 @@ fn as_text(method: &Method, mut response: Response<ResponseBody>) -> Response<Re
 }
 
 /// The Set-Cookie line with a new ticket; none if the client has one, which it keeps with its rate.
-fn ticket(site: &Site, held: Option<Ticket>, target: &TargetUri) -> Option<HeaderValue> {
+fn ticket(
+    site: &Site,
+    held: Option<Ticket>,
+    (client, target): (&Client, &TargetUri),
+) -> Option<HeaderValue> {
     let now_s = site.clock.now().0 / 1000;
     if held.is_some_and(|ticket| !ticket.is_ending(now_s)) {
         return None;
     }
-    let ticket = Ticket::new(number(), now_s);
+    // No other ticket has this number, also on another node.
+    let ticket = Ticket::new(random_number(), now_s, client.address());
     let value = ticket.value(site.config.rules.ticket_code(&target.host, &ticket.signed()));
     let lasts = Ticket::LIFETIME.as_secs();
     let secure = if target.scheme == "https" { "; Secure" } else { "" };
     let line =
         format!("{TICKET_COOKIE}={value}; Max-Age={lasts}; Path=/; HttpOnly; SameSite=Lax{secure}");
     HeaderValue::from_str(&line).ok()
-}
-
-/// A number that no other ticket has, also on another node.
-fn number() -> u64 {
-    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    KEY.hash_one(LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -11,11 +11,17 @@ use crate::static_files::media_type;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, Response};
+use reasons::Reason;
 
-/// Replaces the content of Pagewell's own error, if the site has a page for its status.
+/// Counts Pagewell's own error, and replaces its content if the site has a page for its status.
 pub fn put_error_page(site: &Site, response: &mut Response<ResponseBody>) {
-    let page = || site.config.error_pages.of(response.status()).cloned();
-    let Some(page) = own_error(response).and_then(|_| page()) else { return };
+    let Some(reason) = own_error(response) else { return };
+    site.counters.own_errors.add();
+    if reason == Reason::Deferred {
+        return;
+    }
+    let Some(page) = site.config.error_pages.of(response.status()).cloned() else { return };
+    site.counters.error_pages.add();
     let headers = response.headers_mut();
     headers.remove(CONTENT_ENCODING);
     headers.insert(CONTENT_LENGTH, page.content.len().into());

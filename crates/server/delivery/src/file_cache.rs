@@ -83,6 +83,8 @@ pub(crate) struct CachedFile {
     at: OnceLock<Box<str>>,
     /// When it was last found there, in milliseconds.
     found_ms: AtomicU64,
+    /// The number of the configuration under which it was last found there (`SiteState::reading`); 0: of none.
+    found_under: AtomicU64,
     /// The hash of the rules for response fields under which plain hits are laid out, and the fields, if they differ
     /// from those of `stored`.
     shown: OnceLock<(u64, Option<HeaderMap>)>,
@@ -156,6 +158,7 @@ impl CachedFile {
             asked_for: AtomicBool::new(true),
             at: OnceLock::new(),
             found_ms: AtomicU64::new(0),
+            found_under: AtomicU64::new(0),
             shown: OnceLock::new(),
             laid_out: [const { OnceLock::new() }; 2],
         }
@@ -188,10 +191,17 @@ impl FileCache {
         }
     }
 
-    /// Records that the file was just found by this URL path (decoded, without the query). Ignored
-    /// unless it is the file's own path, as opposed to an equivalent one. `laid` has the hash of the rules for response
-    /// fields, and returns the fields of plain hits if they differ from those of the file.
-    pub fn note_found(&self, root: &Path, at: &str, path: &Path, laid: LaidFields<'_>) {
+    /// Records that the file was just found by this URL path (as it was sent, without the query), under the configuration
+    /// with this number. Ignored unless it is the file's own path, as opposed to an encoded or equivalent one. `laid` has
+    /// the hash of the rules for response fields, and returns the fields of plain hits if they differ from those of the
+    /// file.
+    pub fn note_found(
+        &self,
+        root: &Path,
+        (at, configuration): (&str, u64),
+        path: &Path,
+        laid: LaidFields<'_>,
+    ) {
         let below = path.strip_prefix(root).ok().and_then(Path::to_str);
         let is_own = |below: &str| {
             let at = at.strip_prefix('/');
@@ -209,6 +219,7 @@ impl FileCache {
             self.remove(path, &kept);
             return;
         }
+        kept.found_under.store(configuration, Ordering::Relaxed);
         kept.found_ms.store(kept.looked_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         let same = |known: &Weak<CachedFile>| std::ptr::eq(known.as_ptr(), Arc::as_ptr(&kept));
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
@@ -225,16 +236,16 @@ impl FileCache {
         }
     }
 
-    /// The prepared response for the file that was found by this URL path within the last second.
-    /// `print`: the hash of the current rules for response fields.
-    pub fn found(&self, at: &str, print: u64, now: Timestamp) -> Option<SharedPage> {
+    /// The prepared response for the file that was found by this URL path (as it was sent) within the last second, under
+    /// the configuration with this number: by another one, a rule may answer, or change the fields.
+    pub fn found(&self, at: &str, configuration: u64, now: Timestamp) -> Option<SharedPage> {
         let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
         let kept = found.get(at)?.upgrade()?;
         drop(found);
         if now.0.saturating_sub(kept.found_ms.load(Ordering::Relaxed)) >= LOOK_MS {
             return None;
         }
-        if kept.shown.get().is_none_or(|(laid, _)| *laid != print) {
+        if kept.found_under.load(Ordering::Relaxed) != configuration {
             return None;
         }
         if !kept.asked_for.load(Ordering::Relaxed) {
@@ -354,5 +365,33 @@ impl FileCache {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_for_a_second_under_the_configuration_that_led_to_it() {
+        let (root, path) = (Path::new("/srv"), Path::new("/srv/a.txt"));
+        let version = Version::of(&std::fs::metadata("/").expect("a directory"));
+        let stored = StoredResponse::of_file(HeaderMap::new(), 1, Timestamp(0));
+        let content = Some(Bytes::from_static(b"x"));
+        let files = FileCache::new(1 << 20);
+        files.insert(path, CachedFile::new(version, stored, content, Timestamp(5_000)));
+        let note = |at: &str, configuration: u64| {
+            files.note_found(root, (at, configuration), path, (0, &|_| None));
+        };
+        let found = |configuration: u64, ms: u64| {
+            files.found("/a.txt", configuration, Timestamp(ms)).is_some()
+        };
+        note("/%61.txt", 1);
+        assert!(!found(1, 5_000), "the path as it was sent is not the file's own");
+        note("/a.txt", 1);
+        assert!(found(1, 5_999) && !found(1, 6_000));
+        assert!(!found(2, 5_999), "under other rules it is looked for again");
+        note("/a.txt", 2);
+        assert!(found(2, 5_999) && !found(1, 5_999));
     }
 }

@@ -38,11 +38,13 @@ pub struct InFlight {
     resting: AtomicBool,
     /// Whether the connection ends after the current response.
     last: AtomicBool,
-    /// The requests of the connection when hyper last got one; those that hyper got; and the plain hits
-    /// that were counted.
+    /// The requests of the connection when hyper last got one; those that hyper got, and redirects; and the plain
+    /// hits that were counted.
     received: AtomicU32,
     passed: AtomicU32,
     counted: AtomicU32,
+    /// The number of the configuration by which the request that hyper gets next is not redirected; 0: not known.
+    unredirected: AtomicU64,
     /// Bytes written for the request in flight; counted if there is an access log.
     written: AtomicU64,
     /// The connection's entry in the send backlog, once a response has needed it.
@@ -83,6 +85,22 @@ impl InFlight {
         let passed = self.passed.fetch_add(passed, Ordering::Relaxed) + passed;
         let hits = self.received.load(Ordering::Relaxed).saturating_sub(passed);
         hits.saturating_sub(self.counted.swap(hits, Ordering::Relaxed))
+    }
+
+    /// Records a redirect before hyper, which is no hit.
+    pub fn note_redirect(&self) {
+        self.passed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records whether the front has found that the request that hyper gets next is not redirected: the number of the
+    /// site's configuration, or 0.
+    pub fn note_unredirected(&self, reading: u64) {
+        self.unredirected.store(reading, Ordering::Relaxed);
+    }
+
+    /// Returns what was recorded for the request that hyper has just got. Requests and calls alternate.
+    pub fn take_unredirected(&self) -> u64 {
+        self.unredirected.swap(0, Ordering::Relaxed)
     }
 
     /// Returns a guard that has to be dropped after the connection, even if others still refer to this
@@ -312,6 +330,17 @@ mod tests {
         assert!(!in_flight.has_early(), "it is no answer to the second");
         pass(&second, 103);
         assert!(in_flight.has_early());
+    }
+
+    #[test]
+    fn rules_are_compared_in_advance_for_one_request() {
+        let in_flight = InFlight::default();
+        in_flight.note_unredirected(7);
+        assert_eq!((in_flight.take_unredirected(), in_flight.take_unredirected()), (7, 0));
+        in_flight.note_unredirected(7);
+        // The next request is another one, for which they were not compared.
+        in_flight.note_unredirected(0);
+        assert_eq!(in_flight.take_unredirected(), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | the site that a request is for | `site` (with the choice by host), `waiter` (the followers of its renders), `searches` |
 //! | a stored page as the answer | `plan`, `lookup`, `stored_answer`, `serve` |
+//! | a redirect as the answer | `serve`, `redirect_forms` (laid out for plain requests) |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
 //! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred), `services` (`crawler_names` and `challenge`, which are asked about it) |
 //! | proof | `audit` (hits to compare), `trial` (answers to compare) |
@@ -29,6 +30,7 @@ pub mod log_entry;
 pub mod lookup;
 pub mod plan;
 mod real_file;
+pub mod redirect_forms;
 pub mod response_spool;
 pub mod searches;
 pub mod send_backlog;

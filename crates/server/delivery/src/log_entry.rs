@@ -77,6 +77,8 @@ impl Entry {
     pub fn answered<B>(&mut self, response: &Response<B>) {
         let ours = response.headers().get_all("cache-status").iter().next_back().cloned();
         self.answer = Some((response.status().as_u16(), ours));
+        // The content of a response to HEAD is never sent (RFC 9110 section 9.3.2).
+        self.whole |= self.method == Method::HEAD;
     }
 
     /// Adds `bytes` of response content that the connection has accepted.

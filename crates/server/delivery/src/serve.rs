@@ -378,22 +378,28 @@ fn set(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
     }
 }
 
+/// A redirect of Pagewell. `location` is the value of `Location`, if there is one.
+pub fn moved(code: StatusCode, reason: Reason, location: Option<&str>) -> Response<ResponseBody> {
+    let mut response = error(code, reason, None);
+    if let Some(location) = location {
+        set(response.headers_mut(), header::LOCATION, location);
+    }
+    response
+}
+
 /// A redirect to another path of the site; the query is preserved.
 pub fn redirect(path: &str, query: Option<&str>) -> Response<ResponseBody> {
-    let mut response = error(StatusCode::MOVED_PERMANENTLY, Reason::AddSlash, None);
     let location = match query {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
-    set(response.headers_mut(), header::LOCATION, &location);
-    response
+    moved(StatusCode::MOVED_PERMANENTLY, Reason::AddSlash, Some(&location))
 }
 
 /// A redirect to the same target over HTTPS. If the request contains a port, the target is
 /// Pagewell's own HTTPS port. Otherwise it is the default port, which another machine may serve.
 pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     let code = site.config.https_redirect.unwrap_or(StatusCode::PERMANENT_REDIRECT);
-    let mut response = error(code, Reason::ToHttps, None);
     let bracket = target.host.rfind(']').unwrap_or(0);
     let (name, named_port) = match target.host[bracket..].rfind(':') {
         Some(at) => (&target.host[..bracket + at], true),
@@ -405,23 +411,31 @@ pub fn to_https(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
     });
     let port = port.map_or(String::new(), |port| format!(":{port}"));
     let location = format!("https://{name}{port}{}", target.path_and_query);
-    set(response.headers_mut(), header::LOCATION, &location);
-    response
+    moved(code, Reason::ToHttps, Some(&location))
 }
 
 /// A redirect to the same target at the canonical host.
 pub fn to_canonical(site: &Site, target: &TargetUri) -> Response<ResponseBody> {
-    let Some((host, code)) = site.config.hosts.redirect_of(&target.host) else {
+    let TargetUri { scheme, host, path_and_query, .. } = target;
+    let Some((code, location)) = canonical_address(site, scheme, host, path_and_query) else {
         return error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None);
     };
     site.counters.redirected.add();
-    let mut response = error(code, Reason::ToCanonical, None);
-    let location = format!("{}://{host}{}", target.scheme, target.path_and_query);
-    set(response.headers_mut(), header::LOCATION, &location);
-    response
+    moved(code, Reason::ToCanonical, Some(&location))
 }
 
-/// Marks a response whose content is Pagewell's own, so that an error page may replace it.
+/// The address of a target at the canonical host, and the status with which its own host is redirected there, if it is.
+pub fn canonical_address(
+    site: &Site,
+    scheme: &str,
+    host: &str,
+    path_and_query: &str,
+) -> Option<(StatusCode, String)> {
+    let (host, code) = site.config.hosts.redirect_of(host)?;
+    Some((code, [scheme, "://", host, path_and_query].concat()))
+}
+
+/// Marks an error of Pagewell's own: it is counted, and an error page may replace its content.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnError(Reason);
 
@@ -437,11 +451,16 @@ pub fn error(
     status: Option<&CacheStatus<'_>>,
 ) -> Response<ResponseBody> {
     // A deferred request is repeated by the browser, also without JavaScript.
-    let (repeated, explained) = if reason == Reason::Deferred {
-        let repeated = "<meta http-equiv=\"refresh\" content=\"2\">";
-        (repeated, "The site is busy at the moment. This page loads again in two seconds.")
-    } else {
-        ("", explained(code))
+    let repeated = "<meta http-equiv=\"refresh\" content=\"2\">";
+    let (repeated, explained) = match reason {
+        Reason::Deferred => {
+            (repeated, "The site is busy at the moment. This page loads again in two seconds.")
+        }
+        Reason::RendersLimited => (
+            "",
+            "Too many pages of this kind are requested at the moment. Please try again shortly.",
+        ),
+        _ => ("", explained(code)),
     };
     let text = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">{repeated}\n<title>{code}</title>\n<style>body{{font:1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}}</style>\n<h1>{code}</h1>\n<p>{explained}</p>\n<p><small>pagewell: {reason}</small></p>\n</html>\n",
@@ -449,7 +468,7 @@ pub fn error(
     let length = text.len();
     let mut response = Response::new(ResponseBody::from(Content::Whole(Bytes::from(text))));
     *response.status_mut() = code;
-    if reason != Reason::Deferred && (code.is_client_error() || code.is_server_error()) {
+    if code.is_client_error() || code.is_server_error() {
         response.extensions_mut().insert(OwnError(reason));
     }
     let headers = response.headers_mut();

@@ -7,13 +7,16 @@
 //! Then a new [`Site`] is created, which shares all parts with the previous one and gets all later
 //! requests.
 
+mod failed_reload;
 mod table;
 
+pub use failed_reload::FailedReload;
 pub use table::SiteTable;
 
 use crate::audit::AuditQueue;
 use crate::coding_queue;
 use crate::file_cache::FileCache;
+use crate::redirect_forms::RedirectForms;
 use crate::searches::Searches;
 use crate::services::OutsideServices;
 use crate::trial::{self, TrialQueue};
@@ -82,12 +85,16 @@ pub struct Site {
     pub certificates: Arc<OnceLock<Arc<Certificates>>>,
     /// The checks of passwords; that of the default site is used.
     pub passwords: Arc<PasswordQueue>,
+    /// The failure of the last reload; that of the default site is used.
+    pub failed_reload: Arc<FailedReload>,
     /// The rates of verified crawlers, and of rules.
     pub rates: Arc<SiteRates>,
     /// The resolver and the challenge, which are asked about clients in the background.
     pub services: Arc<OutsideServices>,
     /// Limits the number of upgraded connections.
     pub upgrades: Arc<Semaphore>,
+    /// The responses to redirects, laid out under this configuration.
+    pub redirect_forms: Arc<RedirectForms>,
     /// The site with the current configuration. The lock guards only this value.
     current: Arc<Mutex<Weak<Site>>>,
 }
@@ -102,12 +109,14 @@ impl Deref for Site {
 }
 
 impl Site {
-    /// Creates a site. `is_default`: it is the default site, to which connections come first.
+    /// Creates a site. `is_default`: it is the default site, to which connections come first. `per_address` of another
+    /// site is [made for it](PerAddress::of_other_site).
     pub fn new(
         config: Arc<Config>,
         clock: Clock,
         origin: Origin,
         other_sites: SiteTable,
+        per_address: PerAddress,
         is_default: bool,
     ) -> Arc<Site> {
         let limits = &config.limits;
@@ -132,12 +141,14 @@ impl Site {
             searches: Arc::default(),
             response_files: Arc::new(Spool::for_responses(&config)),
             connections: Arc::new(Semaphore::new(limits.connections)),
-            per_address: Arc::default(),
+            per_address: Arc::new(per_address),
             certificates: Arc::default(),
             passwords: Arc::new(PasswordQueue::new(limits.password_checks)),
+            failed_reload: Arc::default(),
             rates: Arc::default(),
             services: Arc::new(OutsideServices::new(&config)),
             upgrades: Arc::new(Semaphore::new(limits.upgrades)),
+            redirect_forms: Arc::default(),
             current: Arc::default(),
             state: SiteState::new(config, clock, sources.cluster(), is_default),
             sources,
@@ -151,7 +162,8 @@ impl Site {
     pub fn reread(&self, config: Arc<Config>, other_sites: SiteTable) -> Arc<Site> {
         let services = Arc::new(OutsideServices::new(&config));
         let (state, other_sites) = (self.state.reread(config), Arc::new(other_sites));
-        Arc::new(Site { state, other_sites, services, ..self.clone() })
+        let redirect_forms = Arc::default();
+        Arc::new(Site { state, other_sites, services, redirect_forms, ..self.clone() })
     }
 
     /// Makes this configuration current for all later requests.

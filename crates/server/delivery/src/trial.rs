@@ -11,7 +11,7 @@
 //! | a visitor of the share `trial.serve`, by address | hits, unless one address makes more than half of the requests |
 //!
 //! Memory: 64 answers that wait, 32 MiB for their content, and the last 128 addresses as hashes. Decompressed copies of
-//! stored pages count as content; a page above 2 MiB is not compared with the bytes of an answer.
+//! stored pages count as content.
 
 use crate::site::Site;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use config::target::TargetUri;
 use http::{HeaderMap, StatusCode, Version, header};
 use http_cache::codings::Coding;
 use origin::OriginResponse;
-use page_comparison::{AcceptedDifference, DifferenceClass, MAX_COMPARED_BYTES};
+use page_comparison::{MAX_COMPARED_BYTES, UnjudgedReason};
 use site_rules::{Plan, RequestClient};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -32,7 +32,7 @@ use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::{Client, Spent};
 use telemetry::per_address::subscriber;
 use tokio::sync::mpsc;
-use trial_record::TrialSettings;
+use trial_record::{TrialNotice, TrialSettings};
 
 /// Answers that may wait to be compared.
 const WAITING_MAX: usize = 64;
@@ -88,6 +88,8 @@ pub struct VisitorAnswer {
     pub content: VisitorContent,
     /// When its request was sent, in milliseconds since 1970.
     pub begun_ms: u64,
+    /// The time that the origin worked for it.
+    pub took: Duration,
     _kept: KeptBytes,
 }
 
@@ -130,15 +132,10 @@ impl Drop for KeptBytes {
 /// Turns the record of the trial on or off, as the configuration of the site says.
 pub fn follow(site: &Site) {
     let Some(trial) = &site.config.trial else { return site.trial.end() };
-    let accepted = trial.accepted.iter().filter_map(|(class, pattern)| {
-        let class = DifferenceClass::of_name(class)?;
-        Some(AcceptedDifference { class, pattern: pattern.clone() })
-    });
-    let file = site.config.snapshot.as_ref();
     let settings = TrialSettings {
         rules: site.config.print as u64,
-        file: file.map(|snapshot| snapshot.directory.join(format!("{}.trial", snapshot.name))),
-        accepted: accepted.collect(),
+        file: trial.record.clone(),
+        accepted: trial.accepted.clone(),
         serve: trial.serve,
     };
     site.trial.begin(settings, site.clock.now().0 / 1_000);
@@ -236,6 +233,17 @@ pub fn is_in_trial(site: &Site, client: &Client) -> bool {
     !is_served
 }
 
+/// Notes that a visitor got a failure of the origin. `is_compared`: a page would have been sent instead, which has no verdict.
+pub fn note_failure(site: &Site, page: &str, is_compared: bool) {
+    if !site.trial.is_on() {
+        return;
+    }
+    site.trial.notice(TrialNotice::OriginFailing, true);
+    if is_compared {
+        site.trial.unjudged(page, UnjudgedReason::RenderFailed, false);
+    }
+}
+
 /// The content as far as it is known.
 enum ContentSoFar {
     /// So many bytes are those of the page.
@@ -255,7 +263,7 @@ pub struct AnswerWatch {
     is_hit: bool,
     page: Option<SharedPage>,
     /// Set with the first piece of the answer, when its header section is on its way to the visitor: the content, or
-    /// none if it is too long or the account is full.
+    /// none if the account is full.
     content_of_page: Option<Option<Bytes>>,
     spent: Spent,
     begun_ms: u64,
@@ -392,17 +400,18 @@ impl AnswerWatch {
             headers,
             content,
             begun_ms,
+            took,
             _kept: kept,
         });
     }
 }
 
-/// The content of a page, nothing without a page; none if it is too long, or the account is full. A page that is stored
-/// compressed is decompressed, so all content counts.
+/// The content of a page, nothing without a page; none if the account is full. A page that is stored compressed is
+/// decompressed, so all content counts.
 fn content_of(page: Option<&SharedPage>, kept: &mut KeptBytes) -> Option<Bytes> {
     let Some(page) = page else { return Some(Bytes::new()) };
     let length = page.length();
-    (length <= MAX_COMPARED_BYTES && kept.grow(length)).then(|| page.content())
+    kept.grow(length).then(|| page.content())
 }
 
 /// Whether an answer with this status can be compared with a page: it is whole, and the origin has not failed.

@@ -3,11 +3,11 @@
 //! A fragment is a page of the same site, requested with the client's cookies and fields. It is cached,
 //! invalidated and private by the same rules as in a direct request.
 //!
-//! Invariants: an assembled page is never stored, because it may be private. A template is complete
-//! before its fragments are requested, and so is each fragment, so no request waits for another while
-//! it occupies the origin. Limits: `page_bytes` for the assembled page; `FRAGMENTS_MAX`,
-//! `DEPTH_MAX` and `origin_timeout` for its fragments. They are cancelled when the client
-//! disconnects.
+//! Invariants: an assembled page is never stored, because it may be private. A template is complete before its fragments
+//! are requested, and so is each fragment, so no request waits for another while it occupies the origin. While too many
+//! requests of its client's address wait, a page is deferred as a whole, before its first fragment waits. Limits:
+//! `page_bytes` for the assembled page; `FRAGMENTS_MAX`, `DEPTH_MAX` and `origin_timeout` for its fragments. They are
+//! cancelled when the client disconnects.
 //!
 //! Fragments of LiteSpeed's dialect are requested with the fields of shared pages and all cookies.
 
@@ -21,6 +21,7 @@ use config::log::Seldom;
 use config::target::TargetUri;
 use delivery::body::{Content, ContentBuffer, ResponseBody};
 use delivery::codings::encode_response;
+use delivery::deferral;
 use delivery::serve;
 use delivery::site::Site;
 use delivery::template_mark::{IsTemplate, template_dialect};
@@ -28,8 +29,9 @@ use esi::{Combine, EsiDialect, Include, Part, Template};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
-use http_cache::ResponseDirectives;
 use http_cache::codings::says_no_transform;
+use http_cache::{Failure, ForwardReason, ResponseDirectives};
+use origin::Unsent;
 use reasons::Reason;
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -37,7 +39,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use telemetry::client::{
-    Client, ClientExtras, FragmentRequest, FragmentSharing, PassedChecks, RequestPurpose,
+    Client, ClientExtras, FragmentRequest, FragmentSharing, PageAtOrigin, PassedChecks,
+    RequestPurpose,
 };
 use telemetry::request_content::RequestContent;
 use telemetry::request_fields::{METHOD_OVERRIDES, read_facts};
@@ -109,7 +112,7 @@ impl PageRequest {
 }
 
 /// Assembles the page from a template, for the client that sent the request. On failure, returns 502 (429 beyond the
-/// limit of a fragment) with the template's `Set-Cookie` fields.
+/// limit of a fragment, 503 if the page is deferred) with the template's `Set-Cookie` fields.
 pub async fn assembled(
     site: &Arc<Site>,
     asked: PageRequest,
@@ -127,7 +130,8 @@ pub async fn assembled(
         head.headers.insert(header::CONTENT_LENGTH, 0.into());
         return Response::from_parts(head, Content::Empty.into());
     }
-    let PageRequest { method, headers, target, client } = asked;
+    let PageRequest { method, headers, target, client } = &asked;
+    let is_of_write = !matches!(*method, Method::GET | Method::OPTIONS);
     let page = Arc::new(Page {
         site: site.clone(),
         context: FragmentRequest {
@@ -137,16 +141,16 @@ pub async fn assembled(
             sharing: FragmentSharing::AsDeclared,
         },
         status: head.status,
-        headers: for_fragments(&headers),
-        client: for_fragment(client),
+        headers: for_fragments(headers),
+        client: for_fragment(client.clone(), is_of_write),
         left: AtomicUsize::new(FRAGMENTS_MAX),
         bytes_left: AtomicUsize::new(site.limits.page_bytes),
         turns: Semaphore::new(TOGETHER),
         until: Instant::now() + site.limits.origin_timeout,
-        is_of_write: !matches!(method, Method::GET | Method::OPTIONS),
+        is_of_write,
     });
     let whole = match page.gather(body).await {
-        Ok(content) => page.put_together(content, target, (dialect, 1)).await,
+        Ok(content) => page.put_together(content, target.clone(), (dialect, 1)).await,
         Err(reason) => Err(reason),
     };
     match whole {
@@ -154,14 +158,14 @@ pub async fn assembled(
             let length: usize = pieces.iter().map(Bytes::len).sum();
             head.headers.insert(header::CONTENT_LENGTH, length.into());
             let response = Response::from_parts(head, Content::Assembled(pieces).into());
-            encode_response(site, &read_facts(&method, &headers), response)
+            encode_response(site, &read_facts(method, headers), response)
         }
         Err(reason) => {
-            let status = match reason {
-                Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-                _ => StatusCode::BAD_GATEWAY,
+            let mut error = match reason {
+                Reason::Deferred => deferred(site, &asked),
+                Reason::RateLimited => serve::error(StatusCode::TOO_MANY_REQUESTS, reason, None),
+                _ => serve::error(StatusCode::BAD_GATEWAY, reason, None),
             };
-            let mut error = serve::error(status, reason, None);
             // The client needs the cookies whatever is shown: its session, and a cookie that records a
             // write.
             for cookie in head.headers.get_all(header::SET_COOKIE) {
@@ -170,6 +174,14 @@ pub async fn assembled(
             error
         }
     }
+}
+
+/// The response to a request whose page is deferred.
+fn deferred(site: &Arc<Site>, asked: &PageRequest) -> Response<ResponseBody> {
+    let failed = Unsent::Failed(Failure::Deferred);
+    let response = forward::failed(site, failed, ForwardReason::Miss);
+    let PageRequest { method, headers, target, client } = asked;
+    deferral::finish(site, (method, headers), target, client, response)
 }
 
 /// Sets the caching headers of an assembled page: private, to be revalidated by the client. Removes the
@@ -199,14 +211,19 @@ fn for_fragments(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The same client, with neither interim responses nor trailers.
-fn for_fragment(mut client: Client) -> Client {
+fn for_fragment(mut client: Client, is_of_write: bool) -> Client {
     let ClientExtras { spent, trace, checks, .. } = client.extras;
+    let page = PageAtOrigin::default();
+    if is_of_write {
+        page.begin();
+    }
     client.extras = ClientExtras {
         // A fragment is not checked again for the password of its page. It counts under its own limit.
         checks: PassedChecks { limit: None, is_counted: false, ..checks },
         trailers: Trailers::Dropped,
         spent,
         trace,
+        page: Some(Arc::new(page)),
         purpose: RequestPurpose::Fragment,
         ..ClientExtras::default()
     };
@@ -333,6 +350,7 @@ impl Page {
         let asked = |src: &str| self.asked(page.resolve(src, hosts), missing, depth);
         let reason = match asked(&include.src).await {
             Ok(pieces) => return Ok(pieces),
+            Err(Reason::Deferred) if !self.is_of_write => return Err(Reason::Deferred),
             Err(reason) => reason,
         };
         let Some(alt) = &include.alt else {
@@ -343,6 +361,7 @@ impl Page {
         }
         match asked(alt).await {
             Ok(pieces) => Ok(pieces),
+            Err(Reason::Deferred) if !self.is_of_write => Err(Reason::Deferred),
             Err(reason) => self.failed(&page, missing, alt, reason),
         }
     }
@@ -425,6 +444,10 @@ impl Page {
                 Box::pin(fragment(&self.site, request, target, &client)).await
             }
         };
+        if let Some(reason @ (Reason::RateLimited | Reason::Deferred)) = serve::own_error(&response)
+        {
+            return Err(reason);
+        }
         match response.status() {
             // The application answers with the status of the page that the fragment is for.
             StatusCode::NOT_FOUND
@@ -433,9 +456,6 @@ impl Page {
                 Ok(response)
             }
             StatusCode::PARTIAL_CONTENT => Err(Reason::PartialContent),
-            _ if serve::own_error(&response) == Some(Reason::RateLimited) => {
-                Err(Reason::RateLimited)
-            }
             _ if response.headers().contains_key(header::CONTENT_ENCODING) => {
                 Err(Reason::FragmentInACoding)
             }

@@ -19,14 +19,14 @@ const PATH: &str = "/.well-known/acme-challenge/";
 /// The longest token in bytes.
 const TOKEN_BYTES_MAX: usize = 256;
 
-/// Whether the target is a challenge.
-pub fn is_challenge(target: &TargetUri) -> bool {
-    target.path_and_query.starts_with(PATH)
+/// Whether a target with this path and query is a challenge.
+pub fn is_challenge(path_and_query: &str) -> bool {
+    path_and_query.starts_with(PATH)
 }
 
 /// Whether the target is a challenge of a host whose certificate is managed.
 pub fn is_managed(site: &Site, target: &TargetUri) -> bool {
-    is_challenge(target)
+    is_challenge(&target.path_and_query)
         && site.certificates.get().is_some_and(|all| all.manages(name(&target.host)))
 }
 

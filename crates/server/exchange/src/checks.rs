@@ -6,10 +6,10 @@
 //!
 //! A client may send a wrong password for a user of a site 20 times at once, and then every six seconds: beyond that, it
 //! gets a 429 without a look at the password, unless it is a remembered one. Other users at the same address are not
-//! concerned. Clients whose connections are not counted (`connections_exempt`) or without an address are not limited: a
-//! proxy that names no clients would be limited for all of them.
+//! concerned. Clients in `connections_exempt` or without an address are not limited: they may be a proxy for many.
 //!
-//! Passwords of all sites are checked on one queue, and all rates are in one table: those of the default site.
+//! Passwords of all sites are checked on one queue, and all rates are in one table: those of the default site. The front
+//! asks only whether a password is remembered ([`is_remembered`]); all else about it is left to this module.
 
 use crate::edge;
 use crate::steps::{AskedRequest, RequestStep};
@@ -24,7 +24,7 @@ use reasons::Reason;
 use site_rules::{AuthRule, LimitCount, LimitRule, RequestClient};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use telemetry::client::{Client, PassedChecks, RequestLimits};
 use telemetry::clock::Clock;
 use telemetry::limit_hits::Limit;
@@ -130,19 +130,31 @@ fn limited(site: &Site, seconds: u32) -> RefusalResponse {
 
 /// The limits under which a request may be counted.
 fn limits(default_site: &Arc<Site>, asked: &AskedRequest<'_>) -> RequestLimits {
-    limits_of(default_site, asked, &())
+    limits_of(default_site, (asked.site, asked.client), &())
 }
 
-/// The limits of the client of a request for something of its site.
+/// Whether a request of a client to `site` would be allowed under a limit now. It is not counted.
+///
+/// # Errors
+/// The client has reached the limit: the whole seconds until its next request is allowed.
+pub fn check_limit(
+    (default_site, site): (&Arc<Site>, &Site),
+    client: &Client,
+    limit: LimitRule,
+) -> Result<(), u32> {
+    limits_of(default_site, (site, client), &()).check(limit, site.clock.now())
+}
+
+/// The limits of a client for something of a site.
 fn limits_of(
     default_site: &Arc<Site>,
-    asked: &AskedRequest<'_>,
+    (site, client): (&Site, &Client),
     what: &impl Hash,
 ) -> RequestLimits {
     let mut number = DefaultHasher::new();
-    (&asked.site.config.hosts.canonical, what).hash(&mut number);
+    (&site.config.hosts.canonical, what).hash(&mut number);
     let entries = default_site.limits.rate_limit_entries;
-    let key = (number.finish(), asked.client.address());
+    let key = (number.finish(), client.address());
     RequestLimits::new((&default_site.per_address, entries), key)
 }
 
@@ -157,7 +169,7 @@ impl WrongOfClient {
     fn new(default_site: &Arc<Site>, asked: &AskedRequest<'_>, user: &str) -> WrongOfClient {
         let exempt = &default_site.config.connections_exempt;
         let limited = asked.client.address().filter(|address| !exempt.have(*address));
-        let limits = limited.map(|_| limits_of(default_site, asked, &user));
+        let limits = limited.map(|_| limits_of(default_site, (asked.site, asked.client), &user));
         WrongOfClient { limits, clock: asked.site.clock.clone() }
     }
 }
@@ -184,6 +196,20 @@ fn rule_of(site: &Site, rule: usize) -> Result<&AuthRule, RefusalResponse> {
         .ok_or_else(|| Box::new(serve::error(StatusCode::INTERNAL_SERVER_ERROR, Reason::Bug, None)))
 }
 
+/// Whether the value of a request's only `Authorization` field has a password that is remembered as right for this rule of
+/// `site`, at this moment. False also if the rule's file has to be looked at.
+pub fn is_remembered(
+    (default_site, site): (&Site, &Site),
+    rule: usize,
+    authorization: &[u8],
+    instant: Instant,
+) -> bool {
+    let now = site.clock.monotonic_at(instant);
+    site.config.passwords.of_rule(rule).is_some_and(|file| {
+        file.is_fresh(now) && default_site.passwords.remembers(file, authorization, now)
+    })
+}
+
 /// Checks the password of a request, and returns the name of the user.
 async fn checked(
     default_site: &Arc<Site>,
@@ -192,11 +218,11 @@ async fn checked(
 ) -> Result<String, RefusalResponse> {
     let site = asked.site;
     let refused = || Box::new(refused(site, auth));
-    let file = site.config.passwords.get(&auth.file).ok_or_else(refused)?;
+    let file = site.config.passwords.of_rule(auth.rule).ok_or_else(refused)?;
     let given = credentials(asked.headers).ok_or_else(refused)?;
     let now = site.clock.monotonic();
-    if file.is_due(now) {
-        read_again(file).await;
+    if file.look(now, || site.clock.monotonic(), report_look).await.is_err() {
+        return Err(busy());
     }
     let wrong = || WrongOfClient::new(default_site, asked, given.user());
     match default_site.passwords.check(file, &given, now, wrong).await {
@@ -205,12 +231,16 @@ async fn checked(
         PasswordOutcome::Wrong => Err(refused()),
         PasswordOutcome::Busy => {
             site.counters.limit_hits.note(Limit::PasswordChecks);
-            let mut response =
-                serve::error(StatusCode::SERVICE_UNAVAILABLE, Reason::PasswordsBusy, None);
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
-            Err(Box::new(response))
+            Err(busy())
         }
     }
+}
+
+/// The response to a request whose password cannot be checked now.
+fn busy() -> RefusalResponse {
+    let mut response = serve::error(StatusCode::SERVICE_UNAVAILABLE, Reason::PasswordsBusy, None);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("2"));
+    Box::new(response)
 }
 
 /// The credentials of a request; none if it has several.
@@ -222,13 +252,17 @@ fn credentials(headers: &HeaderMap) -> Option<Credentials> {
     }
 }
 
-/// Reads a password file again if it has changed.
-async fn read_again(file: &Arc<PasswordFile>) {
-    let again = file.clone();
-    match tokio::task::spawn_blocking(move || again.refresh()).await {
-        Ok(Ok(true)) => tracing::info!(event = "passwords-read", ?file),
-        Ok(Err(error)) => tracing::error!(event = "passwords-unusable", %error),
-        Ok(Ok(false)) | Err(_) => {}
+/// Reads a password file again if it has changed, and logs the result. Blocks.
+pub fn refresh_passwords(file: &PasswordFile) {
+    report_look(file, file.refresh());
+}
+
+/// Logs the result of a look at a password file, if it has changed.
+fn report_look(file: &PasswordFile, result: Result<bool, String>) {
+    match result {
+        Ok(true) => tracing::info!(event = "passwords-read", file = %file.path().display()),
+        Err(error) => tracing::error!(event = "passwords-unusable", %error),
+        Ok(false) => {}
     }
 }
 

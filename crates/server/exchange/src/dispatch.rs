@@ -139,8 +139,8 @@ async fn get(
     };
     // A look-up counts a miss when it renders, a trial what would be no hit.
     let is_counted = !matches!(step, RequestStep::Lookup | RequestStep::Trial);
-    if is_counted && is_over_renders(site, &request, &target, client, &plan) {
-        return renders_limited();
+    if is_counted && let Err(seconds) = count_render(site, &request, &target, client, &plan) {
+        return renders_limited(seconds);
     }
     match (step, &site.config.private) {
         (RequestStep::Trial, _) => {
@@ -200,23 +200,28 @@ fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
     })
 }
 
-/// The answer to a request for which a rule allows no more renders.
-pub(crate) fn renders_limited() -> Response<ResponseBody> {
+/// The answer to a request for which a rule allows no more renders for so many seconds.
+pub(crate) fn renders_limited(seconds: u32) -> Response<ResponseBody> {
     let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
-    deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why))
+    deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why), seconds)
 }
 
-/// Whether a rule allows no more renders: also for a client that invents a session cookie.
-pub(crate) fn is_over_renders(
+/// Counts a render under the rule that limits them: also for a client that invents a session cookie.
+///
+/// # Errors
+/// The rule allows no more: the whole seconds until the next one.
+pub(crate) fn count_render(
     site: &Site,
     request: &Request<RequestContent>,
     target: &TargetUri,
     client: &Client,
     plan: &Plan,
-) -> bool {
-    let evidence = || visitors::evidence(site, client, request.headers(), &target.host);
-    let is_limited = site.config.rules.renders(plan).is_some();
-    is_limited && visitors::is_over_renders(site, client, plan, &evidence())
+) -> Result<(), u32> {
+    if site.config.rules.renders(plan).is_none() {
+        return Ok(());
+    }
+    let shown = visitors::evidence(site, client, request.headers(), &target.host);
+    visitors::count_render(site, client, plan, &shown)
 }
 
 /// A hit, for the audit.

@@ -12,7 +12,7 @@ use delivery::body::ResponseBody;
 use delivery::error_pages::put_error_page;
 use delivery::serve;
 use delivery::site::Site;
-use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Response};
 use origin::routes::{Route, route_in};
 use reasons::Reason;
@@ -21,16 +21,15 @@ use std::sync::OnceLock;
 use telemetry::request_fields::{AsSent, view_of};
 
 /// Whether a field permits storing to some shared caches, whatever `Cache-Control` says.
-fn is_for_shared_caches(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.ends_with("-cache-control")
-        || matches!(name, "edge-control" | "surrogate-control" | "x-accel-expires")
+fn is_for_shared_caches(name: &[u8]) -> bool {
+    name.ends_with(b"-cache-control")
+        || matches!(name, b"edge-control" | b"surrogate-control" | b"x-accel-expires")
 }
 
 /// Removes the fields of other shared caches, from a response that is for one client or for some.
 pub(crate) fn remove_fields_of_shared_caches(headers: &mut HeaderMap) {
-    let removed: Vec<HeaderName> =
-        headers.keys().filter(|name| is_for_shared_caches(name)).cloned().collect();
+    let is_removed = |name: &&HeaderName| is_for_shared_caches(name.as_str().as_bytes());
+    let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
     for name in removed {
         headers.remove(name);
     }
@@ -91,18 +90,20 @@ pub(crate) fn password(asked: &AskedRequest<'_>) -> Option<usize> {
 
 /// The redirect of a request, if a rule or a line of a file has one. A page's request for a fragment gets none.
 pub fn redirect<'a>(asked: &AskedRequest<'a>) -> Option<&'a Redirect> {
-    if !asked.site.config.rules.may_answer() || asked.is_fragment {
+    // The front has compared the same rules, unless a reload has replaced them.
+    let is_compared = asked.client.extras.unredirected == asked.site.reading();
+    if !asked.site.config.rules.may_answer() || asked.is_fragment || is_compared {
         return None;
     }
-    asked.matches.redirect.get_or_init(|| found_redirect(asked)).as_ref()
+    let find = |request: &AccessRequest<'_>| found_redirect(asked.site, request);
+    asked.matches.redirect.get_or_init(|| with_views(asked, find)).as_ref()
 }
 
 /// Finds the redirect. `slash` makes no difference for what is there: a directory of the document root, whose address
 /// ends in a slash, and a file, whose address does not.
-fn found_redirect(asked: &AskedRequest<'_>) -> Option<Redirect> {
-    let (site, rules) = (asked.site, &asked.site.config.rules);
-    let found = with_views(asked, |request| rules.redirect(request))?;
-    let path = asked.target.ok()?.path();
+pub(crate) fn found_redirect(site: &Site, request: &AccessRequest<'_>) -> Option<Redirect> {
+    let found = site.config.rules.redirect(request)?;
+    let path = request.sent.path();
     let is_there = |change: SlashChange| {
         site.root().is_some_and(|root| match (change, route_in(root, path.trim_end_matches('/'))) {
             (SlashChange::Remove, route) => matches!(route, Route::AddSlash(_)),
@@ -115,12 +116,8 @@ fn found_redirect(asked: &AskedRequest<'_>) -> Option<Redirect> {
 /// The response to a request that is redirected.
 pub(crate) fn redirected(site: &Site, redirect: &Redirect) -> Response<ResponseBody> {
     site.counters.redirected.add();
-    let mut response = serve::error(redirect.source.status, Reason::Redirected, None);
-    if let Some(location) = redirect.location.as_deref().map(HeaderValue::from_str) {
-        // A target is visible ASCII (`UrlTarget`).
-        response.headers_mut().extend(location.ok().map(|location| (LOCATION, location)));
-    }
-    response
+    // A target is visible ASCII (`UrlTarget`).
+    serve::moved(redirect.source.status, Reason::Redirected, redirect.location.as_deref())
 }
 
 fn with_views<T>(
@@ -131,7 +128,7 @@ fn with_views<T>(
     let (fields, normal) = (AsSent(asked.headers), asked.site.shared(target));
     let view = |target| view_of(target, asked.method, &fields, asked.client);
     let sent = RequestView { path_and_query: &target.path_and_query, ..view(target) };
-    decide(&AccessRequest { sent, normal: normal.as_ref().map(view) })
+    decide(&AccessRequest::new(&asked.site.config.rules, sent, normal.as_ref().map(view)))
 }
 
 /// The response to a request that a rule refuses.
@@ -199,19 +196,47 @@ impl ResponseChanges {
 /// Makes a response `private` (RFC 9111 section 5.2.2.7).
 fn keep_from_shared_caches(headers: &mut HeaderMap) {
     remove_fields_of_shared_caches(headers);
-    let mut kept = vec!["private"];
-    for line in headers.get_all(CACHE_CONTROL) {
-        // A directive with a quoted list may be cut here; what is left of it is no directive.
-        let directives = line.to_str().unwrap_or("no-store").split(',').map(str::trim);
-        kept.extend(directives.filter(|directive| {
-            let name = directive.split('=').next().unwrap_or_default().trim();
-            let is = |other: &str| name.eq_ignore_ascii_case(other);
-            !(name.is_empty() || is("private") || is("public") || is("s-maxage"))
-        }));
-    }
-    if let Ok(value) = HeaderValue::from_str(&kept.join(", ")) {
+    let mut value = Vec::new();
+    let lines = headers.get_all(CACHE_CONTROL);
+    write_private_value(lines.iter().map(HeaderValue::as_bytes), &mut value);
+    if let Ok(value) = HeaderValue::from_bytes(&value) {
         headers.insert(CACHE_CONTROL, value);
     }
+}
+
+/// Appends the value of `Cache-Control` of a response with these values, if it is made `private`.
+fn write_private_value<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"private");
+    for value in values {
+        let is_text = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        let value = if is_text { value } else { &b"no-store"[..] };
+        // A directive with a quoted list may be cut here; what is left of it is no directive.
+        for directive in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let name = directive.split(|byte| *byte == b'=').next().unwrap_or_default();
+            let is = |other: &[u8]| name.trim_ascii().eq_ignore_ascii_case(other);
+            if !(is(b"") || is(b"private") || is(b"public") || is(b"s-maxage")) {
+                out.extend_from_slice(b", ");
+                out.extend_from_slice(directive);
+            }
+        }
+    }
+}
+
+/// Appends the header lines of a page with the empty line, as they are laid out with it (names in lower case), for a
+/// response that only some clients get: the same changes as those of a response's fields, and nothing is allocated.
+pub fn write_private_lines(lines: &[u8], out: &mut Vec<u8>) {
+    const NAME: &[u8] = b"cache-control: ";
+    let all = || lines.split_inclusive(|byte| *byte == b'\n');
+    for line in all() {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        if !line.starts_with(NAME) && !is_for_shared_caches(name) && line != b"\r\n" {
+            out.extend_from_slice(line);
+        }
+    }
+    out.extend_from_slice(NAME);
+    let values = all().filter_map(|line| line.strip_prefix(NAME)?.strip_suffix(b"\r\n"));
+    write_private_value(values, out);
+    out.extend_from_slice(b"\r\n\r\n");
 }
 
 #[cfg(test)]
@@ -238,5 +263,40 @@ mod tests {
         assert_eq!(of(&[]), "private");
         assert_eq!(of(&["public, max-age=9", "S-Maxage=60"]), "private, max-age=9");
         assert_eq!(of(&["no-store, private"]), "private, no-store");
+    }
+
+    #[test]
+    fn the_lines_of_a_page_are_changed_as_the_fields_of_a_response() {
+        let fields = [
+            ("content-type", "text/html"),
+            ("cache-control", "public, max-age=9"),
+            ("surrogate-control", "max-age=9"),
+            ("x-empty", ""),
+            ("cache-control", "S-Maxage=60,no-transform"),
+            ("cdn-cache-control", "max-age=9"),
+            ("etag", "\"a: b\""),
+        ];
+        for fields in [&fields[..], &fields[..1], &fields[..0]] {
+            let (mut headers, mut lines) = (HeaderMap::new(), String::new());
+            for (name, value) in fields {
+                headers.append(*name, HeaderValue::from_static(value));
+                lines.push_str(&format!("{name}: {value}\r\n"));
+            }
+            keep_from_shared_caches(&mut headers);
+            let mut written = Vec::new();
+            write_private_lines(format!("{lines}\r\n").as_bytes(), &mut written);
+            let text = String::from_utf8(written).expect("text");
+            let section = text.strip_suffix("\r\n\r\n").expect("the empty line");
+            let mut found: Vec<_> = section.split("\r\n").map(str::to_owned).collect();
+            let text_of = |value: &HeaderValue| value.to_str().expect("text").to_owned();
+            let right = headers.iter().map(|(name, value)| format!("{name}: {}", text_of(value)));
+            let mut right: Vec<_> = right.collect();
+            found.sort();
+            right.sort();
+            assert_eq!(found, right);
+        }
+        let mut value = Vec::new();
+        write_private_value([&b"max-age=9\xe9"[..]].into_iter(), &mut value);
+        assert_eq!(value, b"private, no-store");
     }
 }

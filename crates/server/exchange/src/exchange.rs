@@ -114,11 +114,15 @@ async fn admitted(
     }
     let target = match read {
         Ok(target) => target,
-        Err(error) => return serve::error(StatusCode::BAD_REQUEST, error.reason(), None),
+        Err(error) => {
+            site.counters.own_errors.add();
+            return serve::error(StatusCode::BAD_REQUEST, error.reason(), None);
+        }
     };
     match step {
         RequestStep::Challenge => return Box::pin(challenge::answer(site, &target)).await,
         RequestStep::Misdirected => {
+            site.counters.own_errors.add();
             return serve::error(StatusCode::MISDIRECTED_REQUEST, Reason::HostUnknown, None);
         }
         RequestStep::ToHttps => return changes.applied(site, serve::to_https(site, &target)),

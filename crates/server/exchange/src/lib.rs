@@ -8,7 +8,7 @@
 //!
 //! | subject | modules |
 //! |---|---|
-//! | a request from its arrival to its response | `exchange`, `steps`, `dispatch` |
+//! | a request from its arrival to its response | `exchange`, `steps` (in `plain`, redirects before hyper), `dispatch` |
 //! | pages for some clients | `private` (copies for one client), `signed_in` (pages that signed-in visitors share) |
 //! | a visitor during a trial | `trial` |
 //! | templates and fragments | `assembly` |
@@ -30,5 +30,7 @@ pub mod signed_in;
 pub mod steps;
 mod trial;
 
+pub use checks::{check_limit, is_remembered, refresh_passwords};
+pub use edge::write_private_lines;
 pub use exchange::{answer, is_timed};
-pub use steps::is_redirected;
+pub use steps::{PlainAsked, PlainRedirect, PlainStep, is_redirected};

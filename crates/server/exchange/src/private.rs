@@ -30,15 +30,16 @@ use forward::sendfile;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{
-    ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
+    Answer, ForwardReason, OwnedTerms, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict,
     storable_for_owner,
 };
 use origin::OriginResponse;
-use page_store::Lease;
+use page_store::{Candidates, Lease};
 use reasons::Reason;
 use render::RenderRequest;
 use site_rules::{NoOwner, Owner, Plan, RewriteFor};
 use std::sync::Arc;
+use stored_pages::page::StoredPage;
 use telemetry::client::Client;
 use telemetry::request_content::RequestContent;
 use telemetry::request_fields::view_of;
@@ -226,9 +227,8 @@ fn from_store(
     key: &[u8],
 ) -> Option<Response<ResponseBody>> {
     let candidates = site.store.candidates(site.store.key(key));
-    let (copies, now) = (StoredPages::Private(candidates.as_slice()), site.clock.now());
-    let verdict = lookup::choose(site, facts, &AsSent(headers), plan, copies, now);
-    let Verdict::Reuse { candidate, state: Reuse::Fresh, answer } = verdict else { return None };
+    let now = site.clock.now();
+    let (candidate, answer) = fresh_copy(site, facts, headers, plan, (&candidates, now))?;
     let found = &candidates.as_slice()[candidate];
     let page = found.payload();
     codings::wanted(site, facts, found);
@@ -240,6 +240,36 @@ fn from_store(
     let mut response = serve::page(facts, found, answer, now, &status);
     response.extensions_mut().insert(FromPrivateCopy);
     Some(response)
+}
+
+/// The copy that answers the request now, and how.
+fn fresh_copy(
+    site: &Site,
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    plan: &Plan,
+    (copies, now): (&Candidates<StoredPage>, Timestamp),
+) -> Option<(usize, Answer)> {
+    let copies = StoredPages::Private(copies.as_slice());
+    match lookup::choose(site, facts, &AsSent(headers), plan, copies, now) {
+        Verdict::Reuse { candidate, state: Reuse::Fresh, answer } => Some((candidate, answer)),
+        _ => None,
+    }
+}
+
+/// Whether a private copy answers the request now. Changes and counts nothing.
+pub fn has_copy(
+    site: &Site,
+    request: (&TargetUri, &Client),
+    facts: &RequestFacts<'_>,
+    headers: &HeaderMap,
+    plan: &Plan,
+) -> bool {
+    let Some(copies) = &site.config.private else { return false };
+    let Ok(Some(owner)) = owner(site, copies, plan, None, headers) else { return false };
+    let key = copy_key(site, request, plan, &owner, headers);
+    let (copies, now) = (site.store.peek(site.store.key(&key)), site.clock.now());
+    fresh_copy(site, facts, headers, plan, (&copies, now)).is_some()
 }
 
 /// The result of trying to store a response for its owner.

@@ -43,11 +43,16 @@ struct Busy;
 
 /// Whether a request is a purge request, as opposed to a request for a page.
 pub fn is_purge_request<B>(default_site: &Site, request: &Request<B>) -> bool {
-    let below = || default_site.config.purging.get_below.as_deref();
     match request.method() {
-        &Method::GET => below().is_some_and(|below| lies_below(below, request.uri().path())),
+        &Method::GET => is_purge_path(default_site, request.uri().path()),
         method => purge_requests::is_purge_method(method.as_str()),
     }
+}
+
+/// Whether a GET with this path is a purge request.
+pub(crate) fn is_purge_path(default_site: &Site, path: &str) -> bool {
+    let below = default_site.config.purging.get_below.as_deref();
+    below.is_some_and(|below| lies_below(below, path))
 }
 
 fn lies_below(below: &str, path: &str) -> bool {

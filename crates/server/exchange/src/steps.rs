@@ -8,6 +8,8 @@
 //! out, and then the request goes on with the next row (`checks`). The second table, `LATER_STEPS`, has what follows: a
 //! limit for requests that reach the origin is there, because a stored page may answer them.
 
+mod plain;
+
 use crate::challenge;
 use crate::edge;
 pub use crate::edge::EdgeMatches;
@@ -19,6 +21,7 @@ use forward::upgrade;
 use http::{HeaderMap, Method, Request};
 use http_body::Body;
 use http_cache::Method as Kind;
+pub use plain::{PlainAsked, PlainRedirect, PlainStep};
 use reasons::Reason;
 use site_rules::{
     BypassBecause, Denial, Handling, LimitCount, LimitRule, Plan, Redirect, RedirectSource,
@@ -130,7 +133,10 @@ impl RequestStep {
 /// The facts by which the step of a request is found.
 pub struct StepFacts<'a> {
     is_purge: bool,
-    target: Result<&'a TargetUri, TargetError>,
+    /// Why its target is invalid, if it is.
+    invalid: Option<TargetError>,
+    /// Whether its target is the server as a whole.
+    is_for_server: bool,
     is_challenge: bool,
     is_host_known: bool,
     is_redirected: bool,
@@ -157,12 +163,31 @@ pub struct StepFacts<'a> {
 }
 
 impl StepFacts<'_> {
+    /// The facts of a GET that may be answered from the store: no step comes before that.
+    const LOOKUP: StepFacts<'static> = StepFacts {
+        is_purge: false,
+        invalid: None,
+        is_for_server: false,
+        is_challenge: false,
+        is_host_known: true,
+        is_redirected: false,
+        is_alias: false,
+        denial: &|| None,
+        limit: &|| None,
+        password: &|| None,
+        redirect: &|| None,
+        offers_upgrade: false,
+        method: &Method::GET,
+        has_content: false,
+        leaving: None,
+        refuses_writes: false,
+        has_private_copies: false,
+        is_in_trial: &|| false,
+        handling: &|| Handling::Store,
+    };
+
     fn is_read(&self) -> bool {
         matches!(Kind::of(self.method), Kind::Get | Kind::Head)
-    }
-
-    fn is_for_server(&self) -> bool {
-        self.target.is_ok_and(|target| target.path_and_query == "*")
     }
 }
 
@@ -172,7 +197,7 @@ type Row = fn(&StepFacts<'_>) -> Option<RequestStep>;
 /// The steps in their order: the first that applies is executed. If none does, the request is looked up.
 const STEPS: [(&str, Row); 20] = [
     ("purge", |facts| facts.is_purge.then_some(RequestStep::Purge)),
-    ("target", |facts| facts.target.err().map(|error| RequestStep::Invalid(error.reason()))),
+    ("target", |facts| facts.invalid.map(|error| RequestStep::Invalid(error.reason()))),
     ("challenge", |facts| facts.is_challenge.then_some(RequestStep::Challenge)),
     ("misdirected", |facts| (!facts.is_host_known).then_some(RequestStep::Misdirected)),
     ("to-https", |facts| facts.is_redirected.then_some(RequestStep::ToHttps)),
@@ -183,14 +208,14 @@ const STEPS: [(&str, Row); 20] = [
     ("redirected", |facts| (facts.redirect)().map(RequestStep::Redirected)),
     ("upgrade", |facts| facts.offers_upgrade.then_some(RequestStep::Upgrade)),
     ("target-of-read", |facts| {
-        let is_invalid = facts.is_read() && facts.is_for_server();
+        let is_invalid = facts.is_read() && facts.is_for_server;
         is_invalid.then_some(RequestStep::Invalid(Reason::TargetInvalid))
     }),
     ("content", |facts| (facts.is_read() && facts.has_content).then_some(RequestStep::WithContent)),
     ("leaving", |facts| facts.leaving.filter(|_| facts.is_read()).map(RequestStep::Leaving)),
     ("trace", |facts| (facts.method == Method::TRACE).then_some(RequestStep::Trace)),
     ("options", |facts| {
-        let is_options = facts.method == Method::OPTIONS && facts.is_for_server();
+        let is_options = facts.method == Method::OPTIONS && facts.is_for_server;
         is_options.then_some(RequestStep::Options)
     }),
     ("write", |facts| {
@@ -404,7 +429,8 @@ impl<'a> AskedRequest<'a> {
             of_site.is_some_and(|target| site.config.hosts.redirect_of(&target.host).is_some());
         find(&StepFacts {
             is_purge: self.is_purge,
-            target: self.target,
+            invalid: self.target.err(),
+            is_for_server: self.target.is_ok_and(|target| target.path_and_query == "*"),
             is_challenge,
             is_host_known,
             is_redirected,
@@ -445,7 +471,7 @@ pub fn is_redirected(site: &Site, scheme: &str) -> bool {
 /// Whether the target is redirected to no other scheme or host: an ACME challenge, which is always answered over HTTP
 /// (RFC 8555 section 8.3), or the server as a whole.
 fn is_exempt(target: &TargetUri) -> bool {
-    challenge::is_challenge(target) || &*target.path_and_query == "*"
+    challenge::is_challenge(&target.path_and_query) || &*target.path_and_query == "*"
 }
 
 #[cfg(test)]
@@ -453,36 +479,13 @@ mod tests {
     use super::*;
 
     const REDIRECT: RedirectSource =
-        RedirectSource { rule: None, status: http::StatusCode::FOUND, slash: None };
-
-    fn target(path_and_query: &str) -> TargetUri {
-        let key = format!("http://a{path_and_query}");
-        TargetUri::of_key(key.as_bytes()).expect("a key")
-    }
+        RedirectSource { rule: None, line: None, status: http::StatusCode::FOUND, slash: None };
 
     /// The step of a request: `edit` changes the facts of a GET that is looked up.
     fn step_of(handling: Handling, edit: impl FnOnce(&mut StepFacts<'_>)) -> RequestStep {
-        let (target, handling) = (target("/"), move || handling);
-        let mut facts = StepFacts {
-            is_purge: false,
-            target: Ok(&target),
-            is_challenge: false,
-            is_host_known: true,
-            is_redirected: false,
-            is_alias: false,
-            denial: &|| None,
-            limit: &|| None,
-            password: &|| None,
-            redirect: &|| None,
-            offers_upgrade: false,
-            method: &Method::GET,
-            has_content: false,
-            leaving: None,
-            refuses_writes: false,
-            has_private_copies: true,
-            is_in_trial: &|| false,
-            handling: &handling,
-        };
+        let handling = move || handling;
+        let mut facts =
+            StepFacts { has_private_copies: true, handling: &handling, ..StepFacts::LOOKUP };
         edit(&mut facts);
         step(&facts)
     }

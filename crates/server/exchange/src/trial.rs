@@ -8,14 +8,14 @@
 //! Invariants: nothing stored is sent. The look-up comes before the request to the origin, so the page is one that the
 //! visitor would have got.
 
-use crate::dispatch::{is_over_renders, renders_limited};
+use crate::dispatch::{count_render, renders_limited};
 use crate::steps::RequestPlan;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::lookup::decide_on;
 use delivery::plan::tell_bypassed;
 use delivery::site::Site;
-use delivery::trial::{AnswerWatch, TrialRequest};
+use delivery::trial::{AnswerWatch, TrialRequest, note_failure};
 use forward::ForwardCause;
 use forward::client_gone::OnClientGone;
 use http::{Method, Request, Response};
@@ -46,8 +46,8 @@ pub(crate) async fn answer(
         on_client_gone,
     };
     if !is_for_all {
-        if is_over_renders(site, &request, &target, client, &plan) {
-            return renders_limited();
+        if let Err(seconds) = count_render(site, &request, &target, client, &plan) {
+            return renders_limited(seconds);
         }
         return forward::pass_bypassed(site, request, target, client, why).await;
     }
@@ -55,13 +55,15 @@ pub(crate) async fn answer(
     client.extras.spent.get_or_insert_default();
     let headers = Arc::new(request.headers().clone());
     let is_get = request.method() == Method::GET;
-    let found = {
+    let (found, is_for_store) = {
         let facts = read_facts(request.method(), &headers);
         let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
-        would_be_hit(candidates.as_slice(), &verdict)
+        (would_be_hit(candidates.as_slice(), &verdict), facts.cache_control.only_if_cached)
     };
-    if !found.0 && is_over_renders(site, &request, &target, &client, &plan) {
-        return renders_limited();
+    if !found.0
+        && let Err(seconds) = count_render(site, &request, &target, &client, &plan)
+    {
+        return renders_limited(seconds);
     }
     if found.0 {
         client.extras.checks.limit = None;
@@ -75,8 +77,14 @@ pub(crate) async fn answer(
         client: client.clone(),
         plan,
     };
+    let page = request_of_page.target.page().to_owned();
+    let is_compared = is_get && found.1.is_some();
     let watch = AnswerWatch::new(site, (request_of_page, is_get), found);
-    forward::pass_watched(site, request, target, &client, (why, watch)).await
+    let answer = forward::pass_watched(site, request, target, &client, (why, watch)).await;
+    if answer.status().is_server_error() && !is_for_store {
+        note_failure(site, &page, is_compared);
+    }
+    answer
 }
 
 /// Whether a verdict is a hit; and the page, if it is fresh.

@@ -7,8 +7,8 @@
 use crate::client_gone::{self, OnClientGone};
 use crate::file_rules::FileRules;
 use crate::litespeed;
+use crate::request_route::allowed_route;
 use crate::rewrites::{self, RoutedRequest};
-use crate::scripts;
 use crate::sendfile;
 use crate::writes;
 use bytes::Bytes;
@@ -31,12 +31,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use http_cache::litespeed::CacheControl;
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{Failure, Fields, ForwardReason, Method as Kind, RequestFacts, fields};
-use origin::routes::{Route, Script, Withheld, route_in};
+use origin::routes::{Route, Script, Withheld};
 use origin::upload::Upload;
 use origin::{Origin, OriginBody, OriginClass, OriginRequest, OriginResponse, RequestBody, Unsent};
 use reasons::Reason;
 use reasons::refusal::Refusal;
-use site_rules::{PlannedFields, Rewrite, RewriteFor, ScriptRefusal};
+use site_rules::{PlannedFields, RewriteFor};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,11 @@ pub async fn answerer(
     let files = site.files.as_deref().filter(|_| !is_for_challenge);
     let Some((files, static_files)) = files else { return Answerer::Origin(None) };
     let (here, target) = (|response| Answerer::Here(response), asked.target);
-    match route_of(site, &asked) {
+    let (route, is_rewritten) = allowed_route(site, &asked);
+    if is_rewritten {
+        site.counters.rewritten.add();
+    }
+    match route {
         Route::Script(script) => Answerer::Origin(Some(script)),
         Route::Hidden(Withheld::Script) => {
             site.counters.scripts_refused.add();
@@ -108,13 +112,13 @@ pub async fn answerer(
                 Ok(mut response) => {
                     let rules = FileRules::of(site, target);
                     rules.cache(&mut response);
-                    let is_rewritten =
-                        site.config.rules.rewrites_file(&rewrites::view_of_page(&asked))
-                            || rewrites::rewrite(site, &asked).is_some();
+                    let is_rewritten = is_rewritten
+                        || site.config.rules.rewrites_file(&rewrites::view_of_page(&asked));
                     if target.written.is_none() && rules.follow_path() && !is_rewritten {
                         let laid = |headers: &HeaderMap| rules.laid_out(headers);
                         let print = site.config.rules.fields_print();
-                        static_files.note_found(&files.root, target.path(), &path, (print, &laid));
+                        let at = (target.path(), site.reading());
+                        static_files.note_found(&files.root, at, &path, (print, &laid));
                     }
                     here(response)
                 }
@@ -140,58 +144,6 @@ fn note_withheld(site: &Site, target: &TargetUri, withheld: &Withheld) {
         let (path, leads_to) = (target.path(), leads_to.display());
         let hint = "allow it by site.allow_symlinks, or leave it";
         tracing::warn!(event = "link-outside-root", path, %leads_to, hint);
-    }
-}
-
-/// Returns the route of the target. Scripts get the normalised path, because their responses are
-/// stored under it. Files, also hidden ones, are found only by the path as it was sent.
-/// Normalisation may have removed the slash of a directory; redirecting to add it would never end.
-pub fn route_of(site: &Site, asked: &RoutedRequest<'_>) -> Route {
-    match found_route(site, asked) {
-        (Route::Static(path), _) if sendfile::is_internal(site, &path) => {
-            Route::Hidden(Withheld::Name)
-        }
-        (Route::Script(script), _) if sendfile::is_internal(site, &script.filename) => {
-            Route::Hidden(Withheld::Name)
-        }
-        (Route::Script(script), rewrite)
-            if scripts::refusal(site, asked.target, rewrite.as_ref(), &script).is_some() =>
-        {
-            Route::Hidden(Withheld::Script)
-        }
-        (route, _) => route,
-    }
-}
-
-/// Why the script to which the target leads does not run, if so.
-pub fn script_refusal(site: &Site, asked: &RoutedRequest<'_>) -> Option<ScriptRefusal> {
-    match found_route(site, asked) {
-        (Route::Script(script), rewrite) => {
-            scripts::refusal(site, asked.target, rewrite.as_ref(), &script)
-        }
-        _ => None,
-    }
-}
-
-/// The route of a request, whichever scripts may run, and its rewrite.
-fn found_route(site: &Site, asked: &RoutedRequest<'_>) -> (Route, Option<Rewrite>) {
-    match rewrites::rewrite(site, asked) {
-        Some(rewrite) => (rewrites::route(site, &rewrite), Some(rewrite)),
-        None => (route_of_target(site, asked.target), None),
-    }
-}
-
-/// The route of a target that is not rewritten.
-fn route_of_target(site: &Site, target: &TargetUri) -> Route {
-    let Some(root) = site.root() else { return Route::NotFound };
-    let normal = route_in(root, target.path());
-    match (&target.written, normal) {
-        (None, normal) => normal,
-        (Some(written), Route::AddSlash(_)) => route_in(root, written),
-        (Some(written), normal) => match route_in(root, written) {
-            there @ (Route::Static(_) | Route::Hidden(_)) => there,
-            _ => normal,
-        },
     }
 }
 
@@ -330,9 +282,12 @@ async fn passed(
         Ok(outgoing) => *outgoing,
         Err(response) => return *response,
     };
-    if watch.is_some() && site.config.codings.are_made() {
-        // As for a page that is stored: Pagewell compresses the answer.
-        outgoing.headers.remove(header::ACCEPT_ENCODING);
+    if watch.is_some() {
+        outgoing.admission.group_as_without_trial();
+        if site.config.codings.are_made() {
+            // As for a page that is stored: Pagewell compresses the answer.
+            outgoing.headers.remove(header::ACCEPT_ENCODING);
+        }
     }
     let asked = (target.clone(), head.clone());
     let sent = match facts.method {
@@ -501,7 +456,10 @@ pub fn failed(site: &Arc<Site>, unsent: Unsent, why: ForwardReason) -> Response<
             response
         }
         Unsent::Failed(failure) => {
-            if !matches!(failure, Failure::Deferred | Failure::Limited(_)) {
+            // Those were never sent.
+            let is_of_pagewell =
+                matches!(failure, Failure::Overloaded | Failure::Deferred | Failure::Limited(_));
+            if !is_of_pagewell {
                 site.counters.origin_failures.add();
             }
             status.detail = Some(failure.as_str());

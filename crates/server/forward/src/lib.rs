@@ -8,7 +8,7 @@
 //! |---|---|
 //! | a request to the origin | `send`, `rate_limit`, `client_gone` (after the client has disconnected) |
 //! | a forwarded request | `forward`, `writes` (unsafe methods), `upgrade` |
-//! | what rules say about files and scripts | `file_rules`, `scripts`, `rewrites` |
+//! | what rules say about files and scripts | `request_route`, `file_rules`, `scripts`, `rewrites` |
 //! | what a response announces | `litespeed`, `owner_copies` (private copies), `sendfile` |
 
 pub mod client_gone;
@@ -17,6 +17,7 @@ mod forward;
 pub mod litespeed;
 pub mod owner_copies;
 mod rate_limit;
+mod request_route;
 pub mod rewrites;
 mod scripts;
 pub mod send;
@@ -25,3 +26,4 @@ pub mod upgrade;
 pub mod writes;
 
 pub use self::forward::*;
+pub use request_route::{route_of, script_refusal};

@@ -1,5 +1,6 @@
-//! Sends one request to the origin. ESI and trace fields are added, local redirects are followed, and the
-//! time is counted. Invalidations in the response head are applied before the response is returned.
+//! Sends one request to the origin. ESI and trace fields are added, local redirects are followed, and the origin's
+//! time is counted, from the place that the request gets. Invalidations in the response head are applied before the
+//! response is returned.
 //! Which requests are sent, and with which fields, is decided in `forward` and `render`.
 
 use crate::litespeed;
@@ -13,7 +14,7 @@ use delivery::visitors;
 use http::{HeaderMap, HeaderName, Method};
 use http_cache::{Failure, FieldUse};
 use origin::routes::{Route, route_in};
-use origin::{OriginRequest, OriginResponse, Unsent};
+use origin::{OriginPermit, OriginRequest, OriginResponse, Unsent};
 use site_state::pending_changes::PendingChange;
 use std::sync::Arc;
 use telemetry::client::ClientExtras;
@@ -44,10 +45,12 @@ pub async fn send_following(
     // The time that the client takes to send content does not count as the origin's.
     site.origin_of(&request.target).take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
+        let permit = admitted(site, request).await?;
         let begun = site.clock.monotonic();
         let asked =
             traces::in_request(site.config.traces.as_ref(), &mut request.headers, trace.as_ref());
-        let mut answered = site.origin_of(&request.target).send(request, &site.counters).await;
+        let origin = site.origin_of(&request.target);
+        let mut answered = origin.send(request, permit, &site.counters).await;
         if let Ok(response) = &mut answered {
             traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
             sendfile::note(site, response, || request.url());
@@ -57,9 +60,7 @@ pub async fn send_following(
         }
         let took = site.clock.monotonic().saturating_sub(begun);
         site.counters.origin_times.add(took);
-        if let Some(spent) = &spent {
-            spent.add(took);
-        }
+        spent.iter().for_each(|spent| spent.add(took));
         let path = match answered {
             Err(Unsent::Redirected(path)) => path,
             Ok(mut response) => {
@@ -96,6 +97,18 @@ pub async fn send_following(
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
+}
+
+/// Waits for the place of a request. The time in the queue is added up in the request: it is not the origin's.
+///
+/// # Errors
+/// The request may not be sent.
+async fn admitted(site: &Site, request: &mut OriginRequest) -> Result<OriginPermit, Failure> {
+    let came = site.clock.now();
+    let permit = site.origin_of(&request.target).admit(&request.admission).await?;
+    let waited_ms = site.clock.now().0.saturating_sub(came.0);
+    request.waited_ms = Some(request.waited_ms.unwrap_or_default() + waited_ms);
+    Ok(permit)
 }
 
 /// Adds the tags of an include element to those of its fragment's response.

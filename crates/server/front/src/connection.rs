@@ -251,15 +251,16 @@ impl HttpVersion for Http1<'_> {
     type Body = ResponseBody;
 
     fn begin(&mut self, request: &mut Request<RequestContent>) -> ClientExtras {
+        let unredirected = self.in_flight.take_unredirected();
         if !self.has_http_origin {
-            return ClientExtras::default();
+            return ClientExtras { unredirected, ..ClientExtras::default() };
         }
         if request.headers().contains_key(header::CONNECTION)
             && let Some(offer) = self.slot.offered()
         {
             request.extensions_mut().insert(offer);
         }
-        client_extras(request, self.in_flight)
+        ClientExtras { unredirected, ..client_extras(request, self.in_flight) }
     }
 
     fn keep(&mut self, entry: Option<Box<Entry>>) {

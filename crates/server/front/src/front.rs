@@ -273,17 +273,24 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         // The last response of a connection has `Connection: close`, which a plain hit does not
         // have.
         let is_last = self.requests + 1 >= self.limits.connection_requests;
+        let mut unredirected = 0;
         if let (Some(hits), false) = (&mut self.hits, is_last) {
             match hits.find(&self.arrived[self.handed..], std::mem::take(&mut self.tail)) {
                 Ok((hit, head_bytes)) => {
                     self.handed += head_bytes;
+                    if hit.is_redirect() {
+                        self.in_flight.note_redirect();
+                    }
                     self.state = State::Hit(hit);
                     self.requests += 1;
                     self.note_hit(head_bytes);
                     self.reading.disarm();
                     return true;
                 }
-                Err(unused) => self.tail = unused,
+                Err(unanswered) => {
+                    self.tail = unanswered.buffer;
+                    unredirected = unanswered.unredirected;
+                }
             }
         }
         match inspect(self.waiting(), &self.limits) {
@@ -292,6 +299,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
                 let (left, offered) = self.take_offer(head_bytes, upgrade);
                 self.requests += 1;
                 self.in_flight.note_received(self.requests);
+                self.in_flight.note_unredirected(unredirected);
                 if is_last {
                     self.site.counters.limit_hits.note(Limit::ConnectionRequests);
                     self.in_flight.end();

@@ -251,11 +251,12 @@ pub async fn serve<IO>(
     let of_address = peer.and_then(|peer| site.per_address.requests(peer));
     let server = RequestServer::new(&site, &client);
     let service = service_fn(|mut request: Request<Incoming>| {
-        let mut open = Open::new(&activity, streams::take_field(request.headers_mut()));
+        let (stream, unredirected) = streams::take_field(request.headers_mut());
+        let mut open = Open::new(&activity, stream);
         activity.has_asked();
         let has_place = open.enter(of_address.as_ref(), &site);
         let is_head = request.method() == Method::HEAD;
-        let version = Http2 { open, has_place, is_head, entry: None };
+        let version = Http2 { open, unredirected, has_place, is_head, entry: None };
         server.serve(request.map(hyper_content::content), version)
     });
     let front = Front::new(io, reader, Answers::new(&site, &client), activity.clone());
@@ -336,6 +337,9 @@ fn builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
 /// A request over HTTP/2.
 struct Http2 {
     open: Open,
+    /// The number of the site's configuration by which the front has found that it is not redirected; 0 if that is
+    /// not known.
+    unredirected: u64,
     /// Whether the client's address may have one more request.
     has_place: bool,
     is_head: bool,
@@ -346,7 +350,8 @@ impl HttpVersion for Http2 {
     type Body = CountedBody;
 
     fn begin(&mut self, request: &mut Request<RequestContent>) -> ClientExtras {
-        ClientExtras { trailers: trailers::wanted(request.headers()), ..ClientExtras::default() }
+        let (trailers, unredirected) = (trailers::wanted(request.headers()), self.unredirected);
+        ClientExtras { trailers, unredirected, ..ClientExtras::default() }
     }
 
     fn keep(&mut self, entry: Option<Box<Entry>>) {

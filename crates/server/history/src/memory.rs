@@ -12,8 +12,8 @@ use super::changes::ChangeName;
 use super::shown::cut_to;
 use super::{Content, RenderRecord, StoreOutcome};
 use hashbrown::HashTable;
+use random_number::random_number;
 use reasons::Reason;
-use std::hash::{BuildHasher, RandomState};
 use std::num::NonZeroU16;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -150,7 +150,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new(most: usize) -> Memory {
-        let seed = RandomState::new().hash_one(0);
+        let seed = random_number();
         let (places, entries, recent) = (HashTable::new(), Vec::new(), Vec::new());
         Memory { places, entries, recent, hand: 0, most: most.max(1), seed }
     }

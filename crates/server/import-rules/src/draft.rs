@@ -12,6 +12,11 @@ use std::path::PathBuf;
 /// A condition of a rule: its key, and its words.
 pub(crate) type ConditionWords = (&'static str, Vec<String>);
 
+/// The words of a condition, each negated if the condition is.
+pub(crate) fn signed(words: Vec<String>, is_not: bool) -> Vec<String> {
+    if is_not { words.into_iter().map(|word| format!("!{word}")).collect() } else { words }
+}
+
 /// The conditions of a rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RuleConditions {
@@ -142,6 +147,9 @@ pub(crate) struct SiteDraft {
     pub(crate) entry_points: Option<Vec<String>>,
     pub(crate) https_redirect: Option<u16>,
     pub(crate) canonical_redirect: Option<u16>,
+    /// Whether unknown hosts are refused. With patterns among the names, they are not.
+    pub(crate) refuses_others: bool,
+    pub(crate) has_open_names: bool,
     pub(crate) certificate: Option<(String, String)>,
     pub(crate) internal_files: Vec<(String, String)>,
     pub(crate) error_pages: Vec<(String, String)>,
@@ -227,6 +235,8 @@ impl SiteDraft {
         line("host", self.hosts.first().map(|host| string(host)));
         line("aliases", self.hosts.get(1..).filter(|all| !all.is_empty()).map(words));
         line("canonical_redirect", self.canonical_redirect.map(|status| status.to_string()));
+        let refuses = self.refuses_others && !self.has_open_names && !self.hosts.is_empty();
+        line("other_hosts", refuses.then(|| string("refuse")));
         line("front_controller", self.front_controller.as_deref().map(string));
         line("entry_points", self.entry_points.as_deref().map(words));
         let redirects = self.redirect_file.as_ref().map(|path| path.display().to_string());

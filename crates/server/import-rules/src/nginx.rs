@@ -120,7 +120,13 @@ pub(crate) fn translate(
     }
     serve_all(&mut translation, &chosen);
     https_without_certificate(&mut translation);
-    let site = translation.site;
+    let Translation { site, maps, judgements, .. } = translation;
+    for map in maps.into_values() {
+        if !judgements.has(map) {
+            let why = "only a map of paths whose values are redirects is translated";
+            judgements.not_translated(map, why);
+        }
+    }
     judgements.complete(all, known::restricts);
     Ok(site)
 }
@@ -260,6 +266,10 @@ fn global<'a>(translation: &mut Translation<'a>, all: &[&'a Directive]) {
                 }
             }
             "map" => {
+                // Its entries are no directives.
+                for entry in one.inner() {
+                    translation.judgements.built_in(entry);
+                }
                 translation.maps.insert(one.word(1).trim_start_matches('$').to_owned(), one);
             }
             _ => known::judge(translation.judgements, one),
@@ -323,11 +333,26 @@ fn choose<'a>(
     chosen
 }
 
-/// A server beside the site that only refuses.
+/// A server beside the site that only refuses. That of certbot redirects each of its names to HTTPS before.
 fn refused_server(translation: &mut Translation<'_>, server: &Directive, shares: bool) {
     let why = "Pagewell refuses unknown hosts (421)";
+    translation.site.refuses_others = true;
     translation.judgements.not_needed_because(server, why);
-    if shares {
+    let tests: Vec<&Directive> = server.inner().iter().filter(|one| one.name == "if").collect();
+    let to_https = |one: &&Directive| {
+        let all = one.inner();
+        !all.is_empty() && all.iter().all(|one| one.word(1) == "https://$host$request_uri")
+    };
+    if !tests.is_empty() && tests.iter().all(to_https) {
+        translation.site.https_redirect = Some(301);
+        for test in tests {
+            translation.judgements.translated_but(test, "as https_redirect");
+            for one in test.inner() {
+                translation.judgements.translated_but(one, "as https_redirect");
+                translation.https.push(one.clone());
+            }
+        }
+    } else if shares {
         let why = "the site serves a name that is refused here, such as by plain HTTP";
         translation.judgements.lost_restriction(server, why);
     }
@@ -386,6 +411,7 @@ fn server_names(translation: &mut Translation<'_>, scope: &Scope<'_>, all: &[&Di
         if is_complete {
             translation.judgements.translated(one);
         } else {
+            translation.site.has_open_names = true;
             let why = "aliases have no patterns: write each name";
             translation.judgements.translated_but(one, why);
         }

@@ -248,6 +248,11 @@ fn a_map_of_paths_becomes_redirects() {
         let of_map = imported(ImportedServer::Nginx, "/x", &text);
         assert_eq!(rules(&of_map), Vec::<String>::new(), "{text}");
         assert!(of_map.report.count(DirectiveFate::NotTranslated) > 0, "{text}");
+        let report = of_map.report.text();
+        let unknown = report.lines().find(|line| line.starts_with("Not known to the importer"));
+        let unknown = unknown.unwrap_or_default();
+        let is_named = ["default", "/a", "map"].iter().any(|name| unknown.contains(name));
+        assert!(!is_named, "{text}: {unknown}");
     }
 }
 
@@ -303,6 +308,34 @@ fn https_and_the_canonical_host_are_options() {
     let imported = apache(text);
     assert!(imported.text.contains("https_redirect = 301"), "{}", imported.text);
     assert!(imported.text.contains("canonical_redirect = 301"), "{}", imported.text);
+}
+
+#[test]
+fn plain_http_is_redirected_in_every_usual_form() {
+    let site = "listen 443 ssl; server_name a.org www.a.org; ssl_certificate /c; ssl_certificate_key /k; root /x; \
+        location / { try_files $uri /index.php; }";
+    let certbot = "server { listen 80; server_name a.org www.a.org; \
+        if ($host = www.a.org) { return 301 https://$host$request_uri; } \
+        if ($host = a.org) { return 301 https://$host$request_uri; } return 404; }";
+    for (plain, more) in [
+        ("server { server_name a.org www.a.org; return 301 https://a.org$request_uri; }", ""),
+        ("server { server_name a.org; location / { return 301 https://a.org$request_uri; } }", ""),
+        ("", "listen 80; if ($scheme = http) { return 301 https://a.org$request_uri; }"),
+        (certbot, ""),
+    ] {
+        let text = format!("{plain}\nserver {{ {site} {more} }}");
+        let imported = imported(ImportedServer::Nginx, "/x", &text);
+        let has = |line: &str| imported.text.lines().any(|is| is == line);
+        assert!(has("https_redirect = 301"), "{text}\n{}", imported.text);
+        assert_eq!(has("other_hosts = \"refuse\""), plain == certbot, "{}", imported.text);
+        let missing = imported.report.count(DirectiveFate::NotTranslated);
+        assert_eq!(missing, 0, "{}", imported.report.text());
+    }
+    // Only another host is redirected: plain HTTP stays.
+    let www = "server { server_name www.a.org; return 301 https://a.org$request_uri; }";
+    let text = format!("{www}\nserver {{ {} }}", site.replace("a.org www.a.org", "a.org"));
+    let imported = imported(ImportedServer::Nginx, "/x", &text);
+    assert!(!imported.text.contains("https_redirect"), "{}", imported.text);
 }
 
 #[test]

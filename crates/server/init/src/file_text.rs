@@ -147,10 +147,15 @@ pub fn file_text(plan: &SetupPlan) -> String {
         }
         DatabaseFollowing::Not(_) => {}
     }
-    text.push_str(
-        "\n# Pages survive restarts and upgrades. Without a followed database, say that nothing changes while \
-         Pagewell is down.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n#unwatched = \"serve\"\n",
-    );
+    text.push_str(match &plan.following {
+        DatabaseFollowing::Ready(_) => {
+            "\n# Pages survive restarts and upgrades.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n"
+        }
+        DatabaseFollowing::Prepared(_) | DatabaseFollowing::Not(_) => {
+            "\n# The record of a trial survives restarts. Pages do so with a followed database, or with \"serve\": nothing \
+             changes while\n# Pagewell is down.\n[snapshot]\ndirectory = \"/var/lib/pagewell\"\nunwatched = \"drop\"\n"
+        }
+    });
     text
 }
 

@@ -161,11 +161,12 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         ));
     }
     if ["/home", "/root"].iter().any(|home| plan.site.root.starts_with(home)) {
-        all.push(
+        all.push(format!(
             "the site is below a home directory, which the unit hides (ProtectHome): move it to /var/www, or `sudo \
-             systemctl edit pagewell` with [Service] and ProtectHome=read-only"
-                .into(),
-        );
+             systemctl edit pagewell` with [Service], ProtectHome=tmpfs and BindReadOnlyPaths={}, or a directory \
+             above it",
+            plan.site.root.display()
+        ));
     }
     if let FrontServer::Nginx(served) | FrontServer::Apache(served) = &plan.front
         && [80, 443].iter().all(|port| facts.other_program(*port).is_none())

@@ -6,6 +6,7 @@
 //! only to a file of the link's own owner, or if it belongs to root ([`ExaminedMachine::site_text`]).
 
 use rustix::fs::OFlags;
+use site_rules::fits_name;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -98,7 +99,10 @@ impl ExaminedMachine {
             return vec![dir.join(part)];
         }
         let names = self.names(dir).into_iter();
-        names.filter(|name| fits(part, name)).map(|name| dir.join(name)).collect()
+        names
+            .filter(|name| fits_name(part.as_bytes(), name.as_bytes()))
+            .map(|name| dir.join(name))
+            .collect()
     }
 
     /// The target of a symbolic link, such as those in `/proc/PID/fd`.
@@ -178,38 +182,4 @@ fn bounded(file: File) -> Result<String, String> {
         return Err(format!("is longer than {} MiB, and was not read", FILE_BYTES_MAX >> 20));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Whether a name fits a pattern in which `*` stands for any text.
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
-        return false;
-    };
-    let mut parts: Vec<&str> = parts.collect();
-    let Some(last) = parts.pop() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_match_names() {
-        for (pattern, name, expected) in [
-            ("*.conf", "a.conf", true),
-            ("*.conf", "a.conf.bak", false),
-            ("php*", "php82", true),
-            ("a*b*c", "a1b2c", true),
-            ("a*b*c", "acb", false),
-            ("*", ".hidden", true),
-        ] {
-            assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
-        }
-    }
 }

@@ -47,7 +47,7 @@ pub fn next_steps(
     all.extend(socket_step(plan, facts, machine));
     if output != Path::new(CONFIG) {
         let mv = format!("sudo mv {} {CONFIG}", shell_path(output));
-        all.push(step("Compare the new file with the old one, then put it in its place.", &[&mv]));
+        all.push(step("Compare the new file with any old one, then put it in its place.", &[&mv]));
     }
     all.push(step(
         "Begin with a trial: visitors get the site's own answers, until `pagewell trial` says that the cache is safe.",
@@ -55,7 +55,7 @@ pub fn next_steps(
     ));
     let curl = curl(plan);
     all.push(step(
-        "Check it, start the service, and request a page: 200 is right.",
+        "Check it, start the service, and request a page: 200 is right, or 301 if the site redirects to HTTPS.",
         &[
             &format!("sudo pagewell check --config {CONFIG}"),
             "sudo systemctl enable --now pagewell && sudo systemctl reload-or-restart pagewell",

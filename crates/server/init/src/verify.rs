@@ -16,6 +16,7 @@ use crate::http::{ProbedPlace, ResponseHead, StartTls, VerifyTls};
 use crate::machine::ExaminedMachine;
 use command_line::options::{InitArgs, SiteKind};
 use config::{Address, Begin, Config, load, resolve};
+use random_number::random_number;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -67,7 +68,7 @@ pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize)
     let root = config.site.files.as_ref().map(|files| files.root.clone());
     let machine = ExaminedMachine::new(args.machine.clone());
     let kind = root.and_then(|root| recognise(&machine, &root, None).ok()).map(|site| site.kind);
-    let place = landed(place, tls)?;
+    let place = landed(place, tls, args.url.is_some())?;
     let runs_php = config.site.files.is_some();
     let probe = Probe { place, tls, kind: kind.unwrap_or_default(), runs_php };
     let mut all = vec![probe.hits()];
@@ -176,21 +177,27 @@ fn place(config: &Config) -> Result<ProbedPlace, String> {
     })
 }
 
-/// The place after the redirects of the front page.
-fn landed(mut place: ProbedPlace, tls: StartTls<'_>) -> Result<ProbedPlace, String> {
+/// The place after the redirects of the front page. `is_given`: the operator has named it.
+fn landed(
+    mut place: ProbedPlace,
+    tls: StartTls<'_>,
+    is_given: bool,
+) -> Result<ProbedPlace, String> {
+    let hints = [
+        ("or name the URL of visitors by --url", "or name the URL by --url"),
+        ("and see that this is the URL of visitors", "or name that URL"),
+    ];
+    let (hint, hint_elsewhere) = hints[usize::from(is_given)];
     for _ in 0..REDIRECTS_MAX {
         let head = place.request("GET", "", tls).map_err(|error| {
-            format!(
-                "{}: no answer ({error}); start the service, or name the URL of visitors by --url",
-                place.url()
-            )
+            format!("{}: no answer ({error}); start the service, {hint}", place.url())
         })?;
         let location = head.field("location").filter(|_| (300..400).contains(&head.status));
         match location.map(|location| place.redirected(location)) {
             Some(Some(next)) if next != place => place = next,
             Some(None) => {
                 return Err(format!(
-                    "{} is redirected to another host ({}): set site.host to that, or name the URL by --url",
+                    "{} is redirected to another host ({}): set site.host to that, {hint_elsewhere}",
                     place.url(),
                     crate::plan::plain_text(location.unwrap_or_default())
                 ));
@@ -293,7 +300,8 @@ impl Probe<'_> {
     /// Whether a `.php` below the directory of uploads is refused. `None` if there is no such directory.
     fn uploads(&self) -> Option<CheckResult> {
         let directory = uploads(self.kind)?;
-        let name = format!("pagewell-verify-{:08x}.php", random());
+        // No file of the site has this number in its name.
+        let name = format!("pagewell-verify-{:08x}.php", random_number() as u32);
         let ask = |path: String| self.place.with_path(&path).request("GET", "", self.tls).ok();
         let (there, elsewhere) = (ask(format!("{directory}{name}"))?, ask(format!("/{name}"))?);
         let status = there.cache_status();
@@ -317,10 +325,4 @@ impl Probe<'_> {
             ))
         })
     }
-}
-
-/// A number that no file of the site has in its name.
-fn random() -> u32 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish() as u32
 }

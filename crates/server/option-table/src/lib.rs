@@ -94,7 +94,7 @@ const FIRST: &[OptionRow] = &[
         "acme.fallback",
         "",
         "none",
-        "Directories of further certificate authorities; each follows after three failed rounds of the one before.",
+        "Further directories, each after three failed rounds of the one before; `Retry-After` counts per authority.",
     ),
     row(
         "acme.profile",
@@ -191,15 +191,15 @@ const FIRST: &[OptionRow] = &[
         "trial.budget",
         "",
         "5%",
-        "The share of the origin's time that a trial's comparisons may use.",
+        "The share of the time of all origin connections for a trial's comparisons; at least one render a second.",
     ),
     row(
         "trial.never",
         "",
         "none",
-        "Paths that a trial and the audit never request, with `*` at the end.",
+        "Paths that trial and audit never request, with `*` at the end.",
     ),
-    row("trial.accept", "", "none", "Differences that are accepted, such as `random /news/*`."),
+    row("trial.accept", "", "none", "Accepted differences, such as `random /news/*`."),
     row(
         "trusted_proxies",
         "",

@@ -205,7 +205,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "snapshot.directory",
         "",
         "none: pages are lost when the process ends",
-        "A directory, used by Pagewell alone, for pages that survive a restart. It is created if it does not exist.",
+        "For pages, and the record of a trial, that survive a restart: a directory that only Pagewell uses, created if missing.",
     ),
     row(
         "snapshot.every",

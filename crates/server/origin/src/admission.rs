@@ -8,10 +8,10 @@ use http::HeaderMap;
 use http::header::USER_AGENT;
 use miss_control::{
     ClientLevel, ClientNetwork, HeldPlace, MissGroup, MissKind, ShownEvidence, WaiterId,
-    address_number,
+    address_number, comes_before,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use telemetry::client::{Client, RequestPurpose};
+use telemetry::client::{Client, PageAtOrigin, RequestPurpose};
 use tokio::time::Instant;
 
 /// The purpose of a request to the origin.
@@ -23,7 +23,7 @@ pub enum OriginClass {
     Personal,
     /// A page that is being assembled waits for a fragment.
     Fragment,
-    /// A request with an unsafe method, or `[[wake]]`. It must not be refused for the sake of others.
+    /// A request with an unsafe method, or `[[wake]]`. It is never deferred.
     Write,
     /// A request for another protocol. It holds its permit until the origin has answered, not for the connection.
     Upgrade,
@@ -38,12 +38,14 @@ pub enum OriginClass {
 pub struct Admission {
     /// The purpose of the request.
     pub class: OriginClass,
-    /// The level of its client, or of the best client that waits for the same response.
+    /// The level and credit of its client, or of the best client that waits for the same response.
     pub level: SharedLevel,
     /// The group of its URL.
     pub group: MissGroup,
     /// The client's address, as a number.
     pub address: Option<u64>,
+    /// The page of a fragment: it is deferred if too many requests of its address wait when it begins.
+    pub page: Option<Arc<PageAtOrigin>>,
     /// The client's network, for reports.
     pub network: Option<ClientNetwork>,
     /// The beginning of the client's `User-Agent`, for reports.
@@ -70,12 +72,12 @@ impl Admission {
             RequestPurpose::Scheduled => OriginClass::Write,
             RequestPurpose::Reference => OriginClass::Reference,
         };
-        let level = if matches!(class, OriginClass::Background | OriginClass::Reference) {
+        let (level, credit) = if matches!(class, OriginClass::Background | OriginClass::Reference) {
             // Last, because no client waits for it.
-            ClientLevel::OverRate
+            (ClientLevel::OverRate, 0)
         } else if client.extras.purpose == RequestPurpose::Scheduled {
             // The operator has configured it.
-            ClientLevel::Known
+            (ClientLevel::Known, 0)
         } else {
             client.note_miss(shown)
         };
@@ -88,11 +90,19 @@ impl Admission {
         let level = if class == OriginClass::Write { level.of_write() } else { level };
         Admission {
             class,
-            level: SharedLevel::new(level),
+            level: SharedLevel::new(level, credit),
             group: MissGroup::of(kind, path_and_query),
             address: client.peer.map(|peer| address_number(peer.ip())),
+            page: client.extras.page.clone().filter(|_| class == OriginClass::Fragment),
             network: client.peer.map(|peer| ClientNetwork::of(peer.ip())),
             agent: None,
+        }
+    }
+
+    /// Groups a request of a visitor as one for a page: it bypasses the cache only because the site is in a trial.
+    pub fn group_as_without_trial(&mut self) {
+        if !matches!(self.group.kind, MissKind::Crawler | MissKind::Part) {
+            self.group.kind = MissKind::Page;
         }
     }
 
@@ -107,19 +117,23 @@ impl Admission {
 
     /// Shares this level with the clients that wait for the same response. It is raised to that of the request.
     pub fn share(&mut self, level: &SharedLevel) {
-        let own = self.level.lock().level;
-        level.raise(own);
+        let (own, credit) = self.level.lock().rank;
+        level.raise(own, credit);
         self.level = level.clone();
     }
 }
 
-/// The level of a request, which the clients that wait for the same response share: the best of them counts.
+/// The level of a request and the credit within it, which the clients that wait for the same response share: the best
+/// of them counts.
 #[derive(Clone, Debug)]
 pub struct SharedLevel(Arc<Mutex<LevelState>>);
 
 #[derive(Debug)]
 struct LevelState {
-    level: ClientLevel,
+    /// The level, and the credit by which it comes before others of that level.
+    rank: (ClientLevel, u8),
+    /// Whether the request has come to the queue.
+    has_entered: bool,
     /// Where the request waits, or has waited.
     waits: Option<(Arc<OriginLine>, WaiterId)>,
 }
@@ -127,36 +141,42 @@ struct LevelState {
 impl Default for SharedLevel {
     /// The level of a request before its first client is known.
     fn default() -> SharedLevel {
-        SharedLevel::new(ClientLevel::OverRate)
+        SharedLevel::new(ClientLevel::OverRate, 0)
     }
 }
 
 impl SharedLevel {
-    /// The level of a request for which one client waits.
-    pub fn new(level: ClientLevel) -> SharedLevel {
-        SharedLevel(Arc::new(Mutex::new(LevelState { level, waits: None })))
+    /// The level of a request for which one client waits, with its credit.
+    pub fn new(level: ClientLevel, credit: u8) -> SharedLevel {
+        let state = LevelState { rank: (level, credit), has_entered: false, waits: None };
+        SharedLevel(Arc::new(Mutex::new(state)))
     }
 
-    /// Raises the level, because another client waits for the same response. A lower level changes nothing.
-    pub fn raise(&self, level: ClientLevel) {
+    /// Raises the level and credit, because another client waits for the same response. If they do not come before
+    /// those of the request, nothing changes. Returns whether the request comes earlier by it: not if it was sent, or
+    /// was deferred.
+    pub fn raise(&self, level: ClientLevel, credit: u8) -> bool {
         let mut state = self.lock();
-        if level >= state.level {
-            return;
+        if !comes_before((level, credit), state.rank) {
+            return false;
         }
-        state.level = level;
-        let logged = state.waits.as_ref().map(|(line, id)| line.raise(*id, level));
+        state.rank = (level, credit);
+        let raised = state.waits.as_ref().map(|(line, id)| line.raise(*id, (level, credit)));
+        let has_entered = state.has_entered;
         drop(state);
-        drop(logged);
+        // The message is logged when no lock is held.
+        raised.map_or(!has_entered, |(is_earlier, _log)| is_earlier)
     }
 
-    /// Calls `enter` with the level. It may record where the request waits.
+    /// Calls `enter` with the level and credit. It may record where the request waits.
     pub(crate) fn enter<R>(
         &self,
-        enter: impl FnOnce(ClientLevel, &mut Option<(Arc<OriginLine>, WaiterId)>) -> R,
+        enter: impl FnOnce((ClientLevel, u8), &mut Option<(Arc<OriginLine>, WaiterId)>) -> R,
     ) -> R {
         let mut state = self.lock();
-        let level = state.level;
-        enter(level, &mut state.waits)
+        state.has_entered = true;
+        let rank = state.rank;
+        enter(rank, &mut state.waits)
     }
 
     fn lock(&self) -> MutexGuard<'_, LevelState> {
@@ -171,18 +191,25 @@ pub struct OriginPermit {
     /// Taken when it is dropped.
     place: Option<HeldPlace>,
     since: Instant,
+    /// Whether it is for a comparison: no client waits for the response.
+    is_own: bool,
 }
 
 impl OriginPermit {
     pub(crate) fn new(line: Arc<OriginLine>, place: HeldPlace) -> OriginPermit {
-        OriginPermit { line, place: Some(place), since: Instant::now() }
+        OriginPermit { line, place: Some(place), since: Instant::now(), is_own: false }
+    }
+
+    /// The permit of a request for a comparison.
+    pub(crate) fn of_comparison(line: Arc<OriginLine>, place: HeldPlace) -> OriginPermit {
+        OriginPermit { line, place: Some(place), since: Instant::now(), is_own: true }
     }
 }
 
 impl Drop for OriginPermit {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            self.line.release(place, self.since.elapsed());
+            self.line.release(place, self.since.elapsed(), self.is_own);
         }
     }
 }

@@ -68,7 +68,7 @@ pub struct FastCgi {
 }
 
 impl FastCgi {
-    /// A responder that is already running.
+    /// A responder that is already running. It may wait for other servers, so cores do not limit its places.
     pub fn new(address: Address, config: &Arc<Config>) -> FastCgi {
         let limits = &config.limits;
         let places = limits.origin_connections;

@@ -252,8 +252,11 @@ impl HttpOrigin {
         }
         if error.is_connect() {
             let (address, error) = (chosen.server(), innermost(error));
-            tracing::warn!(event = "origin-refused", %address, error);
-            if self.servers.list().len() > 1 && self.servers.leave_out(chosen) {
+            let is_left_out = self.servers.list().len() > 1 && self.servers.leave_out(chosen);
+            if self.places.is_refusal_due() || is_left_out {
+                tracing::warn!(event = "origin-refused", %address, error);
+            }
+            if is_left_out {
                 tracing::warn!(event = "origin-left-out", %address);
             }
         } else {

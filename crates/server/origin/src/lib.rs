@@ -16,7 +16,8 @@
 //! | `probe` | tests for `pagewell check` whether an origin can be reached |
 //! | `announce` | request fields and params that announce a LiteSpeed-compatible cache |
 //!
-//! Start reading at [`Origin::send`]. Not here: which requests go to the origin, and what becomes of a response.
+//! Start reading at [`Origin::admit`] and [`Origin::send`]. Not here: which requests go to the origin, and what becomes
+//! of a response.
 
 mod admission;
 mod announce;
@@ -56,7 +57,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use telemetry::client::{Client, ClientExtras};
-use telemetry::counters::{Counter, Counters};
+use telemetry::counters::Counters;
 use telemetry::trailers::Trailers;
 
 /// The environment variables of the service manager's protocol (`sd_notify`, `sd_listen_fds`), which are removed for processes that Pagewell starts.
@@ -102,8 +103,10 @@ pub struct OriginRequest {
     /// The capture of the statements of the request; used by a FastCGI origin only. The caller keeps the
     /// [capture](Capture), and waits for its report after the end of the response.
     pub capture: Option<CaptureParameters>,
-    /// The counter of the requests that were sent; one that is deferred is not.
-    pub counter: Option<fn(&Counters) -> &Counter>,
+    /// Counts the request when it is sent; one that is deferred is not.
+    pub counter: Option<fn(&Counters)>,
+    /// How long it has waited for its places, in milliseconds; `None` if it got none, so it was never sent.
+    pub waited_ms: Option<u64>,
 }
 
 impl OriginRequest {
@@ -126,6 +129,7 @@ impl OriginRequest {
             progress: SendProgress::default(),
             capture: None,
             counter: None,
+            waited_ms: None,
         }
     }
 
@@ -304,7 +308,7 @@ impl OriginBody {
 /// The origin of a site.
 pub enum Origin {
     /// A FastCGI responder.
-    FastCgi(fastcgi::FastCgi),
+    FastCgi(Box<fastcgi::FastCgi>),
     /// An HTTP server.
     Http(Box<http::HttpOrigin>),
 }
@@ -342,7 +346,7 @@ impl Origin {
                 };
                 let captures = directory.map(open).transpose()?.flatten();
                 let fastcgi = fastcgi::FastCgi::new(address.clone(), config);
-                Ok((Origin::FastCgi(fastcgi.with_captures(captures)), None))
+                Ok((Origin::FastCgi(Box::new(fastcgi.with_captures(captures))), None))
             }
             OriginConfig::OwnPhp(options) => {
                 let capture = CaptureUse::of(config, options.children)?;
@@ -351,7 +355,7 @@ impl Origin {
                 let php = php_fpm::PhpFpm::start(&options, capture).await?;
                 let fastcgi = fastcgi::FastCgi::own(php.socket(), options.children, config);
                 let fastcgi = fastcgi.with_captures(php.captures().cloned());
-                Ok((Origin::FastCgi(fastcgi), Some(php)))
+                Ok((Origin::FastCgi(Box::new(fastcgi)), Some(php)))
             }
         }
     }
@@ -373,19 +377,19 @@ impl Origin {
         taken.map_err(Unsent::Client)
     }
 
-    /// Sends a request, and waits for the head of the response. The request's content is moved out of
-    /// `request`; it must have been [collected](Self::take_in) before.
+    /// Sends a request that has a [permit](Self::admit), and waits for the head of the response. The request's content
+    /// is moved out of `request`; it must have been [collected](Self::take_in) before.
     ///
     /// # Errors
     /// The origin's failure, or the reason why the request could not be sent.
     pub async fn send(
         &self,
         request: &mut OriginRequest,
+        permit: OriginPermit,
         counters: &Counters,
     ) -> Result<OriginResponse, Unsent> {
-        let permit = self.admit(&request.admission).await?;
         if let Some(counter) = request.counter.take() {
-            counter(counters).add();
+            counter(counters);
         }
         match self {
             Origin::FastCgi(origin) => origin.send(request, permit).await,
@@ -408,7 +412,10 @@ impl Origin {
 
     /// Waits for the permit of a request. Every request to the origin gets its permit here. A reference render does
     /// not wait: it gets a permit while two are free, or is deferred.
-    async fn admit(&self, admission: &Admission) -> Result<OriginPermit, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::Overloaded`] or [`Failure::Deferred`]: the request may not be sent.
+    pub async fn admit(&self, admission: &Admission) -> Result<OriginPermit, Failure> {
         if admission.class == OriginClass::Reference {
             return self.places().enter_if_two_are_free(admission).ok_or(Failure::Deferred);
         }

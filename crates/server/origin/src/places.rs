@@ -11,23 +11,26 @@
 //! | … after it was selected, before the permit is in the channel | the channel returns the permit to its sender, who drops it: the next is selected |
 //! | … when the permit is in the channel | the receiver is dropped with the permit in it: the next is selected |
 //! | the longest wait ends when the waiter was just selected | the queue does not have it any more ([`Deferral::Gone`]): it takes the permit from the channel |
-//! | it gives way to another waiter of a full queue | its sender is dropped: it is deferred, or if it is a write, refused |
+//! | … a place that was reserved is free for it, and no request has come since | it is selected instead ([`QueuePosition::defer`]); between that lock and the next, others may select, defer or raise it: as above |
+//! | it gives way to another waiter of a full queue | its sender is dropped: it is deferred, or if its kind never is, refused |
 //! | a follower raises its leader before the leader waits | the leader enters with the raised level: the level and the position are behind one lock |
 //! | … while it waits | its position changes, and it is selected if a reserved place is free for it now |
 //! | … after it was selected, deferred, or has left | the queue does not know its number any more: nothing happens |
 //! | overload begins or ends under the lock | it is logged after the lock was released, and that of the level, too ([`OverloadLog`]) |
 //! | a request enters while the permit of another is on its way | the place is counted since the selection, so it cannot be taken |
+//! | several fragments of a page are its first | one after the other under the lock: one that is deferred defers the page, even if the next begins it |
 //!
 //! A lease is taken before its request waits here, and kept while it waits, for at most
 //! `limits.origin_queue_timeout`.
 
 use crate::admission::{Admission, OriginPermit};
 use crate::upload::Room;
+use config::log::Seldom;
 use config::{Config, Limits, MissesMode};
 use http_cache::Failure;
 use miss_control::{
-    BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissOrder, MissOutlook, MissQueue,
-    MissReport, OverloadChange, QueueEntry, QueueLimits, WaiterId,
+    BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissKind, MissOrder, MissOutlook,
+    MissQueue, MissReport, OverloadChange, QueueEntry, QueueLimits, WaitCounts, WaiterId,
 };
 use std::ops::{Deref, DerefMut};
 use std::pin::{Pin, pin};
@@ -64,6 +67,9 @@ pub struct Places {
     pub limit_hits: Arc<LimitHits>,
     /// The memory for content that is collected before its request is sent.
     pub room: Arc<Room>,
+    /// Limits how often it is logged that the origin cannot be reached: once a minute.
+    refusals: Seldom,
+    begun: Instant,
 }
 
 impl Places {
@@ -88,7 +94,14 @@ impl Places {
             needed: Notify::new(),
             limit_hits: Arc::default(),
             room: Arc::new(Room::new(limits.body_ahead, memory / ROOM_SHARE)),
+            refusals: Seldom::once_in(Duration::from_secs(60)),
+            begun: Instant::now(),
         }
+    }
+
+    /// Whether it is to be logged that the origin cannot be reached.
+    pub(crate) fn is_refusal_due(&self) -> bool {
+        self.refusals.is_due(self.begun.elapsed())
     }
 
     /// Waits for a permit.
@@ -130,8 +143,8 @@ impl Places {
         given.map_err(|_| self.gave_way(admission))
     }
 
-    /// The failure of a request that gave way to another one of a full queue. A write is never deferred: for it, the
-    /// queue is full.
+    /// The failure of a request that gave way to another one of a full queue. If its kind is never deferred, the queue
+    /// is full for it.
     fn gave_way(&self, admission: &Admission) -> Failure {
         if admission.group.kind.may_be_deferred() {
             return self.line.deferred(admission);
@@ -149,7 +162,7 @@ impl Places {
     ) -> Result<Result<OriginPermit, RecvError>, Failure> {
         match timeout(self.timeout.saturating_sub(waited), &mut waiting).await {
             Ok(given) => Ok(given),
-            Err(_) if position.leave() => {
+            Err(_) if position.leave_late() => {
                 self.limit_hits.note(Limit::OriginQueueTimeout);
                 Err(Failure::Overloaded)
             }
@@ -168,7 +181,7 @@ impl Places {
     /// | the permit is dropped, also by a cancelled task | it is released like any other, and the next waiter is selected |
     pub(crate) fn enter_if_two_are_free(&self, admission: &Admission) -> Option<OriginPermit> {
         let place = self.line.lock().enter_if_free(admission.group, 2)?;
-        Some(OriginPermit::new(self.line.clone(), place))
+        Some(OriginPermit::of_comparison(self.line.clone(), place))
     }
 
     async fn wait(&self, receiver: &mut Receiver<OriginPermit>) -> Result<OriginPermit, RecvError> {
@@ -235,6 +248,11 @@ impl Places {
         self.line.report().clone()
     }
 
+    /// The group with the most requests, with advice; none before the first request.
+    pub fn busiest(&self) -> Option<BusiestGroup> {
+        self.line.busiest()
+    }
+
     /// The figures of the queue, for reports.
     pub fn figures(&self) -> PlacesFigures {
         let queue = self.line.lock();
@@ -246,13 +264,16 @@ impl Places {
             deferred: count(&self.line.deferred),
             overload_seconds: (ended + lasts.as_millis() as u64) / 1000,
             is_overloaded: queue.is_overloaded(),
+            busy: queue.busy(),
+            waiting: queue.waiting(),
             unknown_places: queue.unknown_places(),
             busy_us: self.line.busy_us.each_ref().map(count),
+            comparison_us: count(&self.line.comparison_us),
         }
     }
 }
 
-/// The figures of a queue since the start.
+/// The figures of a queue, now and since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlacesFigures {
     /// Requests that had to wait.
@@ -263,10 +284,16 @@ pub struct PlacesFigures {
     pub overload_seconds: u64,
     /// Whether it is overloaded now.
     pub is_overloaded: bool,
+    /// The requests at the origin now.
+    pub busy: usize,
+    /// The requests that wait now.
+    pub waiting: usize,
     /// The places that unknown clients have now.
     pub unknown_places: usize,
     /// The time of the origin for each level, in microseconds, in the order of [`ClientLevel::ALL`].
     pub busy_us: [u64; ClientLevel::ALL.len()],
+    /// Its time for comparisons of a trial or an audit, in microseconds.
+    pub comparison_us: u64,
 }
 
 fn order_of(mode: MissesMode) -> MissOrder {
@@ -297,6 +324,7 @@ pub(crate) struct OriginLine {
     /// How long the overloads took that have ended, in milliseconds.
     overload_ms: AtomicU64,
     busy_us: [AtomicU64; ClientLevel::ALL.len()],
+    comparison_us: AtomicU64,
 }
 
 impl OriginLine {
@@ -310,6 +338,7 @@ impl OriginLine {
             deferred: AtomicU64::new(0),
             overload_ms: AtomicU64::new(0),
             busy_us: Default::default(),
+            comparison_us: AtomicU64::new(0),
         }
     }
 
@@ -331,6 +360,20 @@ impl OriginLine {
         Failure::Deferred
     }
 
+    /// See [`Places::busiest`]. No other lock is held: the order is read before the report.
+    fn busiest(self: &Arc<OriginLine>) -> Option<BusiestGroup> {
+        let queue = self.lock();
+        let (order, is_overloaded) = (queue.order(), queue.is_overloaded());
+        drop(queue);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let waits = WaitCounts {
+            waited: count(&self.waited),
+            deferred: count(&self.deferred),
+            was_overloaded: is_overloaded || count(&self.overload_ms) > 0,
+        };
+        self.report().busiest(order, waits)
+    }
+
     fn report(&self) -> MutexGuard<'_, MissReport> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -341,8 +384,9 @@ impl OriginLine {
             self.report().note_request(group, admission.network, agent, self.now());
         }
         // Under the lock of the level, so that a follower raises either it or the waiter.
-        let (arrival, _log) = admission.level.enter(|level, waits| {
-            let miss = Miss { level, group: admission.group, address: admission.address };
+        let (arrival, _log) = admission.level.enter(|(level, credit), waits| {
+            let Admission { group, address, .. } = *admission;
+            let miss = Miss { level, credit, group, address };
             let (mut channel, mut gives_way) = (None, None);
             let handle = || {
                 let (sender, receiver) = oneshot::channel();
@@ -350,6 +394,14 @@ impl OriginLine {
                 sender
             };
             let mut queue = self.lock();
+            if let Some(page) = admission.page.as_ref().filter(|page| !page.has_begun()) {
+                let mut of_page = miss;
+                of_page.group.kind = MissKind::Page;
+                if queue.outlook(&of_page) == MissOutlook::Deferred {
+                    return (Arrival::Deferred, self.hand_over(queue));
+                }
+                page.begin();
+            }
             let entry = queue.enter(miss, handle, &mut gives_way);
             // This notes that a request waits from now on. The waiter that gave way is notified by
             // the end of its channel.
@@ -392,23 +444,28 @@ impl OriginLine {
         log
     }
 
-    /// Takes back the place of a permit that has ended, and gives it to the next waiter.
-    pub(crate) fn release(self: &Arc<OriginLine>, place: HeldPlace, took: Duration) {
+    /// Takes back the place of a permit that has ended (`is_own`: of a comparison), and gives it to the next waiter.
+    pub(crate) fn release(self: &Arc<OriginLine>, place: HeldPlace, took: Duration, is_own: bool) {
         if !self.is_off.load(Ordering::Relaxed) {
             self.report().note_busy(place.group, took);
         }
-        self.busy_us[place.level as usize].fetch_add(took.as_micros() as u64, Ordering::Relaxed);
+        let busy = if is_own { &self.comparison_us } else { &self.busy_us[place.level as usize] };
+        busy.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         let mut queue = self.lock();
         queue.release(place, took);
         drop(self.hand_over(queue));
     }
 
-    /// Raises the level of a waiter. The result is dropped when no lock is held.
+    /// Raises a waiter to a level and credit. Returns whether it was raised. The result is dropped when no lock is held.
     #[must_use]
-    pub(crate) fn raise(self: &Arc<OriginLine>, id: WaiterId, level: ClientLevel) -> OverloadLog {
+    pub(crate) fn raise(
+        self: &Arc<OriginLine>,
+        id: WaiterId,
+        rank: (ClientLevel, u8),
+    ) -> (bool, OverloadLog) {
         let mut queue = self.lock();
-        queue.raise(id, level);
-        self.hand_over(queue)
+        let is_raised = queue.raise(id, rank);
+        (is_raised, self.hand_over(queue))
     }
 }
 
@@ -466,8 +523,7 @@ impl Drop for OverloadLog {
             tracing::info!(event = "misses-overload-ended", seconds = lasted.as_secs());
             return;
         }
-        let order = event.line.lock().order();
-        let busiest = event.line.report().busiest(order).unwrap_or_default();
+        let busiest = event.line.busiest().unwrap_or_default();
         let BusiestGroup { group, share, time_share, seconds, networks, agents, advice } = busiest;
         let waiting = event.waiting;
         tracing::warn!(
@@ -491,8 +547,22 @@ struct QueuePosition {
 }
 
 impl QueuePosition {
+    /// Defers the waiter, unless it gets a place now: places that were reserved may have become free since the last
+    /// request.
     fn defer(&self) -> Deferral<Sender<OriginPermit>> {
+        self.hand_over();
         self.line.lock().defer(self.id)
+    }
+
+    /// Leaves the queue at the end of its time, unless it gets a place now. `false` if it was selected or deferred before.
+    fn leave_late(&self) -> bool {
+        self.hand_over();
+        self.leave()
+    }
+
+    fn hand_over(&self) {
+        let queue = self.line.lock();
+        drop(self.line.hand_over(queue));
     }
 
     /// Leaves the queue. `false` if it was selected or deferred before.

@@ -118,9 +118,11 @@ async fn send(
         litespeed: LiteSpeedFeatures::Nothing,
         progress: SendProgress::default(),
         counter: None,
+        waited_ms: None,
         capture,
     };
-    let mut response = origin.send(&mut request, &Default::default()).await.ok()?;
+    let permit = origin.admit(&request.admission).await.ok()?;
+    let mut response = origin.send(&mut request, permit, &Default::default()).await.ok()?;
     let mut content = Vec::new();
     while let Some(piece) = response.body.next().await {
         content.extend_from_slice(&piece.ok()?);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use stored_pages::page::{NewPage, dependencies};
 use telemetry::clock::Clock;
+use telemetry::per_address::PerAddress;
 use telemetry::phase::Phase;
 use tokio::sync::watch;
 
@@ -81,7 +82,14 @@ async fn load(config: &Arc<Config>, clock: &Clock) {
 
 async fn site(config: &Arc<Config>, clock: &Clock) -> Arc<Site> {
     let (origin, _) = Origin::start(config).await.expect("nothing is started");
-    Site::new(config.clone(), clock.clone(), origin, SiteTable::default(), true)
+    Site::new(
+        config.clone(),
+        clock.clone(),
+        origin,
+        SiteTable::default(),
+        PerAddress::default(),
+        true,
+    )
 }
 
 fn put(site: &Site, clock: &Clock, n: u64) {

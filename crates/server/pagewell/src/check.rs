@@ -19,7 +19,7 @@ use cli::client;
 use command_line::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
 use config::shown::shown;
 use config::written::with_place;
-use config::{Config, database_servers, load};
+use config::{Config, accounts, database_servers, load, shares_without_trial};
 use of_service::ServiceUser;
 use std::cell::Cell;
 use std::io::Write as _;
@@ -32,6 +32,7 @@ use unit::Unit;
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let (file, dir) = args.places()?;
     let name = file.display();
+    let unit = unit_of_service(args.user.as_deref());
     let (config, text) =
         ServeArgs { config: Some(file.clone()), dir, ..Default::default() }.read()?;
     let warnings = Cell::new(0);
@@ -42,21 +43,11 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     for warning in of_machine::warnings(&config) {
         warn(&format!("on this machine: {warning}"))?;
     }
-    for site in std::iter::once(&config).chain(config.other_sites.iter().map(|site| &**site)) {
-        let hosts: Vec<&str> = site.hosts.all().map(String::as_str).collect();
-        let host = hosts.first().copied().unwrap_or_default();
-        let prefix = if host.is_empty() { String::new() } else { format!("{host}: ") };
-        if let Some(error) = site.rules.loops_of_lines(&hosts).first() {
-            return Err(format!("{name}: {prefix}site.redirect_files: {error}"));
-        }
-        let rules = [site.rules.never_reached(), site.rules.without_effect()];
-        let rules = rules.into_iter().flatten().chain(site.rules.edge_rules_never_reached());
-        let lines = site.repeated_redirects.iter().cloned().chain(site.rules.denied_lines(host));
-        for warning in rules.chain(lines) {
-            warn(&format!("{prefix}{warning}"))?;
-        }
+    let (written, _) = load(&file).map_err(|error| error.to_string())?;
+    let of_sites = of_sites(&config).map_err(|error| format!("{name}: {error}"))?;
+    for warning in of_sites.into_iter().chain(shares_without_trial(&written)) {
+        warn(&warning)?;
     }
-    let unit = Unit::installed();
     let user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
     user.account.iter().for_each(|account| trusted_files::becomes(account.uid));
     let tested = of_service::report(&config, &user, &unit);
@@ -85,8 +76,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         }
     }
     if args.running {
-        let (file, _) = load(&file).map_err(|error| error.to_string())?;
-        once(print_uncovered_tags(&config, file.admin_token_file))?;
+        once(print_uncovered_tags(&config, written.admin_token_file))?;
     }
     let warnings = match warnings.get() {
         0 => String::new(),
@@ -98,6 +88,36 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         1 => Err(format!("{name}: 1 error{warnings}")),
         more => Err(format!("{name}: {more} errors{warnings}")),
     }
+}
+
+/// Returns the warnings about the rules and redirect files of each site, with its host.
+///
+/// # Errors
+/// A redirect file leads in a circle: a sentence for the operator.
+fn of_sites(config: &Config) -> Result<Vec<String>, String> {
+    let mut all = Vec::new();
+    for site in config.all_sites() {
+        let host = site.hosts.all().next().map(String::as_str).unwrap_or_default();
+        let prefix = if host.is_empty() { String::new() } else { format!("{host}: ") };
+        if let Some(error) = &site.redirect_files.endless {
+            return Err(format!("{prefix}site.redirect_files: {error}"));
+        }
+        let rules = site.rules.unreached_rules().into_iter().chain(site.rules.without_effect());
+        let noted = [site.rules.unusual_methods(), &site.redirect_files.repeated[..]];
+        let lines = noted.into_iter().flatten().cloned().chain(site.rules.denied_lines(host));
+        all.extend(rules.chain(lines).map(|warning| format!("{prefix}{warning}")));
+    }
+    Ok(all)
+}
+
+/// Reads the installed unit. From now on, the files of the user that will serve are trusted.
+fn unit_of_service(given: Option<&str>) -> Unit {
+    let unit = Unit::installed();
+    let name = given.or(unit.user.as_deref());
+    if let Some(Ok(account)) = name.map(|name| accounts::of(name, None)) {
+        trusted_files::becomes(account.uid);
+    }
+    unit
 }
 
 /// Reads the certificates and keys of a configuration as the user of the service, as far as this process can become

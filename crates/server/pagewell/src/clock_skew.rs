@@ -35,7 +35,6 @@ fn look(default_site: &Arc<Site>) {
     if by_ms.abs() <= APART_MAX_MS {
         return;
     }
-    tracing::warn!(event = "clock-moved", by_ms);
     let drop_all = || {
         for site in default_site.all_sites().filter(|_| by_ms < 0) {
             site.changes().apply(&[ChangeTarget::Everything], Strength::Drop, ChangeSource::Clock);
@@ -44,4 +43,5 @@ fn look(default_site: &Arc<Site>) {
     drop_all();
     default_site.clock.put_right(by_ms);
     drop_all();
+    tracing::warn!(event = "clock-moved", by_ms);
 }

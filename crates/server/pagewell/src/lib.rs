@@ -14,6 +14,7 @@
 
 pub mod automatic_https;
 pub mod clock_skew;
+mod file_looks;
 pub mod idle_expiry;
 pub mod memcached;
 pub mod periodic;

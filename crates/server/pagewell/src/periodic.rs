@@ -5,17 +5,16 @@
 
 use crate::automatic_https::AutomaticHttps;
 use crate::clock_skew;
+use crate::file_looks::FileLooks;
 use crate::idle_expiry::{self, BETWEEN_BATCHES};
 use crate::wake;
 use certificates::Certificates;
-use config::{FileLook, WatchedFile};
 use control::history::{self, MetricsHistory};
 use control::reload::Reload;
 use delivery::codings::{self, Compressor};
 use delivery::site::Site;
 use origin::Origin;
 use render::rewarm;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::phase::{Phase, PhaseWatch};
@@ -63,14 +62,16 @@ pub fn start(
     tokio::spawn(idle_expiry::run(default_site.clone(), stopped.clone()));
 }
 
-/// Saves the record of a trial, while there is one. `server` saves it for the last time.
+/// Saves the record of a trial at once, so that its directory is there, and from time to time. `server` saves it for
+/// the last time.
 async fn save_trials(site: Arc<Site>, mut stop: PhaseWatch) {
     loop {
+        save_trial(&site).await;
         tokio::select! {
+            biased;
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(SAVE_TRIAL) => {}
         }
-        save_trial(&site).await;
     }
 }
 
@@ -101,35 +102,42 @@ async fn follow_certificates(tls: Arc<Certificates>, site: Arc<Site>, mut stop: 
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(site.now().limits.certificate_look) => {}
         }
-        match tls.refresh() {
-            Ok(true) => tracing::info!(event = "certificates-read"),
-            Ok(false) => {}
-            Err(error) => tracing::error!(event = "certificates-unusable", %error),
+        // On a blocking thread, because the disk may hang.
+        let tls = tls.clone();
+        match tokio::task::spawn_blocking(move || tls.refresh()).await {
+            Ok(Ok(true)) => tracing::info!(event = "certificates-read"),
+            Ok(Ok(false)) => {}
+            Ok(Err(error)) => tracing::error!(event = "certificates-unusable", %error),
+            // A panic is in the log already.
+            Err(_) => {}
         }
     }
 }
 
-/// Reads files of the configuration again when they have changed. A change that cannot be used is reported once.
+/// Reads files of the configuration again when they have changed: one that cannot be used, once for each change
+/// (`WatchedFile`); all of them, with growing pauses, until the configuration as a whole can be used (`FileLooks`).
 async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: PhaseWatch) {
-    let mut refused = Vec::new();
+    let mut looks = FileLooks::default();
     loop {
+        let interval = site.now().limits.certificate_look;
         tokio::select! {
             _ = stop.wait_for(Phase::is_leaving) => return,
-            () = tokio::time::sleep(site.now().limits.certificate_look) => {}
+            () = tokio::time::sleep(interval) => {}
         }
+        let Some(reload) = reload.get() else { continue };
         let now = site.now();
-        let files = || now.all_sites().flat_map(|site| &site.config.watched_files);
-        let changed: Vec<(PathBuf, FileLook)> = files()
-            .filter_map(WatchedFile::changed)
-            .map(|(path, look)| (path.clone(), look))
-            .collect();
-        if changed.is_empty() || changed == refused {
-            continue;
-        }
-        if let Some(reload) = reload.get()
-            && reload.read_watched_files(&site).await.is_err()
-        {
-            refused = changed;
+        let has_failed = now.failed_reload.of_files().is_some();
+        // On a blocking thread, because the disk may hang. A panic is in the log already.
+        let look = tokio::task::spawn_blocking(move || {
+            let files = now.all_sites().flat_map(|site| &site.config.watched_files);
+            let changed = looks.look(files, interval, has_failed);
+            (looks, changed)
+        });
+        let (after, changed) = look.await.unwrap_or_default();
+        looks = after;
+        if let Some(files) = changed {
+            reload.read_watched_files(&site).await;
+            looks.note(files, interval, site.failed_reload.of_files().is_some());
         }
     }
 }

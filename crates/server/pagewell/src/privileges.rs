@@ -95,8 +95,7 @@ pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
 /// Whether Pagewell starts the php-fpm of a site itself. No process of root remains that could start it as another user,
 /// after its death or for the process that takes over (docs/decisions/operation.md).
 fn has_own_php(config: &Config) -> bool {
-    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    all.into_iter().any(|site| matches!(site.site.origin, OriginConfig::OwnPhp(_)))
+    config.all_sites().any(|site| matches!(site.site.origin, OriginConfig::OwnPhp(_)))
 }
 
 /// Keeps other processes of this user, such as PHP scripts, from reading and tracing this one, and the system
@@ -157,15 +156,13 @@ pub fn run_as<T: Send>(
 /// are not changed.
 fn give(account: &Account, config: &Config) -> Result<(), String> {
     let mut given: Vec<PathBuf> = Vec::new();
-    let all = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    for snapshot in all.filter_map(|site| site.snapshot.as_ref()) {
-        let directory = &snapshot.directory;
+    for directory in config.all_sites().filter_map(Config::kept_directory) {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         // Nobody else can put a link there, or the name of another file of root.
         made.and_then(|()| trusted_files::directory(directory, Writers::Owner))
             .map_err(|error| format!("snapshot.directory {}: {error}", directory.display()))?;
         given.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|one| one.path()));
-        given.push(directory.clone());
+        given.push(directory.to_owned());
     }
     if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
         given.push(path.clone());
@@ -193,8 +190,7 @@ fn give_one(path: &Path, account: &Account) -> Result<(), String> {
 /// Checks that the user can read the document roots, and warns about certificates, password files, redirect files and
 /// error pages that the user cannot read again.
 fn look(account: &Account, config: &Config) -> Result<(), String> {
-    let all = || std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
-    for files in all().filter_map(|site| site.site.files.as_ref()) {
+    for files in config.all_sites().filter_map(|site| site.site.files.as_ref()) {
         fs::read_dir(&files.root).map_err(|error| {
             let root = files.root.display();
             format!("site.root {root}: the user {} cannot read it ({error})", account.name)
@@ -202,7 +198,7 @@ fn look(account: &Account, config: &Config) -> Result<(), String> {
     }
     let pairs = config.tls.iter().flat_map(|pair| [&*pair.certificate, &*pair.key]);
     let pairs = pairs.map(|path| (path, "a renewed file is not used until the next restart"));
-    let others = all().flat_map(|site| site.read_again());
+    let others = config.all_sites().flat_map(|site| site.read_again());
     let others = others.map(|path| (path, "every reload of the configuration fails"));
     for (path, then) in pairs.chain(others) {
         if let Err(error) = fs::File::open(path) {

@@ -12,7 +12,7 @@ use certificates::Certificates;
 use config::{Address, Config};
 use control::api::ControlParts;
 use control::history::MetricsHistory;
-use control::reload::Reload;
+use control::reload::{Reload, warn_of_loops};
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use front::listen;
@@ -20,10 +20,12 @@ use origin::Origin;
 use origin::php_fpm::PhpFpm;
 use site_state::journal::Snapshots;
 use sockets::accept::{BoundSocket, Listener, NotOpened, PassedSockets};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use telemetry::access_log::{self, Sink, Writing};
 use telemetry::clock::Clock;
+use telemetry::per_address::PerAddress;
 use telemetry::phase::{Phase, PhaseWatch};
 use telemetry::traces;
 use tokio::sync::watch;
@@ -139,11 +141,21 @@ impl Server {
     }
 
     /// Starts the server with sockets and files opened before. Takes the place of `predecessor`, if
-    /// given.
+    /// given. The future is boxed, so that its code is compiled in this crate alone, and not again in
+    /// the program and in each test.
     ///
     /// # Errors
     /// As for [`Server::start`].
-    pub async fn start_with(
+    pub fn start_with(
+        config: Arc<Config>,
+        clock: Clock,
+        prepared: OpenedResources,
+        predecessor: Option<Predecessor>,
+    ) -> Pin<Box<dyn Future<Output = Result<Server, String>>>> {
+        Box::pin(Server::start_opened(config, clock, prepared, predecessor))
+    }
+
+    async fn start_opened(
         config: Arc<Config>,
         clock: Clock,
         prepared: OpenedResources,
@@ -484,8 +496,8 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
     listeners.map(copy).collect()
 }
 
-/// Opens the snapshot of each site, then follows their databases. It waits for each database for at
-/// most `first_timeout`.
+/// Opens the snapshot of each site, then follows their databases, and begins their trials. It waits for each
+/// database for at most `first_timeout`.
 async fn start_all(
     default_site: &Arc<Site>,
     before: snapshot::Before,
@@ -497,6 +509,7 @@ async fn start_all(
     let sites = default_site.all_sites().map(|site| (site.state(), &*site.sources));
     change_sources::start(sites, first_timeout, stopped).await?;
     for (site, loading) in loading {
+        delivery::trial::follow(&site);
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }
     Ok(())
@@ -510,18 +523,20 @@ async fn start_sites(
     admin: &Address,
     php: &mut Vec<PhpFpm>,
 ) -> Result<Arc<Site>, String> {
-    let mut others = Vec::new();
+    warn_of_loops(&config);
+    let (mut others, per_address) = (Vec::new(), PerAddress::default());
     let token_file = config.admin_token_file.as_deref();
     let environment = |site: &Config| script_environment::of(site, admin, token_file);
     for config in &config.other_sites {
         let (origin, own) = Origin::start_with(config, environment(config)).await?;
         php.extend(own);
         let other_sites = SiteTable::default();
-        others.push(Site::new(config.clone(), clock.clone(), origin, other_sites, false));
+        let own = per_address.of_other_site();
+        others.push(Site::new(config.clone(), clock.clone(), origin, other_sites, own, false));
     }
     let (origin, own) = Origin::start_with(&config, environment(&config)).await?;
     php.extend(own);
-    Ok(Site::new(config, clock, origin, SiteTable::new(others), true))
+    Ok(Site::new(config, clock, origin, SiteTable::new(others), per_address, true))
 }
 
 async fn stop_all(php: Vec<PhpFpm>) {

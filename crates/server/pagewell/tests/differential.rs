@@ -12,13 +12,15 @@
 
 #[path = "differential/http2.rs"]
 mod http2;
+#[path = "differential/redirects.rs"]
+mod redirects;
 
 use bytes::Bytes;
 use config::raw::{File, OneOrMany};
 use config::{Limits, resolve};
 use front::connection;
 use front::request_head::{Framing, Inspection, inspect};
-use harness::Random;
+use harness::{PrivateDir, Random};
 use http_body_util::{BodyExt, Full};
 use pagewell::server::Server;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,6 +39,19 @@ const LAST: &str = "GET /end HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r
 /// Longer than any case takes; only a fault reaches it.
 const BOUND: Duration = Duration::from_secs(20);
 
+/// A page behind a password, which is `a` with the password `b`; the value of `Authorization`.
+const BEHIND_PASSWORD: &str = "/p";
+const PASSWORD: &str = "Basic YTpi";
+const PASSWORD_FILE: &str = "a:$apr1$s$dw/atyPRNQpI04bz.O1US.\n";
+
+/// A page for all clients, because the first rule about it decides.
+const FOR_ALL: &str = "/open";
+/// Rules of the sites for it, and redirects, one of them behind the password.
+const RULES: &str = "[[rule]]\npath = \"/open\"\ndeny = false\n\
+    [[rule]]\npath = \"/open\"\nfrom = \"!10.0.0.0/8\"\ndeny = 403\n\
+    [[rule]]\npath = \"/r/*\"\nredirect = \"/a/$1\"\n\
+    [[rule]]\npath = \"/p/r\"\nredirect = \"/a\"\nredirect_status = 302\n";
+
 const METHODS: &[&str] = &[
     "GET", "GET", "GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS", "get", "TRACE", "PURGE",
     "CONNECT",
@@ -49,6 +64,21 @@ const TARGETS: &[&str] = &[
     "/b?x=1&y=2",
     "/v",
     "/v",
+    BEHIND_PASSWORD,
+    BEHIND_PASSWORD,
+    BEHIND_PASSWORD,
+    BEHIND_PASSWORD,
+    BEHIND_PASSWORD,
+    BEHIND_PASSWORD,
+    FOR_ALL,
+    FOR_ALL,
+    "/r/1",
+    "/r/1",
+    "/r/1",
+    "/r/1",
+    "/r/%41//b?x=1",
+    "/p/r",
+    "/r/<",
     "/no-store",
     "/no-such",
     "http://a.test/a",
@@ -102,6 +132,7 @@ const LINES: &[&str] = &[
     "Cookie: a=b\r\n",
     "Cookie: PHPSESSID=1\r\n",
     "Authorization: Basic YTpi\r\n",
+    "Authorization: Basic eDpi\r\n",
     "Cache-Control: no-cache\r\n",
     "Cache-Control: only-if-cached\r\n",
     "Cache-Control: max-age=0, no-store\r\n",
@@ -156,6 +187,9 @@ fn request(random: &mut Random) -> Vec<u8> {
     let (method, target) = (random.one(METHODS), random.one(TARGETS));
     text.push_str(&format!("{method} {target} {}\r\n", random.one(VERSIONS)));
     text.push_str(random.one(HOSTS));
+    if target == BEHIND_PASSWORD && !random.chance(4) {
+        text.push_str(&format!("Authorization: {PASSWORD}\r\n"));
+    }
     for _ in 0..random.below(4) {
         text.push_str(random.one(LINES));
     }
@@ -276,15 +310,26 @@ fn answer(stream: TcpStream, seen: &OriginLog) -> std::io::Result<()> {
 struct Side {
     server: Server,
     seen: OriginLog,
+    _passwords: PrivateDir,
 }
 
 impl Side {
     async fn start(hits_in_front: bool) -> Side {
+        Side::start_with(hits_in_front, RULES).await
+    }
+
+    /// With this at the beginning of the configuration.
+    async fn start_with(hits_in_front: bool, more: &str) -> Side {
         let (address, seen) = origin();
-        let mut file: File = toml::from_str(
-            "[limits]\nbody_bytes = \"1000\"\nidle_timeout = \"2s\"\n\
-                 header_timeout = \"2s\"\nbody_timeout = \"2s\"\n",
-        )
+        let passwords = PrivateDir::temporary("passwords").unwrap();
+        let users = passwords.path().join("users");
+        std::fs::write(&users, PASSWORD_FILE).unwrap();
+        let mut file: File = toml::from_str(&format!(
+            "{more}[[rule]]\npath = [{BEHIND_PASSWORD:?}, \"/p/*\"]\nauth_file = {:?}\n\
+             [limits]\nbody_bytes = \"1000\"\nidle_timeout = \"2s\"\n\
+             header_timeout = \"2s\"\nbody_timeout = \"2s\"\n",
+            users.display().to_string()
+        ))
         .unwrap();
         file.site.origin = Some(vec![format!("http://{address}")]);
         file.listen = Some(OneOrMany::One("127.0.0.1:0".into()));
@@ -293,7 +338,7 @@ impl Side {
         file.hits_in_front = Some(hits_in_front);
         let config = resolve(&file).unwrap();
         let server = Server::start(Arc::new(config), Clock::still()).await.unwrap();
-        Side { server, seen }
+        Side { server, seen, _passwords: passwords }
     }
 
     /// A connection whose buffers hold `piece` bytes, the sender that stops it, and the task that serves it.
@@ -357,7 +402,8 @@ async fn hits_in_front_change_nothing() {
     let mut random = Random::new(seed);
     let (front, behind) = (Side::start(true).await, Side::start(false).await);
     let limits = front.server.site().limits.clone();
-    let mut hits = 0;
+    let (mut hits, mut behind_password, mut redirected) = (0, 0, 0);
+    let is_hit = |response: &&String| response.contains("; hit;");
     for case in 0..number("DIFFERENTIAL_CASES", 1500) {
         let bytes = stream(&mut random, &limits);
         // After unread content, hyper continues if the whole content has arrived, and otherwise closes.
@@ -366,10 +412,15 @@ async fn hits_in_front_change_nothing() {
         let piece = [1, 7, 64, 4096][if content { 3 } else { random.below(4) }];
         let one = front.exchange(&bytes, piece).await;
         let other = behind.exchange(&bytes, piece).await;
-        hits += one.0.iter().filter(|response| response.contains("; hit;")).count();
+        hits += one.0.iter().filter(is_hit).count();
+        let is_private = |response: &&String| response.contains("private") && is_hit(response);
+        behind_password += one.0.iter().filter(is_private).count();
+        redirected += one.0.iter().filter(|response| response.contains("=redirected")).count();
         assert_eq!(one, other, "seed {seed} case {case} piece {piece}: {}", bytes.escape_ascii());
     }
     assert!(hits > 100, "plain hits are among the cases: {hits}");
+    assert!(behind_password > 5, "also behind a password: {behind_password}");
+    assert!(redirected > 20, "redirects are among the cases: {redirected}");
 }
 
 /// The requests that hyper alone parses from these bytes: method and content length.

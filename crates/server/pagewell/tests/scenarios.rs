@@ -219,9 +219,7 @@ fn stories_without_hits_in_front() {
 
 /// Scenarios whose answers depend on facts that an explanation does not have: the client's address and its earlier
 /// requests, fragments, parts of pages, a session's own copy, a response that is too long.
-const NOT_EXPLAINED: [&str; 14] = [
-    // A bypass with only-if-cached is a 504.
-    "cookies/bypass-as-written",
+const NOT_EXPLAINED: [&str; 13] = [
     "edge/",
     "esi/",
     "explain/",

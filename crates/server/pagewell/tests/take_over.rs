@@ -357,6 +357,16 @@ fn heard(stream: &mut BufReader<std::os::unix::net::UnixStream>) -> String {
     String::from_utf8_lossy(&heard).into_owned()
 }
 
+/// The connection of a new process to which the running one has listed its sockets.
+fn welcomed(first: &Pagewell) -> BufReader<std::os::unix::net::UnixStream> {
+    let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
+    let stream = name.connect().expect("it listens").expect("somebody");
+    let mut stream = BufReader::new(stream);
+    assert_eq!(said(&mut stream, "pagewell take-over 3"), "welcome\n");
+    assert!(heard(&mut stream).contains("\"sockets\":[false,false]"));
+    stream
+}
+
 #[test]
 fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_nothing() {
     let story = Story::new();
@@ -366,11 +376,7 @@ fn a_new_process_that_dies_in_the_middle_leaves_one_that_serves_but_remembers_no
         client(pagewell).send(&request).expect("an answer")
     };
     until("the page is stored", || is_hit(&ask(&first)));
-    let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
-    let stream = name.connect().expect("it listens").expect("somebody");
-    let mut stream = BufReader::new(stream);
-    assert_eq!(said(&mut stream, "pagewell take-over 3"), "welcome\n");
-    assert!(heard(&mut stream).contains("\"sockets\":[false,false]"));
+    let mut stream = welcomed(&first);
     // After the bytes that carry the two sockets.
     assert!(said(&mut stream, "prepared").ends_with("free\n"));
     // At this moment it answers no client, and the new process dies.
@@ -398,11 +404,7 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
     let first = story.serve();
     let ask = |pagewell: &Pagewell| client(pagewell).get("/page.php").expect("an answer");
     until("the page is stored", || is_hit(&ask(&first)));
-    let name = Socket::of(&Configured::Tcp(tcp(first.admin()))).expect("a name");
-    let stream = name.connect().expect("it listens").expect("somebody");
-    let mut stream = BufReader::new(stream);
-    assert_eq!(said(&mut stream, "pagewell take-over 3"), "welcome\n");
-    assert!(heard(&mut stream).contains("\"sockets\":[false,false]"));
+    let mut stream = welcomed(&first);
     // The process receives the message, and writes the snapshot. The new process is gone by then.
     stream.get_mut().write_all(b"prepared\n").expect("said");
     drop(stream);

@@ -13,20 +13,24 @@ const PASSWORD_BYTES_MAX: usize = 1_024;
 pub struct Credentials {
     user: String,
     password: Vec<u8>,
+    /// Both, as they were sent.
+    token: Box<[u8]>,
+}
+
+/// Name and password as the value of an Authorization field has them: encoded. `None` with another scheme, and if they
+/// are too long.
+pub(crate) fn token_of(value: &[u8]) -> Option<&[u8]> {
+    let space = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, token) = value.split_at(space);
+    let token = token.trim_ascii();
+    let is_short = token.len() <= (NAME_BYTES_MAX + 1 + PASSWORD_BYTES_MAX).div_ceil(3) * 4;
+    (scheme.eq_ignore_ascii_case(b"basic") && is_short).then_some(token)
 }
 
 impl Credentials {
     /// Reads the value of an Authorization field.
     pub fn read(value: &[u8]) -> Option<Credentials> {
-        let space = value.iter().position(|byte| *byte == b' ')?;
-        let (scheme, token) = value.split_at(space);
-        if !scheme.eq_ignore_ascii_case(b"basic") {
-            return None;
-        }
-        let token = token.trim_ascii();
-        if token.len() > (NAME_BYTES_MAX + 1 + PASSWORD_BYTES_MAX).div_ceil(3) * 4 {
-            return None;
-        }
+        let token = token_of(value)?;
         let decoded = base64_decoded(token)?;
         let colon = decoded.iter().position(|byte| *byte == b':')?;
         let user = String::from_utf8(decoded[..colon].to_vec()).ok()?;
@@ -34,7 +38,7 @@ impl Credentials {
         // A control character is allowed neither in the name nor in the password, and bcrypt would end at a NUL.
         let is_text = !decoded.iter().any(|byte| byte.is_ascii_control());
         let is_short = user.len() <= NAME_BYTES_MAX && password.len() <= PASSWORD_BYTES_MAX;
-        (is_text && is_short).then_some(Credentials { user, password })
+        (is_text && is_short).then(|| Credentials { user, password, token: token.into() })
     }
 
     /// The name of the user.
@@ -44,6 +48,10 @@ impl Credentials {
 
     pub(crate) fn password(&self) -> &[u8] {
         &self.password
+    }
+
+    pub(crate) fn token(&self) -> &[u8] {
+        &self.token
     }
 }
 

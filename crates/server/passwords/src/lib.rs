@@ -17,5 +17,5 @@ mod hash;
 mod queue;
 
 pub use basic::Credentials;
-pub use file::{PasswordFile, PasswordFiles};
+pub use file::{LookUnfinished, PasswordFile, PasswordFiles};
 pub use queue::{PasswordOutcome, PasswordQueue, WrongPasswords};

@@ -1,22 +1,22 @@
 //! Checks of passwords: remembered ones, and those for which a hash is computed.
 //!
-//! A right password is remembered for five minutes, as an HMAC of the content of the file, the user and the password,
-//! with a key that only this process has. So a changed file is a new start, and memory reveals no password. The table
-//! is bounded; if it is full, the oldest entry is replaced. A wrong password is never remembered.
+//! A right password is remembered for five minutes, as an HMAC of the content of the file, and of user and password as
+//! the client has encoded them, with a key that only this process has. So a changed file is a new start, and memory
+//! reveals no password. Nobody can compute an HMAC without the key, so the time of a look-up tells nothing about the
+//! others. The table is bounded; if it is full, the oldest entry is replaced. A wrong password is never remembered.
 //!
-//! A client that has sent too many wrong passwords for a user ([`WrongPasswords`]) gets no further hash: it is asked about
-//! before a check waits, and again at its turn. Each wrong one is counted before the turn ends. So as many more as are
-//! computed at once may pass the limit.
+//! A client that has sent too many wrong passwords for a user ([`WrongPasswords`]) gets no further hash: asked before a
+//! check waits, and at its turn, which counts a wrong one. As many more as are computed at once may pass the limit.
 //!
 //! Hashes are computed on threads for blocking work, few at once. The permit of a hash belongs to the thread, so a
 //! client that disconnects does not make room for another hash while its own still runs.
 
-use crate::basic::Credentials;
+use crate::basic::{Credentials, token_of};
 use crate::file::PasswordFile;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
@@ -57,7 +57,7 @@ pub struct PasswordQueue {
     /// `None` without randomness: then nothing is remembered.
     key: Option<hmac::Key>,
     /// The HMACs of right passwords, each with the time of its check.
-    remembered: Mutex<HashMap<[u8; 32], Duration>>,
+    remembered: RwLock<HashMap<[u8; 32], Duration>>,
     /// The places of checks that wait or run.
     places: Arc<Semaphore>,
     /// The permits to compute a hash.
@@ -70,10 +70,17 @@ impl PasswordQueue {
         let at_once = at_once.max(1);
         PasswordQueue {
             key: hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok(),
-            remembered: Mutex::default(),
+            remembered: RwLock::default(),
             places: Arc::new(Semaphore::new(at_once + WAITING_MAX)),
             turns: Arc::new(Semaphore::new(at_once)),
         }
+    }
+
+    /// Whether this value of `Authorization` has a password that is remembered as right, for the file as last read. Takes no
+    /// turn and allocates nothing.
+    pub fn remembers(&self, file: &PasswordFile, value: &[u8], now: Duration) -> bool {
+        let (Some(key), Some(token)) = (&self.key, token_of(value)) else { return false };
+        self.has(&name_of(key, &file.print(), token), now)
     }
 
     /// Checks the credentials of a client. `wrong`: those that it has sent before, if a hash is needed.
@@ -85,8 +92,8 @@ impl PasswordQueue {
         wrong: impl FnOnce() -> W,
     ) -> PasswordOutcome {
         let users = file.users();
-        let name = self.key.as_ref().map(|key| name_of(key, &users.print, given));
-        let is_known = || name.is_some_and(|name| self.remembers(&name, now));
+        let name = self.key.as_ref().map(|key| name_of(key, &users.print, given.token()));
+        let is_known = || name.is_some_and(|name| self.has(&name, now));
         if is_known() {
             return PasswordOutcome::Right;
         }
@@ -125,13 +132,13 @@ impl PasswordQueue {
         }
     }
 
-    fn remembers(&self, name: &[u8; 32], now: Duration) -> bool {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+    fn has(&self, name: &[u8; 32], now: Duration) -> bool {
+        let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);
         remembered.get(name).is_some_and(|at| now.saturating_sub(*at) < REMEMBERED_FOR)
     }
 
     fn remember(&self, name: [u8; 32], now: Duration) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() >= REMEMBERED_MAX {
             remembered.retain(|_, at| now.saturating_sub(*at) < REMEMBERED_FOR);
         }
@@ -145,13 +152,11 @@ impl PasswordQueue {
     }
 }
 
-/// The name under which a right password is remembered. The lengths separate the parts.
-fn name_of(key: &hmac::Key, print: &[u8; 32], given: &Credentials) -> [u8; 32] {
+/// The name under which a right password is remembered. All prints have the same length.
+fn name_of(key: &hmac::Key, print: &[u8; 16], token: &[u8]) -> [u8; 32] {
     let mut context = hmac::Context::with_key(key);
     context.update(print);
-    context.update(&(given.user().len() as u64).to_le_bytes());
-    context.update(given.user().as_bytes());
-    context.update(given.password());
+    context.update(token);
     let mut name = [0; 32];
     name.copy_from_slice(context.sign().as_ref());
     name
@@ -227,6 +232,34 @@ mod tests {
         assert_eq!(queue.check(&file, &right, second(2), any).await, PasswordOutcome::Busy);
         drop(places);
         assert_eq!(queue.check(&file, &right, second(2), any).await, PasswordOutcome::Wrong);
+    }
+
+    #[tokio::test]
+    async fn a_plain_hit_finds_what_is_remembered_and_nothing_else() {
+        let (place, queue) = (Place::new("plain"), PasswordQueue::new(2));
+        let file = PasswordFile::load(&place.0).unwrap();
+        let (right, _) = credentials();
+        let second = Duration::from_secs;
+        let value = b"Basic YW5uYTpzZWNyZXQ=";
+        assert!(!queue.remembers(&file, value, second(1)), "it was not checked");
+        assert_eq!(queue.check(&file, &right, second(1), any).await, PasswordOutcome::Right);
+        assert!(queue.remembers(&file, value, second(300)));
+        assert!(queue.remembers(&file, b"BASIC  YW5uYTpzZWNyZXQ=", second(300)));
+        for wrong in [
+            &b"Basic YW5uYTp3cm9uZw=="[..],
+            b"Bearer YW5uYTpzZWNyZXQ=",
+            b"YW5uYTpzZWNyZXQ=",
+            b"Basic ",
+            b"Basic",
+            b"",
+            b"Basic YW5uYTpzZWNyZXQ=, Basic YW5uYTpzZWNyZXQ=",
+        ] {
+            assert!(!queue.remembers(&file, wrong, second(1)), "{}", wrong.escape_ascii());
+        }
+        assert!(!queue.remembers(&file, value, second(301)), "five minutes have passed");
+        std::fs::write(&place.0, "anna:$apr1$s$EpqI6uEp3OR4bun9kSXHW/\n").unwrap();
+        assert_eq!(file.refresh(), Ok(true));
+        assert!(!queue.remembers(&file, value, second(2)), "the file has changed");
     }
 
     #[tokio::test]
@@ -312,8 +345,8 @@ mod tests {
             let mut name = [0; 32];
             name[..8].copy_from_slice(&number.to_le_bytes());
             queue.remember(name, Duration::from_millis(number));
-            assert!(queue.remembers(&name, Duration::from_millis(number)));
+            assert!(queue.has(&name, Duration::from_millis(number)));
         }
-        assert_eq!(queue.remembered.lock().unwrap().len(), REMEMBERED_MAX);
+        assert_eq!(queue.remembered.read().unwrap().len(), REMEMBERED_MAX);
     }
 }

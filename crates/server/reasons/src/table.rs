@@ -101,7 +101,7 @@ reasons! {
     /// The request has both a session cookie and `Authorization`. It gets no private copies.
     OwnerAuthorization = NoOwner::Authorization.as_str(), [Bypassed], "", "Use either the session's cookie or Authorization.";
     /// The request has a cookie that is on no list, so the response is for its client. With `fwd=bypass`: `cookies.unknown` is `bypass`, or the stored page has its TTL only from a rule.
-    UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Or mark the page as shared (public, s-maxage or tags).";
+    UnknownCookie = BypassBecause::UnknownCookie.as_str(), [Bypassed, NotStored], "", "Name the cookie in cookies.ignore if pages do not depend on it, or in cookies.session if they do. Pages marked as shared (public, s-maxage, tags) need neither.";
     /// The request has a field that identifies the client: `X-Api-Key`, `X-WP-Nonce`, `X-Auth-Token` and [similar ones](../guide/cache-key.md#request-fields).
     CredentialField = BypassBecause::Credential.as_str(), [Bypassed], "", "Nothing, if the response depends on the field. Otherwise name it in keys.fields, to store one copy for each value.";
     /// The request is for a part or another form of the page: `X-Requested-With: XMLHttpRequest`, `HX-Request`, `X-Inertia`, `X-PJAX`, `Turbo-Frame`.
@@ -139,7 +139,7 @@ reasons! {
     /// `misses.mode` is `protect`, the origin is overloaded, and requests of other clients or for other URLs came first.
     Deferred = Failure::Deferred.as_str(), [Failed], "503, `Retry-After: 2`", "If it lasts, pagewell misses names the URLs and the clients. The client may repeat the request.";
     /// A rule limits the renders of its pages (`renders`), and clients without a confirmed session have requested more.
-    RendersLimited = "renders-limited", [Failed], "429, `Retry-After: 60`", "Raise renders in the rule, if these were visitors.";
+    RendersLimited = "renders-limited", [Failed], "429 with `Retry-After`", "Raise renders in the rule, if these were visitors.";
     /// An [ESI](../guide/esi.md) fragment failed, and the template does not permit leaving it out.
     FragmentFailed = "fragment-failed", [Failed], "502", "See fragment-failed in the log; onerror=\"continue\" leaves a fragment out.";
     /// The template of a page with ESI fragments is longer than `limits.page_bytes`.
@@ -174,7 +174,7 @@ reasons! {
     RateLimited = Failure::Limited(0).as_str(), [Refused], "429 with `Retry-After`", "Nothing, if the limit is intended; otherwise raise its rate or burst, or exempt the path with limit = false. Behind a proxy, set trusted_proxies.";
     /// A [rule](../guide/rules.md#passwords) demands a password (`auth_file`), and the request has none that is right.
     PasswordRequired = "password-required", [Refused], "401", "Send a user and password of the file; to open a path, exempt it with auth_file = false.";
-    /// More passwords are to be checked than `limits.password_checks` and 64 more.
+    /// More passwords are to be checked than `limits.password_checks` and 64 more, or the disk with the file hangs.
     PasswordsBusy = "passwords-busy", [Refused], "503, `Retry-After: 2`", "Limit the requests of one client to this path (limit with count = \"all\"), or use a cheaper hash.";
     /// The request target is for a forward proxy (`https://…`, a user name), is `*` with GET, or contains `<`, `>` or a backquote, which must be percent-encoded.
     TargetInvalid = Refusal::TargetInvalid.as_str(), [Refused], "400", "";

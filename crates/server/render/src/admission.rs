@@ -244,8 +244,7 @@ async fn follow(
 ) -> FollowOutcome {
     let _following = site.counters.followers.during();
     // The render is for this client as well, so it waits no longer than this client would.
-    let level = visitors::level(site, &ask.client, &ask.headers, &ask.target.host);
-    follower.waiter().level.raise(level);
+    visitors::raise(site, &ask.client, (&ask.target, &ask.headers), &follower.waiter().level);
     let mut outcome = follower.waiter().outcome.subscribe();
     // The follower keeps the sender alive; `Right` ensures that an outcome is sent.
     let outcome = match outcome.wait_for(Option::is_some).await {

@@ -135,14 +135,20 @@ impl RenderRequest {
     /// Adds the fields that `Vary` of the pages stored under the key names.
     pub(super) fn send_nominated(&mut self, stored: &Candidates<StoredPage>) {
         for page in stored.as_slice() {
-            for name in page.payload().stored.nominated().names() {
-                if *name == ACCEPT_LANGUAGE {
-                    // Sent already, but for renders with fixed values, which decide themselves (`undeclared`).
-                    continue;
-                }
-                if self.headers.contains_key(name) && !self.extra_fields.named.contains(name) {
-                    self.extra_fields.named.push(name.clone());
-                }
+            // `Accept-Language` is sent already, but for renders with fixed values, which decide themselves (`undeclared`).
+            self.send_named(page.payload().stored.nominated(), |name| *name != ACCEPT_LANGUAGE);
+        }
+    }
+
+    /// Adds those of the fields by which a page was selected, as far as the client has sent them.
+    pub(super) fn send_named(
+        &mut self,
+        nominated: &NominatedFields,
+        is_sent: impl Fn(&HeaderName) -> bool,
+    ) {
+        for name in nominated.names().filter(|name| is_sent(name)) {
+            if self.headers.contains_key(name) && !self.extra_fields.named.contains(name) {
+                self.extra_fields.named.push(name.clone());
             }
         }
     }

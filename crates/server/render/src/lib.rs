@@ -48,7 +48,7 @@ use stale::{on_failure, over_renders, stale_on};
 pub use superseded::end_private_copies;
 use task::apart;
 pub use task::store_for_owner;
-pub use trial::{sent_by_render, store_for_trial, visitors_form};
+pub use trial::{is_of_nobody, sent_by_render, sent_for_trial, store_for_trial, visitors_form};
 
 use capture::Capture;
 use delivery::body::ResponseBody;
@@ -157,7 +157,8 @@ struct Render {
     answer: Option<oneshot::Sender<Response<ResponseBody>>>,
     /// The result of a background refresh, for which no client waits from the beginning.
     for_nobody: Option<Arc<ForNobody>>,
-    /// When the first origin request was sent, in milliseconds since 1970.
+    /// When the first origin request was sent, in milliseconds since 1970, later by the time that further ones have
+    /// waited for their places. `None` if none was sent.
     began_ms: Option<u64>,
     /// When the last origin request was sent.
     asked: Timestamp,
@@ -237,7 +238,6 @@ impl Render {
             self.ask.put_range(&mut headers);
         }
         let request_time = self.site.clock.now();
-        self.began_ms.get_or_insert(request_time.0);
         self.asked = request_time;
         // Trace context and Pagewell's capabilities are added to the lines that are sent; they are
         // not used otherwise.
@@ -246,10 +246,13 @@ impl Render {
             (config.traces.is_some() || esi::may_come(&self.site)).then(|| headers.clone());
         let mut request = Box::new(self.request(headers, script));
         let sent = self.send(&mut request).await;
+        if let Some(waited_ms) = request.waited_ms {
+            self.began_ms = Some(self.began_ms.unwrap_or(request_time.0) + waited_ms);
+        }
         let Some(sent) = sent else { return Attempt::Done };
         let response = match sent {
             Ok(response) => response,
-            Err(unsent) => return self.unsent(unsent),
+            Err(unsent) => return self.unsent(unsent, request.waited_ms.is_some()),
         };
         if request.capture.is_none() {
             self.capture = None;
@@ -313,11 +316,11 @@ impl Render {
         }
     }
 
-    fn unsent(self: Box<Self>, unsent: Unsent) -> Attempt {
+    /// Ends a render whose request got no response. One that was never sent was no render, and is not recorded.
+    fn unsent(self: Box<Self>, unsent: Unsent, was_sent: bool) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
-                // A deferred request was no render.
-                if failure != Failure::Deferred {
+                if was_sent {
                     self.tell_not_stored(failure.into(), None, &HeaderMap::new());
                 }
                 let response = on_failure(&self.site, &self.ask, failure, self.recipient());

@@ -73,10 +73,18 @@ pub struct SentParts {
     pub parameters: Vec<String>,
     /// The address that PHP sees as the client's.
     pub address: Option<SocketAddr>,
+    /// All header lines, in place of those of a reference.
+    pub replaced: Option<HeaderMap>,
 }
 
 impl SentParts {
     fn add_to(&self, headers: &mut HeaderMap) {
+        if let Some(replaced) = &self.replaced {
+            let mark = headers.remove(REFERENCE);
+            *headers = replaced.clone();
+            headers.remove(header::ACCEPT_ENCODING);
+            headers.extend(mark.map(|mark| (REFERENCE, mark)));
+        }
         for (name, _) in &self.fields {
             headers.remove(name);
         }
@@ -123,6 +131,11 @@ pub fn is_of_mobile(headers: &HeaderMap) -> bool {
     agent.windows(6).any(|word| word == b"Mobile")
 }
 
+/// Whether this is a value that reference renders send of themselves.
+pub(super) fn is_of_common_browser(value: &HeaderValue) -> bool {
+    [DESKTOP, MOBILE, ACCEPT].contains(value)
+}
+
 /// The `User-Agent` of a common browser of the other class of devices, for a render of this page; `None` if its key or its
 /// `Vary` distinguishes devices.
 pub fn other_device(ask: &RenderRequest) -> Option<SentParts> {
@@ -159,6 +172,7 @@ pub fn neutral(site: &Arc<Site>, ask: &RenderRequest) -> Option<RenderRequest> {
     // The key may have further fields, by rules.
     let mut all = for_everybody(site, &bare).or_else(|| for_everybody(site, ask))?;
     all.extra_fields.is_neutral = true;
+    stored.iter().for_each(|nominated| all.send_named(nominated, |_| true));
     Some(all)
 }
 
@@ -197,6 +211,10 @@ impl Render {
         let mut request = Box::new(self.request(headers.clone(), script));
         // Its statements say nothing about the stored page.
         (request.capture, self.capture) = (None, None);
+        request.counter = Some(|counters| {
+            counters.renders.add();
+            counters.audit_renders.add();
+        });
         request.peer = parts.address.or(Some(FIXED_ADDRESS));
         let mut response =
             forward::send::send_following(&site, &mut request).await.map_err(unsent)?;

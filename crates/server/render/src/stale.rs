@@ -62,6 +62,9 @@ pub(super) fn stale_on(
     let answer = lookup::choose_on_failure(site, &facts, &fields, plan, fallback, when)?;
     if recipient == ClientConnection::Client {
         site.counters.stale_hits.add();
+        if failure == Failure::Deferred {
+            site.counters.misses_deferred_stale.add();
+        }
         fallback.serve();
     }
     let mut status = ask.status();
@@ -79,11 +82,9 @@ pub(super) fn over_renders(
     site: &Arc<Site>,
     ask: &RenderRequest,
 ) -> Option<Response<ResponseBody>> {
-    let shown = || visitors::evidence(site, &ask.client, &ask.headers, &ask.target.host);
-    let is_limited = site.config.rules.renders(&ask.plan).is_some();
-    if !is_limited || !visitors::is_over_renders(site, &ask.client, &ask.plan, &shown()) {
-        return None;
-    }
+    site.config.rules.renders(&ask.plan)?;
+    let shown = visitors::evidence(site, &ask.client, &ask.headers, &ask.target.host);
+    let seconds = visitors::count_render(site, &ask.client, &ask.plan, &shown).err()?;
     let stale = stale_on(site, ask, Failure::Deferred, ClientConnection::Client);
-    Some(stale.unwrap_or_else(|| deferral::renders_limited(ask.status())))
+    Some(stale.unwrap_or_else(|| deferral::renders_limited(ask.status(), seconds)))
 }

@@ -112,7 +112,7 @@ impl Render {
             script,
             version: *version,
             capture,
-            counter: Some(|counters| &counters.renders),
+            counter: Some(|counters| counters.renders.add()),
             ..OriginRequest::of(target, client, admission)
         };
         if let RenderPermit::Leader(leader) = &self.right {

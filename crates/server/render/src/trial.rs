@@ -5,13 +5,13 @@
 //! and plugins do not count it. It has the fields of the visitor that a render would send; without them if they may be
 //! credentials, or if the page would be rendered for everybody.
 
-use super::reference::neutral;
+use super::reference::{is_of_common_browser, neutral};
 use super::{OriginTimes, Render, RenderPermit, RenderRequest, admission};
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use forward::{Answerer, answerer};
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, COOKIE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_cache::codings::CODED_FIELDS;
 use http_cache::variants::NominatedFields;
 use http_cache::{Reuse, Verdict};
@@ -22,13 +22,8 @@ use telemetry::client::RequestPurpose;
 
 /// Renders the page of a request and stores it, as if the request had missed. `is_replayable`: a second request may
 /// send the visitor's own fields.
-pub async fn store_for_trial(site: &Arc<Site>, mut ask: RenderRequest, is_replayable: bool) {
-    let is_own = ask.headers.contains_key(AUTHORIZATION)
-        || ask.is_own_beside(site, &NominatedFields::default());
-    if is_own || !is_replayable {
-        let Some(all) = neutral(site, &ask) else { return };
-        ask = all;
-    }
+pub async fn store_for_trial(site: &Arc<Site>, ask: RenderRequest, is_replayable: bool) {
+    let Some(mut ask) = of_trial(site, ask, is_replayable) else { return };
     let Some(right) = admission::to_refresh(site, &ask) else { return };
     let answerer = answerer(site, ask.routed(), &ask.facts()).await;
     let Answerer::Origin(script) = answerer else { return };
@@ -42,9 +37,37 @@ pub async fn store_for_trial(site: &Arc<Site>, mut ask: RenderRequest, is_replay
     render.run(script).await;
 }
 
+/// The request by which the page of a visitor's request is rendered; none if that would be another page.
+fn of_trial(site: &Arc<Site>, ask: RenderRequest, is_replayable: bool) -> Option<RenderRequest> {
+    let is_own = ask.headers.contains_key(AUTHORIZATION)
+        || ask.is_own_beside(site, &NominatedFields::default());
+    if is_own || !is_replayable { neutral(site, &ask) } else { Some(ask) }
+}
+
+/// The header lines with which [`store_for_trial`] renders the page of this request.
+pub fn sent_for_trial(
+    site: &Arc<Site>,
+    ask: RenderRequest,
+    is_replayable: bool,
+) -> Option<HeaderMap> {
+    Some(sent_by_render(site, &of_trial(site, ask, is_replayable)?))
+}
+
 /// The header lines that a render for this request sends to the origin.
 pub fn sent_by_render(site: &Arc<Site>, ask: &RenderRequest) -> HeaderMap {
     probe(site, ask).page_headers()
+}
+
+/// Whether a reference render of this request sends no cookie, and no line that the visitor has sent. Then its response has
+/// nothing of the visitor but what the URL says.
+pub fn is_of_nobody(site: &Arc<Site>, ask: &RenderRequest) -> bool {
+    let Some(neutral) = neutral(site, ask) else { return false };
+    let sent = sent_by_render(site, &neutral);
+    let is_visitors = |(name, value): (&HeaderName, &HeaderValue)| {
+        let is_fixed = [HOST, ACCEPT_ENCODING].contains(name) || is_of_common_browser(value);
+        !is_fixed && ask.headers.get_all(name).iter().any(|own| own == value)
+    };
+    !sent.contains_key(COOKIE) && !sent.iter().any(is_visitors)
 }
 
 /// The header lines of a visitor's answer as they would be stored; as they were sent if it would not be.

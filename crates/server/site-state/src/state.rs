@@ -257,23 +257,32 @@ impl SiteState {
     /// The target of the shared page, if it differs from the request's. It has the canonical host,
     /// and normalised path and query.
     pub fn shared(&self, written: &UriTarget) -> Option<UriTarget> {
-        let normal = self.config.rules.form().normal(&written.path_and_query);
-        let hosts = &self.config.hosts;
-        let canonical = hosts.canonical.as_ref().filter(|_| hosts.aliases.contains(&written.host));
-        let same = matches!((&normal.sent, &normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)));
-        if same && canonical.is_none() {
-            return None;
-        }
-        let page = (normal.page != normal.sent).then(|| normal.page.into_owned());
-        let path = normal.sent.split('?').next().unwrap_or_default();
+        let (host, sent, page) = self.shared_url(&written.host, &written.path_and_query)?;
+        let page = (page != sent).then(|| page.into_owned());
+        let path = sent.split('?').next().unwrap_or_default();
         let path_written = written.path();
         Some(UriTarget {
             written: (path != path_written).then(|| path_written.to_owned()),
             scheme: written.scheme,
-            host: canonical.unwrap_or(&written.host).clone(),
-            path_and_query: normal.sent.into_owned(),
+            host: host.to_owned(),
+            path_and_query: sent.into_owned(),
             normal: page,
         })
+    }
+
+    /// The same of a host and of a path with its query: the host, and path and query for the origin and of the page.
+    pub fn shared_url<'a>(
+        &'a self,
+        host: &'a str,
+        path_and_query: &'a str,
+    ) -> Option<(&'a str, Cow<'a, str>, Cow<'a, str>)> {
+        let normal = self.config.rules.form().normal(path_and_query);
+        let hosts = &self.config.hosts;
+        let is_alias = || hosts.aliases.iter().any(|alias| alias == host);
+        let canonical = hosts.canonical.as_deref().filter(|_| is_alias());
+        let same = matches!((&normal.sent, &normal.page), (Cow::Borrowed(_), Cow::Borrowed(_)));
+        let differs = !same || canonical.is_some();
+        differs.then(|| (canonical.unwrap_or(host), normal.sent, normal.page))
     }
 
     /// The dependencies of a page with this stored response, and these reads if they are known.

@@ -43,7 +43,8 @@ use earlier::Restoration;
 use footprint::profile::{Filter, SqlProfile};
 use footprint::schema::{SqlSchema, TableId};
 use footprint::{
-    Index, OwnTransaction, Reads, RecentRows, SqlMode, StatementId, StatementReader, UnknownReads,
+    Footprint, Index, OwnTransaction, Reads, RecentRows, SqlMode, StatementId, StatementReader,
+    UnknownReads,
 };
 use http_cache::Timestamp;
 use own_writes::{OwnReads, RecentTransactions};
@@ -463,6 +464,20 @@ impl Footprints {
 
     /// The reads of a page in words, a line for each table of a statement: for `explain`.
     pub fn describe(&self, reads: &PageReads) -> Vec<String> {
+        self.of_footprints(reads, |own, schema| own.describe(schema))
+    }
+
+    /// The names of the tables that a page reads.
+    pub fn tables_of(&self, reads: &PageReads) -> Vec<String> {
+        self.of_footprints(reads, |own, schema| schema.table(own.table).name.clone())
+    }
+
+    /// A text for each table of a statement, in order and each once.
+    fn of_footprints(
+        &self,
+        reads: &PageReads,
+        text: impl Fn(&Footprint<'_>, &SqlSchema) -> String,
+    ) -> Vec<String> {
         let (all, schema) = {
             let tables = self.tables();
             let known = tables.known.as_ref().filter(|_| reads.is_of(tables.generation));
@@ -471,7 +486,8 @@ impl Footprints {
             (all.collect::<Vec<Reads>>(), known.index.schema().clone())
         };
         let footprints = all.iter().flat_map(Reads::footprints).take(DESCRIBED_MAX);
-        let mut lines: Vec<String> = footprints.map(|own| own.describe(&schema)).collect();
+        let schema: &SqlSchema = &schema;
+        let mut lines: Vec<String> = footprints.map(|own| text(&own, schema)).collect();
         lines.sort_unstable();
         lines.dedup();
         lines

@@ -37,9 +37,10 @@ pub struct StoredPage {
     head: u32,
     /// The offset in it at which the lines of a 304 begin, and [`CODING_CLAIMED`].
     not_modified: AtomicU32,
-    /// The number of the configuration whose rules leave requests for the page to it; 0 if none is known. Never written
-    /// to a snapshot, and not taken over by another page.
-    free_under: AtomicU64,
+    /// The number of the configuration whose rules leave requests for the page to it, 0 if none is known; and in the last
+    /// [`RULE_BITS`] the number of the rule whose password they need, 0 if none. Never written to a snapshot, and not taken
+    /// over by another page.
+    access_under: AtomicU64,
     /// Data that few pages have.
     rare: Option<Box<RareParts>>,
 }
@@ -47,6 +48,9 @@ pub struct StoredPage {
 /// Set once the page has been queued for compression. No header section is long enough to use this
 /// bit.
 const CODING_CLAIMED: u32 = 1 << 31;
+
+/// The bits for the number of a rule; a site has at most 500.
+const RULE_BITS: u32 = 16;
 
 /// Data that few pages have.
 #[derive(Default)]
@@ -134,8 +138,8 @@ impl RareParts {
 impl StoredPage {
     fn of(stored: StoredFacts, ends: Ends, rare: Option<Box<RareParts>>) -> StoredPage {
         let Ends { head, not_modified } = ends;
-        let (not_modified, free_under) = (AtomicU32::new(not_modified), AtomicU64::new(0));
-        StoredPage { stored, head, not_modified, free_under, rare }
+        let (not_modified, access_under) = (AtomicU32::new(not_modified), AtomicU64::new(0));
+        StoredPage { stored, head, not_modified, access_under, rare }
     }
 
     fn ends(&self) -> Ends {
@@ -180,13 +184,29 @@ impl StoredPage {
     /// Whether [`set_free_under`](Self::set_free_under) was called last with this number.
     #[inline]
     pub fn is_free_under(&self, configuration: u64) -> bool {
-        self.free_under.load(Ordering::Relaxed) == configuration
+        self.access_under.load(Ordering::Relaxed) == configuration << RULE_BITS
+    }
+
+    /// The number of the rule for which [`set_password_under`](Self::set_password_under) was called last, if that was with
+    /// this number of a configuration.
+    pub fn password_under(&self, configuration: u64) -> Option<usize> {
+        let noted = self.access_under.load(Ordering::Relaxed);
+        let rule = noted & ((1 << RULE_BITS) - 1);
+        (noted >> RULE_BITS == configuration && rule > 0).then_some(rule as usize)
     }
 
     /// Records that no rule of the configuration with this number answers a request for the page. The number is the whole
     /// statement, so its order with other memory does not matter; one that is lost is found again.
     pub fn set_free_under(&self, configuration: u64) {
-        self.free_under.store(configuration, Ordering::Relaxed);
+        self.access_under.store(configuration << RULE_BITS, Ordering::Relaxed);
+    }
+
+    /// Records that no rule of the configuration with this number answers a request for the page that has the password of
+    /// the rule with the number `rule`, and all requests need it.
+    pub fn set_password_under(&self, configuration: u64, rule: usize) {
+        let Some(rule) = u16::try_from(rule).ok().filter(|rule| *rule > 0) else { return };
+        let noted = configuration << RULE_BITS | u64::from(rule);
+        self.access_under.store(noted, Ordering::Relaxed);
     }
 
     /// The item that was stored through the memcached port, if it is one.
@@ -380,6 +400,12 @@ mod tests {
         assert_eq!(is_free(&again), [false; 3]);
         first.payload().set_free_under(3);
         assert_eq!(is_free(&first), [false, false, true]);
+        let password = |page: &SharedPage| [2, 3].map(|one| page.payload().password_under(one));
+        assert_eq!(password(&first), [None; 2]);
+        first.payload().set_password_under(3, 500);
+        assert_eq!((password(&first), is_free(&first)), ([None, Some(500)], [false; 3]));
+        first.payload().set_free_under(2);
+        assert_eq!((password(&first), is_free(&first)), ([None; 2], [false, true, false]));
     }
 
     #[test]

@@ -16,8 +16,8 @@ use site_rules::{LimitRule, Peer, RequestClient};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The connection by which the requests of a client arrive.
@@ -97,6 +97,12 @@ impl Client {
         evidence.map_or(ClientLevel::Unknown, |evidence| evidence.level_of(shown))
     }
 
+    /// The credit by which the client comes before others of its level.
+    pub fn credit(&self, level: ClientLevel, shown: &ShownEvidence) -> u8 {
+        let evidence = self.connection.evidence.as_ref();
+        evidence.map_or(0, |evidence| evidence.credit_of(level, shown))
+    }
+
     /// Records that a request of the client was answered without the origin, and not by a plain hit.
     pub fn note_hit(&self) {
         if let Some(evidence) = &self.connection.evidence {
@@ -104,10 +110,16 @@ impl Client {
         }
     }
 
-    /// Counts a request to the origin for the client, which shows this evidence. Returns its level before.
-    pub fn note_miss(&self, shown: &ShownEvidence) -> ClientLevel {
+    /// Counts a request to the origin for the client, which shows this evidence. Returns its level and credit before.
+    /// The fragments of a page count as one request, and have the level and credit of the first.
+    pub fn note_miss(&self, shown: &ShownEvidence) -> (ClientLevel, u8) {
         let evidence = self.connection.evidence.as_ref();
-        evidence.map_or(ClientLevel::Unknown, |evidence| evidence.note_miss(shown))
+        let note =
+            || evidence.map_or((ClientLevel::Unknown, 0), |evidence| evidence.note_miss(shown));
+        match &self.extras.page {
+            Some(page) => *page.rank.get_or_init(note),
+            None => note(),
+        }
     }
 }
 
@@ -118,6 +130,33 @@ impl RequestClient for Client {
 
     fn peer(&self) -> Peer {
         self.connection.proxy_trust
+    }
+}
+
+/// A page while its fragments are requested, as far as they share it at the origin.
+#[derive(Debug, Default)]
+pub struct PageAtOrigin {
+    /// The level and credit of its requests, when the first of them was counted.
+    rank: OnceLock<(ClientLevel, u8)>,
+    has_begun: AtomicBool,
+    /// Whether its client is a verified crawler within its rate, when the first of them was counted.
+    is_crawler: OnceLock<bool>,
+}
+
+impl PageAtOrigin {
+    /// Whether its client is a verified crawler within its rate. `count` finds that out once, and counts the page.
+    pub fn is_crawler(&self, count: impl FnOnce() -> bool) -> bool {
+        *self.is_crawler.get_or_init(count)
+    }
+
+    /// Whether it may not be deferred any more, because one of its fragments has come to the origin.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Records that one of its fragments has come to the origin, or that it is never deferred.
+    pub fn begin(&self) {
+        self.has_begun.store(true, Ordering::Relaxed);
     }
 }
 
@@ -175,7 +214,8 @@ impl RequestLimits {
     }
 }
 
-fn whole_seconds(wait: Duration) -> u32 {
+/// A time until the next request in whole seconds, at least one, for `Retry-After`.
+pub fn whole_seconds(wait: Duration) -> u32 {
     wait.as_millis().div_ceil(1_000).try_into().unwrap_or(u32::MAX).max(1)
 }
 
@@ -205,10 +245,15 @@ pub struct ClientExtras {
     pub trace: Option<Trace>,
     /// The page that the request is for, if it requests a fragment of LiteSpeed's ESI.
     pub fragment: Option<Arc<FragmentRequest>>,
+    /// The page whose fragment it requests.
+    pub page: Option<Arc<PageAtOrigin>>,
     /// The purpose: who waits for the response.
     pub purpose: RequestPurpose,
     /// The checks of the site's rules that the request has passed.
     pub checks: PassedChecks,
+    /// The number of the site's configuration by which the front has found that the request is not redirected; 0 if it
+    /// has not compared the rules.
+    pub unredirected: u64,
 }
 
 /// The checks of the site's rules that a request has passed (`limit`, `auth_file`).

@@ -106,6 +106,11 @@ impl Clock {
         self.inner.started.elapsed()
     }
 
+    /// The same at a moment that [`instant`](Self::instant) has returned.
+    pub fn monotonic_at(&self, instant: Instant) -> Duration {
+        instant.saturating_duration_since(self.inner.started)
+    }
+
     /// Advances the clock, for scenario tests.
     pub fn advance(&self, by: Duration) {
         let by_ms = by.as_millis() as u64;

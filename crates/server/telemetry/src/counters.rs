@@ -21,7 +21,7 @@ macro_rules! counters {
             $(#[doc = $help] pub $name: counter!($($kind)?),)*
             /// How often each limit was reached.
             pub limit_hits: LimitHits,
-            /// The times until the origin's header section arrived.
+            /// The times from the place at the origin until its header section arrived: the queue is not the origin's.
             pub origin_times: Times,
             /// The times from the query of a database's committed position until all of it was
             /// applied.
@@ -58,6 +58,7 @@ counters! {
     audit_watched: "Pages that were found wrong and are watched now, at most 64.",
     audit_broken_promises: "Comparisons that found a page out of date although it has dependencies.",
     audit_leaks: "Comparisons that found a page made for its first visitor.",
+    audit_leaks_or_aged: "Comparisons that found a young page to be either of `audit_leaks` or of `audit_aged`.",
     audit_aged: "Comparisons that found a page out of date within its lifetime.",
     audit_late: "Comparisons that found a page which was purged within a minute.",
     audit_by_the_clock: "Comparisons that found a page whose text follows the clock.",
@@ -85,18 +86,23 @@ counters! {
     fragments: "ESI fragments requested to assemble pages. Each also counts as a request.",
     fragments_failed: "ESI fragments that failed.",
     files: "Requests answered with a file.",
+    own_errors: "Requests answered with an error page of Pagewell's own.",
     denied: "Requests refused by a rule (`deny`).",
     rate_limited: "Requests over a limit for one client (`limit`, wrong passwords of `auth_file`).",
+    renders_limited: "Requests over the `renders` of a rule: they got an expired page, or a 429.",
     passwords_refused: "Requests without a right password (`auth_file`).",
-    internal_files: "Requests answered with a file that the application named (`site.internal_files`).",
-    redirected: "Requests redirected by a rule, a redirect file or `site.canonical_redirect`.",
-    scripts_refused: "Requests for a script that does not run: by a rule (`php = false`) or `site.entry_points`.",
+    internal_files: "Files that the application named (`site.internal_files`).",
+    redirected: "Requests redirected by a rule, file or `site.canonical_redirect`.",
+    rewritten: "Requests rewritten by a rule (`rewrite`).",
+    scripts_refused: "Scripts refused by `php = false` or `site.entry_points`.",
+    error_pages: "Errors with a page of `[error_pages]`.",
     memcached_hits: "Items found over the memcached port.",
     memcached_misses: "Items requested over the memcached port that were not stored.",
     memcached_stored: "Items stored over the memcached port.",
     memcached_refused: "Items not stored over the memcached port.",
     sendfiles_removed: "Responses from which `X-Sendfile`, `X-Accel-Redirect` or the like was removed.",
     origin_failures: "Requests that the origin failed to answer.",
+    misses_deferred_stale: "Expired pages for requests that were deferred, or over the `renders` of a rule.",
     tickets_issued: "Deferred clients that got a ticket, which keeps their place in the queue.",
     rejected: "Requests rejected before they were parsed completely.",
     connections_rested: "Times that an idle HTTP/1.1 connection released its request memory.",

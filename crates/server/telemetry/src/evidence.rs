@@ -58,8 +58,13 @@ impl ClientEvidence {
         self.addresses.clients.level(shown, self.clock.monotonic())
     }
 
-    /// Counts a request to the origin for a client that shows this. Returns its level before.
-    pub fn note_miss(&self, shown: &ShownEvidence) -> ClientLevel {
+    /// The credit of a client of this level that shows this.
+    pub fn credit_of(&self, level: ClientLevel, shown: &ShownEvidence) -> u8 {
+        self.addresses.clients.credit(level, shown, self.clock.monotonic())
+    }
+
+    /// Counts a request to the origin for a client that shows this. Returns its level and credit before.
+    pub fn note_miss(&self, shown: &ShownEvidence) -> (ClientLevel, u8) {
         self.addresses.clients.note_miss_of(shown, self.clock.monotonic())
     }
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Default)]
 pub struct PerAddress {
     open: Mutex<HashMap<IpAddr, Open>>,
-    /// The evidence about clients: their hits and misses. Allocated at the first connection.
-    pub(crate) clients: LazyLock<ClientTable<RandomState>>,
+    /// The evidence about clients: their hits and misses, of all sites. Allocated at the first connection.
+    pub clients: Arc<LazyLock<ClientTable<RandomState>>>,
     /// The rates of clients under the limits of rules. Allocated at the first request that counts.
     rates: OnceLock<RateTable<RandomState>>,
 }
@@ -61,6 +61,12 @@ impl Drop for AddressRequest {
 }
 
 impl PerAddress {
+    /// The counts of another site of the process, for which the evidence about clients counts, too.
+    #[must_use]
+    pub fn of_other_site(&self) -> PerAddress {
+        PerAddress { clients: self.clients.clone(), ..PerAddress::default() }
+    }
+
     /// Counts a connection; `None` if the address has `most` already.
     pub fn enter(self: &Arc<PerAddress>, peer: SocketAddr, most: usize) -> Option<ConnectionGuard> {
         let address = subscriber(peer.ip());

@@ -5,10 +5,10 @@
 //! the lock, the file (`file.rs`), and the circumstances that limit a trial (`notice.rs`).
 //!
 //! Invariants: callers pass the path and query of a request, and only its pattern and an example without values get
-//! into the record. No call but `begin` and `save` touches the disk, and none of these is made for a visitor. A file
-//! that cannot be read or written is reported once, and the trial goes on in memory. Everything is bounded: the
-//! record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts both.
-//!
+//! into the record. Words of renders are beside it, in memory until the trial ends, and only in
+//! [`SiteTrial::status_with_text`]. No call but `begin` and `save` touches the disk, and none of these is made for a
+//! visitor. A file that cannot be read or written is reported once, and the trial goes on in memory. Everything is bounded:
+//! the record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts both.
 //! Not here: the comparisons, and which requests are counted.
 
 mod file;
@@ -17,11 +17,11 @@ mod notice;
 pub use notice::TrialNotice;
 
 use page_comparison::{
-    AcceptedDifference, DifferenceCause, DifferenceClass, FoundProblem, PathPatterns, TrialRecord,
-    TrialReport, UnjudgedReason, example_url,
+    AcceptedDifference, DifferenceCause, DifferenceClass, DifferingText, FoundProblem,
+    PathPatterns, SeenParameter, TrialRecord, TrialReport, UnjudgedReason, example_url,
 };
-use std::collections::{BTreeSet, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use random_number::random_number;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +36,8 @@ pub const SHARES: u32 = 10_000;
 /// Places that are kept of one difference, and the longest of them in bytes.
 const PLACES_MAX: usize = 5;
 const PLACE_BYTES_MAX: usize = 300;
+/// Problems with words: 2 KB each at most, so 400 KB.
+const TEXTS_MAX: usize = 200;
 /// The memory of a known version, with the table around it, in bytes.
 const VERSION_BYTES: usize = 18;
 
@@ -63,6 +65,8 @@ pub struct FoundDifference {
     pub cause: Option<DifferenceCause>,
     /// How late the page was purged, in milliseconds, for the class `late`.
     pub late_ms: u64,
+    /// The words that differ, as far as they may be shown.
+    pub text: DifferingText,
 }
 
 /// The report of a trial, and the circumstances around it.
@@ -95,8 +99,12 @@ struct TrialState {
     /// The versions of pages that were compared, as keyed hashes.
     versions: HashSet<u64>,
     notices: BTreeSet<TrialNotice>,
+    /// The words of problems, by class and pattern; never in the file.
+    texts: BTreeMap<(DifferenceClass, String), DifferingText>,
     /// Whether the file was read, or there is none.
     has_read: bool,
+    /// The file, and the hash of its text that this process has last read or written.
+    known_file: Option<(PathBuf, Option<u64>)>,
     /// Whether the file lacks something.
     is_unsaved: bool,
     /// Whether the last attempt to save failed, and this was reported.
@@ -107,14 +115,15 @@ impl Default for SiteTrial {
     fn default() -> SiteTrial {
         let state = TrialState {
             settings: TrialSettings::default(),
-            // The seed of a hash map is random.
-            secret: RandomState::new().hash_one("trial"),
+            secret: random_number(),
             generation: 0,
             record: TrialRecord::new(0, 0),
             patterns: PathPatterns::default(),
             versions: HashSet::new(),
             notices: BTreeSet::new(),
+            texts: BTreeMap::new(),
             has_read: false,
+            known_file: None,
             is_unsaved: false,
             has_failed: false,
         };
@@ -128,10 +137,15 @@ impl Default for SiteTrial {
 
 impl SiteTrial {
     /// Turns the trial on, or gives it other settings. The first call reads the file. A record of the same rules goes
-    /// on; with others a new one begins at `now_s`, in seconds since 1970.
+    /// on; with others a new one begins at `now_s`, in seconds since 1970. The directory of a new file is created.
     pub fn begin(&self, settings: TrialSettings, now_s: u64) {
         let mut state = self.state();
         let rules = settings.rules;
+        let is_new = |path: &&PathBuf| state.settings.file.as_ref() != Some(*path);
+        if let Some(path) = settings.file.as_ref().filter(is_new) {
+            // `pagewell status` names a directory that is missing, and each attempt to save reports it.
+            let _ = file::create_directory(path);
+        }
         state.settings = settings;
         if !std::mem::replace(&mut state.has_read, true) {
             state.begin_new(now_s);
@@ -143,9 +157,10 @@ impl SiteTrial {
         self.is_on.store(true, Ordering::Release);
     }
 
-    /// Turns the trial off. Its record is kept.
+    /// Turns the trial off. Its record is kept, without the words of pages.
     pub fn end(&self) {
         self.is_on.store(false, Ordering::Release);
+        self.state().texts.clear();
     }
 
     /// Whether the trial is on.
@@ -193,12 +208,13 @@ impl SiteTrial {
         hash.digest()
     }
 
-    /// Counts a comparison with a verdict. `page` is the path and query of the request.
-    pub fn compared(&self, page: &str, version: u64) {
+    /// Counts a comparison with a verdict. `page` is the path and query of the request. Without a version, the page is
+    /// random as a whole, and counts for nothing towards a verdict.
+    pub fn compared(&self, page: &str, version: Option<u64>) {
         self.feed(|state| {
             let pattern = state.patterns.of(page);
             let has_room = state.versions.len() < VERSIONS_MAX;
-            let is_new = has_room && state.versions.insert(version);
+            let is_new = has_room && version.is_some_and(|version| state.versions.insert(version));
             state.record.compared(&pattern, is_new);
         });
     }
@@ -228,10 +244,13 @@ impl SiteTrial {
 
     /// Adds a difference. `page` is the path and query of the request.
     pub fn found(&self, page: &str, difference: FoundDifference, now_s: u64) {
-        let FoundDifference { class, places, cause, late_ms } = difference;
+        let FoundDifference { class, places, cause, late_ms, text } = difference;
         let places = places.into_iter().take(PLACES_MAX).map(cut).collect();
         self.feed(|state| {
             let pattern = state.patterns.of(page);
+            if !text.is_empty() && state.lacks_text(class, &pattern) {
+                state.texts.insert((class, pattern.clone()), text);
+            }
             state.record.found(FoundProblem {
                 class,
                 pattern,
@@ -241,8 +260,31 @@ impl SiteTrial {
                 count: 1,
                 late_by: late_ms,
                 last: now_s,
+                answers: 0,
+                php_micros: 0,
             });
         });
+    }
+
+    /// Whether the words of a difference of this class at this page are wanted: there are none yet, and there is room.
+    pub fn lacks_text(&self, class: DifferenceClass, page: &str) -> bool {
+        let mut state = self.state();
+        let pattern = state.patterns.of(page);
+        self.is_on() && state.lacks_text(class, &pattern)
+    }
+
+    /// Counts an answer for a page that was found to be refused although all get the same, and the time that PHP worked for
+    /// it. `page` is the path and query of the request.
+    pub fn refused(&self, page: &str, took: Duration) {
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            state.record.refused(&pattern, micros(took));
+        });
+    }
+
+    /// Notes what is known about a parameter of URLs.
+    pub fn parameter(&self, name: &str, seen: SeenParameter) {
+        self.feed(|state| state.record.parameter(name, seen));
     }
 
     /// Notes whether a circumstance limits the trial.
@@ -275,35 +317,64 @@ impl SiteTrial {
         let state = self.state();
         let (record, settings) = (state.record.clone(), state.settings.clone());
         let mut notices = state.notices.clone();
-        if state.has_failed || settings.file.is_none() {
+        if settings.file.is_none() {
+            notices.insert(TrialNotice::NoDirectory);
+        } else if state.has_failed {
             notices.insert(TrialNotice::NotSaved);
         }
         drop(state);
-        let report = TrialReport::of(&record, &settings.accepted);
+        let mut report = TrialReport::of(&record, &settings.accepted);
+        if notices.contains(&TrialNotice::CdnInFront) {
+            report = report.behind_cache();
+        }
         Some(TrialStatus { report, serve: settings.serve, notices: notices.into_iter().collect() })
     }
 
-    /// The memory of the record and its versions, in bytes.
+    /// The same with the words that differ, for an operator who asks for them.
+    pub fn status_with_text(&self) -> Option<TrialStatus> {
+        let mut status = self.status()?;
+        let state = self.state();
+        for line in &mut status.report.problems {
+            line.text = state.texts.get(&(line.class, line.pattern.clone())).cloned();
+        }
+        Some(status)
+    }
+
+    /// The memory of the record, its versions and the words beside it, in bytes.
     pub fn bytes(&self) -> usize {
         let state = self.state();
-        state.record.bytes() + state.patterns.bytes() + state.versions.capacity() * VERSION_BYTES
+        let texts = state.texts.iter().map(|((_, pattern), text)| pattern.len() + text.bytes());
+        let texts: usize = texts.sum();
+        let versions = state.versions.capacity() * VERSION_BYTES;
+        state.record.bytes() + state.patterns.bytes() + versions + texts
     }
 
     /// Writes the record to its file, if it has changed. May wait for the disk. The first of several failures is
     /// logged.
     pub fn save(&self) {
         let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, secret, versions, record) = {
+        let (path, known, secret, versions, record) = {
             let mut state = self.state();
             let Some(path) = state.settings.file.clone().filter(|_| state.is_unsaved) else {
                 return;
             };
             state.is_unsaved = false;
+            let known = state.known_file.clone().filter(|(known, _)| *known == path);
             // Requests of visitors wait for the lock: the text is made of copies.
-            (path, state.secret, state.versions.clone(), state.record.clone())
+            (path, known, state.secret, state.versions.clone(), state.record.clone())
         };
-        let written = file::replace(&path, &file::text(secret, versions, &record));
+        let text = file::text(secret, versions, &record);
+        let now = file::hash_at(&path);
+        let written = if now.is_some() && known.is_some_and(|(_, hash)| hash != now) {
+            let why = "another process has written it: each needs a snapshot.directory of its own";
+            Err(std::io::Error::other(why))
+        } else {
+            file::replace(&path, &text)
+        };
         let mut state = self.state();
+        if written.is_ok() {
+            state.known_file = Some((path.clone(), Some(file::hash(text.as_bytes()))));
+        }
         state.is_unsaved |= written.is_err();
         let has_failed = std::mem::replace(&mut state.has_failed, written.is_err());
         if let Err(error) = written
@@ -328,11 +399,16 @@ impl SiteTrial {
 }
 
 impl TrialState {
+    fn lacks_text(&self, class: DifferenceClass, pattern: &str) -> bool {
+        self.texts.len() < TEXTS_MAX && !self.texts.contains_key(&(class, pattern.to_owned()))
+    }
+
     fn begin_new(&mut self, now_s: u64) {
         self.record = TrialRecord::new(now_s, self.settings.rules);
         self.patterns = PathPatterns::default();
         self.versions.clear();
         self.notices.clear();
+        self.texts.clear();
         self.generation += 1;
         self.is_unsaved = true;
     }
@@ -340,6 +416,7 @@ impl TrialState {
     /// Reads the file of an earlier process.
     fn read(&mut self) {
         let Some(path) = &self.settings.file else { return };
+        self.known_file = Some((path.clone(), file::hash_at(path)));
         match file::read(path, self.settings.rules) {
             Ok(None) => {}
             Ok(Some(earlier)) => {

@@ -5,13 +5,15 @@
 /// A circumstance that keeps a trial from judging, or that the operator has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TrialNotice {
-    /// Nothing can be saved: the record ends with this process.
+    /// There is no directory for the record: it ends with this process.
+    NoDirectory,
+    /// The record could not be saved when this was tried last.
     NotSaved,
     /// A cache in front stores answers, so few visitors arrive here.
     CdnInFront,
     /// One address makes more than half of the requests, so `trial.serve` is not followed.
     RampRefused,
-    /// A database is not followed, so nothing is judged.
+    /// A database or the cluster's stream is not followed, so nothing is judged. Only the report looks at this.
     DatabaseNotFollowed,
     /// The origin fails or has no place to spare, so little is compared.
     OriginFailing,
@@ -23,9 +25,12 @@ impl TrialNotice {
     /// The sentence of the report.
     pub fn sentence(self) -> &'static str {
         match self {
+            TrialNotice::NoDirectory => {
+                "The record is in memory only and ends with this process: set snapshot.directory. With \
+                 snapshot.unwatched = \"drop\", the record is kept, and no page of a site without [[database]]."
+            }
             TrialNotice::NotSaved => {
-                "The record is in memory only and ends with this process: set snapshot.directory, or see \
-                 trial-not-saved in the log."
+                "The record is in memory only, because its file cannot be written: see trial-not-saved in the log."
             }
             TrialNotice::CdnInFront => {
                 "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted."
@@ -35,7 +40,8 @@ impl TrialNotice {
                  front in trusted_proxies."
             }
             TrialNotice::DatabaseNotFollowed => {
-                "A database is not followed, so nothing is judged: see database-broken in the log."
+                "A database, or the stream of the cluster, is not followed, so nothing is judged: see database-broken in \
+                 the log."
             }
             TrialNotice::OriginFailing => {
                 "The origin fails or has no place to spare, so few pages are compared."

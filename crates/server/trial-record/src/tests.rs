@@ -37,6 +37,7 @@ fn leak() -> FoundDifference {
         places: vec!["body > p, word 2".into()],
         cause: Some(DifferenceCause::One(RequestPart::Cookie("currency".into()))),
         late_ms: 0,
+        text: DifferingText { stored: None, render: Some("canary".into()) },
     }
 }
 
@@ -46,9 +47,9 @@ fn with_counts(settings: TrialSettings) -> SiteTrial {
     trial.request(Some(Duration::from_millis(80)));
     trial.request(None);
     trial.rendered(Duration::from_millis(40));
-    trial.compared("/shop/7?utm_source=alice", trial.version_of(b"/shop/7", b"text"));
-    trial.compared("/shop/8", trial.version_of(b"/shop/8", b"text"));
-    trial.compared("/shop/8", trial.version_of(b"/shop/8", b"text"));
+    trial.compared("/shop/7?utm_source=alice", Some(trial.version_of(b"/shop/7", b"text")));
+    trial.compared("/shop/8", Some(trial.version_of(b"/shop/8", b"text")));
+    trial.compared("/shop/8", Some(trial.version_of(b"/shop/8", b"text")));
     trial.found("/shop/7?utm_source=alice", leak(), 1_010);
     trial.unjudged("/a", UnjudgedReason::NoBudget, true);
     trial
@@ -67,6 +68,7 @@ fn a_record_goes_on_after_a_restart_with_the_same_secret() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let text = fs::read_to_string(&file).unwrap();
     assert!(text.contains("currency") && !text.contains("alice"), "{text}");
+    assert!(!text.contains("canary") && !report(&before).json().contains("canary"), "{text}");
 
     let after = SiteTrial::default();
     after.begin(directory.settings(7), 2_000);
@@ -77,10 +79,19 @@ fn a_record_goes_on_after_a_restart_with_the_same_secret() {
     assert_eq!(is.problems[0].url, "/shop/7?utm_source=");
     let address = "192.0.2.7".parse().unwrap();
     assert_eq!(after.share_of(address), before.share_of(address));
-    after.compared("/shop/8", after.version_of(b"/shop/8", b"text"));
+    after.compared("/shop/8", Some(after.version_of(b"/shop/8", b"text")));
     assert_eq!(report(&after).versions, 2, "the version is known");
-    after.compared("/shop/8", after.version_of(b"/shop/8", b"other"));
+    after.compared("/shop/8", Some(after.version_of(b"/shop/8", b"other")));
     assert_eq!(report(&after).versions, 3);
+}
+
+#[test]
+fn the_directory_of_the_record_is_created_at_the_start() {
+    let directory = OwnDirectory::new("start");
+    let below = directory.0.join("below");
+    let file = Some(below.join("example.org.trial"));
+    SiteTrial::default().begin(TrialSettings { file, ..directory.settings(7) }, 1);
+    assert!(below.is_dir());
 }
 
 #[test]
@@ -110,6 +121,30 @@ fn other_rules_and_the_operator_begin_a_new_record() {
 }
 
 #[test]
+fn words_are_given_on_request_only_and_end_with_the_trial_and_the_record() {
+    let words = |trial: &SiteTrial| {
+        let status = trial.status_with_text().expect("it is on");
+        let lines = status.report.problems.into_iter();
+        lines.filter_map(|line| line.text?.render).collect::<Vec<_>>()
+    };
+    let trial = with_counts(TrialSettings::default());
+    assert!(report(&trial).problems.iter().all(|line| line.text.is_none()));
+    assert_eq!(words(&trial), ["canary"]);
+    assert!(!trial.lacks_text(DifferenceClass::Leak, "/shop/9"), "it is the same pattern");
+    assert!(trial.lacks_text(DifferenceClass::Aged, "/shop/9"));
+    trial.begin(TrialSettings { serve: 900, ..TrialSettings::default() }, 1_500);
+    assert_eq!(words(&trial), ["canary"], "a reload");
+    trial.end();
+    trial.begin(TrialSettings::default(), 2_000);
+    assert!(words(&trial).is_empty() && !report(&trial).problems.is_empty());
+    trial.found("/shop/7", leak(), 2_010);
+    assert_eq!(words(&trial), ["canary"]);
+    assert!(trial.restart(3_000));
+    trial.found("/shop/7", FoundDifference { text: DifferingText::default(), ..leak() }, 3_010);
+    assert!(words(&trial).is_empty(), "a new record");
+}
+
+#[test]
 fn a_trial_that_is_off_counts_nothing() {
     let trial = SiteTrial::default();
     trial.request(None);
@@ -120,22 +155,25 @@ fn a_trial_that_is_off_counts_nothing() {
     trial.request(None);
     trial.begin(TrialSettings::default(), 2);
     assert_eq!((report(&trial).requests, report(&trial).since), (1, 1));
-    assert_eq!(trial.status().unwrap().notices, [TrialNotice::NotSaved], "there is no file");
+    assert_eq!(trial.status().unwrap().notices, [TrialNotice::NoDirectory], "there is no file");
 }
 
 #[test]
 fn a_file_that_cannot_be_used_does_not_end_the_trial() {
     let directory = OwnDirectory::new("unusable");
     let mut settings = directory.settings(7);
-    settings.file = Some(directory.0.join("missing/example.org.trial"));
+    let below = directory.0.join("below");
+    settings.file = Some(below.join("example.org.trial"));
+    fs::write(&below, "no directory").unwrap();
     let trial = with_counts(settings.clone());
     assert!(trial.status().unwrap().notices.is_empty());
     trial.save();
     trial.save();
     assert_eq!(trial.status().unwrap().notices, [TrialNotice::NotSaved]);
     // The next attempt writes everything.
-    fs::create_dir(directory.0.join("missing")).unwrap();
+    fs::remove_file(&below).unwrap();
     trial.save();
+    assert_eq!(fs::metadata(&below).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(trial.status().unwrap().notices.is_empty());
     let after = SiteTrial::default();
     after.begin(settings.clone(), 2_000);
@@ -147,6 +185,28 @@ fn a_file_that_cannot_be_used_does_not_end_the_trial() {
         after.begin(settings.clone(), 2_000);
         assert_eq!(report(&after).requests, 0, "{text}");
     }
+}
+
+#[test]
+fn the_record_of_another_process_is_not_replaced() {
+    let directory = OwnDirectory::new("two");
+    let (one, other) = (with_counts(directory.settings(7)), with_counts(directory.settings(7)));
+    one.save();
+    other.save();
+    assert_eq!(other.status().unwrap().notices, [TrialNotice::NotSaved]);
+    one.request(None);
+    let file = directory.0.join("example.org.trial");
+    // Another mode is no other record.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).unwrap();
+    one.save();
+    assert!(one.status().unwrap().notices.is_empty());
+    let after = SiteTrial::default();
+    after.begin(directory.settings(7), 2_000);
+    assert_eq!(report(&after).requests, 3);
+    // Where the other's file is gone, there is nothing to lose.
+    fs::remove_file(file).unwrap();
+    other.save();
+    assert!(other.status().unwrap().notices.is_empty());
 }
 
 #[test]
@@ -173,14 +233,16 @@ fn everything_is_bounded_and_counted() {
     for n in 0..20_000_u64 {
         let name: String = n.to_string().bytes().map(letter).collect();
         let page = format!("/{name}/{}?{}=x", "long/".repeat(20), "p".repeat(900));
-        trial.compared(&page, n);
+        trial.compared(&page, Some(n));
         if n > 1_500 {
             continue;
         }
         trial.unjudged(&page, UnjudgedReason::CauseUnknown, true);
         let places = vec!["ü".repeat(500); 50];
-        trial.found(&page, FoundDifference { places, ..leak() }, n);
+        let text = DifferingText { stored: None, render: Some("x".repeat(2_000)) };
+        trial.found(&page, FoundDifference { places, text, ..leak() }, n);
     }
+    assert_eq!(trial.state().texts.len(), TEXTS_MAX);
     let bytes = trial.bytes();
     assert!(bytes > empty && bytes < 6 << 20, "{bytes}");
     let report = report(&trial);

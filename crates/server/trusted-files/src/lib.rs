@@ -1,5 +1,6 @@
 //! Opens the files and directories that the configuration names: snapshots, journals, content on the
-//! disk, captures, the access log, certificates, passwords. Each is checked before it is used.
+//! disk, captures, the access log, certificates, passwords. Each is checked before it is used. A [`FileStamp`] shows
+//! whether one that was read has changed.
 //!
 //! | | kind | owner | may others write? | links |
 //! |---|---|---|---|---|
@@ -66,6 +67,35 @@ pub fn directory(path: &Path, writers: Writers) -> Result<()> {
         owner(&found, path)
     } else {
         unshared(&found, path)
+    }
+}
+
+/// The signs of a changed file: device, inode, size in bytes, and the time of its last change (`ctime`). Programs can
+/// set the modification time, but not this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl FileStamp {
+    /// The stamp of the file to which this path leads now; `None` if the system does not show it.
+    pub fn at(path: &Path) -> Option<FileStamp> {
+        metadata(path).ok().as_ref().map(FileStamp::of)
+    }
+
+    /// The stamp of the file with this metadata.
+    pub fn of(found: &Metadata) -> FileStamp {
+        FileStamp {
+            device: found.dev(),
+            inode: found.ino(),
+            size: found.size(),
+            changed_s: found.ctime(),
+            changed_ns: found.ctime_nsec(),
+        }
     }
 }
 
@@ -349,6 +379,20 @@ mod tests {
     fn only_root_the_own_user_and_the_next_are_trusted() {
         assert!(is_trusted(0, 7, 0) && is_trusted(7, 7, 0) && is_trusted(8, 0, 8));
         assert!(!is_trusted(8, 7, 0) && !is_trusted(8, 0, 0) && !is_trusted(9, 7, 8));
+    }
+
+    #[test]
+    fn a_stamp_changes_with_its_file() {
+        let place = Place::new("stamp");
+        let (file, other) = (place.file("file", 0o600), place.file("other", 0o600));
+        let first = FileStamp::at(&file).unwrap();
+        assert_eq!(FileStamp::of(&metadata(&file).unwrap()), first);
+        fs::rename(&other, &file).unwrap();
+        let replaced = FileStamp::at(&file).unwrap();
+        assert_ne!(replaced, first, "another file of the same size");
+        fs::write(&file, "longer content").unwrap();
+        assert_ne!(FileStamp::at(&file), Some(replaced));
+        assert_eq!(FileStamp::at(&other), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use frames::{Frames, block, block_of};
 pub use harness::skip;
 pub use played::{asked, asked_again, before_origin};
 pub use raw::{Answer, Raw};
-pub use trial_visitors::{TrialVisitors, trial_config, trial_found};
+pub use trial_visitors::{TrialVisitors, trial_config, trial_found, trial_report};
 
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Request, Response, cpu};
 use socket2::{Domain, Socket, Type};
@@ -273,9 +273,20 @@ pub fn advance(pagewell: &Pagewell, seconds: u64) {
 /// # Panics
 /// It has: with its log.
 pub fn audit_found_nothing(pagewell: &Pagewell) {
-    for name in ["audit_watched", "audit_broken_promises", "audit_leaks", "audit_aged"] {
+    let of_leaks = ["audit_leaks", "audit_leaks_or_aged"];
+    for name in ["audit_watched", "audit_broken_promises", "audit_aged"].into_iter().chain(of_leaks)
+    {
         assert_eq!(counter(pagewell, name), 0, "{name}: {}", pagewell.log());
     }
+}
+
+/// Limits the size of files that this process writes: the system accepts only as many bytes as fit. This
+/// includes its log.
+pub fn bound_files(pagewell: &Pagewell, bytes: Option<u64>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let pid = Pid::from_raw(pagewell.pid() as i32).expect("it has a number");
+    let limit = Rlimit { current: bytes, maximum: None };
+    prlimit(Some(pid), Resource::Fsize, limit).expect("it can be bounded");
 }
 
 /// Sends one request on its own connection, in a separate thread.

@@ -8,8 +8,9 @@
 
 use harness::PrivateDir;
 use harness::instructions::{
-    BROWSER_HEADERS, Bounds, HitMeasurement, PerHit, Protocol, costs_of_run,
+    BROWSER_HEADERS, Bounds, HitMeasurement, PerHit, Protocol, TARGET, costs_of_run,
 };
+use std::fmt::Write;
 
 const BOUNDS: &str = include_str!("instructions.toml");
 /// So many hits that the start and the end, which vary by some 200,000 instructions, cause an error of at most
@@ -45,7 +46,7 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
         std::fs::write(&config, format!("audit = \"{audit}\"\n")).expect("it is written");
         let more = ["--config", &config.display().to_string()];
         let (binary, protocol, fields) = (acceptance::binary(), Protocol::Http1, &[][..]);
-        let measurement = HitMeasurement { binary, more: &more, protocol, fields };
+        let measurement = HitMeasurement { binary, more: &more, protocol, fields, target: TARGET };
         measurement.run(headers, hits, &out).expect("callgrind counts");
         costs_of_run(&out, &of, &inner).expect("a profile")
     };
@@ -112,16 +113,90 @@ fn a_hit_behind_a_password_stays_within_its_instruction_limit() {
     let rule = format!("[[rule]]\nauth_file = {:?}\n", passwords.display().to_string());
     std::fs::write(&file, rule).expect("a configuration");
     let fields = [("Authorization", "Basic YW5uYTpzZWNyZXQ=")];
-    check_with("dev_password", Protocol::Http1, (&["--config", &file], &fields));
+    check_with("dev_password", (Protocol::Http1, TARGET), (&["--config", &file], &fields));
+}
+
+#[test]
+fn a_redirect_stays_within_its_instruction_limit() {
+    let (dir, file) = configuration("");
+    let lines = dir.path().join("redirects.tsv");
+    std::fs::write(&lines, "/old\t/new\n").expect("written");
+    let lines = lines.display().to_string();
+    let text = format!("site.redirect_files = [{lines:?}]\n{RULES}{DENIALS}{REDIRECTS}");
+    std::fs::write(&file, text).expect("a configuration");
+    for target in ["/old", "/archives/12"] {
+        check_with("dev_redirect", (Protocol::Http1, target), (&["--config", &file], &[]));
+    }
+}
+
+/// The page of the other tests is denied, so that its target would not do.
+#[test]
+fn another_target_is_requested_over_http2_as_well() {
+    let (dir, file) = configuration(&format!(
+        "[[rule]]\npath = \"/old\"\nredirect = \"/new\"\n\
+         [[rule]]\npath = \"{TARGET}\"\ndeny = 403\n"
+    ));
+    let out = dir.path().join("callgrind.out");
+    let more = ["--config", &file];
+    let count = |target: &str, protocol: Protocol| {
+        let binary = acceptance::binary();
+        let measurement = HitMeasurement { binary, more: &more, protocol, fields: &[], target };
+        measurement.run(&[], 2, &out).map(|thread| thread.instructions)
+    };
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        count("/old", protocol).expect("it is redirected");
+        let error = count("/page", protocol).expect_err("it is a page").to_string();
+        assert!(error.contains("not all were answered"), "{error}");
+    }
+}
+
+/// A path of 8,000 bytes takes four times the instructions of one of 2,000; a tenth more is allowed. Among the patterns are
+/// some that take exponential time elsewhere. Their ends are those of the path, so that all of it is compared.
+#[test]
+fn five_hundred_patterns_take_linear_time() {
+    let (dir, file) = configuration("");
+    let mut text = "limits.uri_bytes = \"16K\"\n".to_owned();
+    for at in 0..166 {
+        writeln!(
+            text,
+            "[[rule]]\npath_regex = \"^/(a+)+b{at}.*end$\"\nredirect = \"/b\"\n\
+             [[rule]]\npath_regex = \"^(/[a-z]*)*/{at}.*end$\"\ndeny = 403\n\
+             [[rule]]\npath = \"/**a**a**a**a**a**a**a**b{at}\"\nredirect = \"/c\""
+        )
+        .expect("a string grows");
+    }
+    text.push_str("[[rule]]\npath = \"/**end\"\nredirect = \"/last\"\n");
+    std::fs::write(&file, text).expect("a configuration");
+    let out = dir.path().join("callgrind.out");
+    let more = ["--config", &file];
+    let costs = |bytes: usize| {
+        let target = format!("/{}end", "a".repeat(bytes));
+        let (binary, protocol) = (acceptance::binary(), Protocol::Http1);
+        let measurement =
+            HitMeasurement { binary, more: &more, protocol, fields: &[], target: &target };
+        measurement.run(&[], 2, &out).expect("callgrind counts");
+        costs_of_run(&out, &["site_rules", "regex"], &["no function"]).expect("a profile").own
+    };
+    // The start is the same in all runs.
+    let (start, short, long) = (costs(0), costs(2_000), costs(8_000));
+    let (short, long) = (short.saturating_sub(start), long.saturating_sub(start));
+    println!("{start} instructions of the start, {short} and {long} for the paths");
+    assert!(short > 1_000_000, "the patterns are compared: {short}");
+    assert!(long * 10 <= short * 44, "{short} and {long}");
 }
 
 fn check(section: &str, protocol: Protocol, more: &[&str]) {
-    check_with(section, protocol, (more, &[]));
+    check_with(section, (protocol, TARGET), (more, &[]));
 }
 
-fn check_with(section: &str, protocol: Protocol, (more, fields): (&[&str], &[(&str, &str)])) {
+fn check_with(
+    section: &str,
+    (protocol, target): (Protocol, &str),
+    (more, fields): (&[&str], &[(&str, &str)]),
+) {
     let bounds = Bounds::read(BOUNDS, section).expect("instructions.toml");
-    let measurement = HitMeasurement { binary: acceptance::binary(), more, protocol, fields };
+    let binary = acceptance::binary();
+    let measurement = HitMeasurement { binary, more, protocol, fields, target };
     let count = || measurement.count(HITS).expect("callgrind counts");
     let is_over = |counted: PerHit| {
         bounds.exceeded(bounds.bare, counted.bare)

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -143,17 +143,6 @@ impl Write for Stream {
     }
 }
 
-/// A TCP port of 127.0.0.1 on which no process listens now.
-///
-/// Another process may bind it before it is used. Servers that can choose a port themselves should do so; for
-/// the others, a start that fails because the port is taken is repeated with another port.
-///
-/// # Errors
-/// Errors of the system.
-pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,11 +155,5 @@ mod tests {
         let unix: Address = "unix:/tmp/a.sock".parse().expect("an address");
         assert_eq!(unix.to_string(), "unix:/tmp/a.sock");
         assert!("localhost".parse::<Address>().is_err());
-    }
-
-    #[test]
-    fn a_free_port_accepts_nothing() {
-        let port = free_port().expect("a port");
-        assert!(!Address::from(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).accepts());
     }
 }

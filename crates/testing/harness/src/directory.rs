@@ -6,9 +6,9 @@
 
 use crate::users::{self, Account};
 use crate::{StartError, StartReason, keeper};
-use std::fs::{self, DirBuilder};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
+use random_number::random_number;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl PrivateDir {
     /// # Errors
     /// `CannotPrepare` if it cannot be created.
     pub fn temporary_in(parent: &Path, name: &str) -> Result<PrivateDir, StartError> {
-        let number = RandomState::new().build_hasher().finish() & 0xffff_ffff;
+        let number = random_number() & 0xffff_ffff;
         let path = parent.join(format!("{}{name}-{number:08x}", keeper::REMOVABLE));
         create(&path).map_err(|error| cannot_make(&path, &error))?;
         keeper::watch_dir(&path);
@@ -95,6 +95,18 @@ impl PrivateDir {
         Ok(path)
     }
 
+    /// Writes the input of a program to an unnamed file, because with a pipe both processes could block.
+    pub(crate) fn spooled(&self, input: &str) -> io::Result<File> {
+        let number = rustix::thread::gettid().as_raw_nonzero();
+        let path = self.path.join(format!("input.{number}"));
+        let mut file =
+            File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
+        fs::remove_file(&path)?;
+        file.write_all(input.as_bytes())?;
+        file.rewind()?;
+        Ok(file)
+    }
+
     /// The path for a Unix socket in the directory.
     pub(crate) fn socket(&self, name: &str) -> Result<PathBuf, StartError> {
         let path = self.path.join(name);
@@ -127,6 +139,12 @@ impl Drop for PrivateDir {
             keeper::forget_dir(&self.path);
         }
     }
+}
+
+/// Makes the socket in a directory accessible to all users, such as that of php-fpm; accounts protect the data.
+pub(crate) fn open_to_all(dir: &Path) -> Result<(), StartError> {
+    fs::set_permissions(dir, Permissions::from_mode(0o711))
+        .map_err(|error| cannot_make(dir, &error))
 }
 
 fn create(path: &Path) -> io::Result<()> {

@@ -22,7 +22,6 @@ use std::process::Command;
 
 /// The content length of the page in bytes: that of a short article.
 const PAGE_BYTES: usize = 2042;
-const TARGET: &str = "/news/1/";
 
 /// The request fields of a browser in addition to `Host`: nine lines in total.
 pub const BROWSER_HEADERS: [(&str, &str); 8] = [
@@ -90,7 +89,10 @@ impl Bounds {
     }
 }
 
-/// The program whose hits are counted.
+/// The page whose hits are counted.
+pub const TARGET: &str = "/news/1/";
+
+/// The program whose answers are counted.
 #[derive(Debug, Clone, Copy)]
 pub struct HitMeasurement<'a> {
     /// The path of the program.
@@ -101,6 +103,8 @@ pub struct HitMeasurement<'a> {
     pub protocol: Protocol,
     /// Fields of all requests, such as a password.
     pub fields: &'a [(&'a str, &'a str)],
+    /// The target of the requests: [`TARGET`] for hits, or one with another answer than 200, for instance a redirect.
+    pub target: &'a str,
 }
 
 /// The instructions per hit.
@@ -184,14 +188,59 @@ impl HitMeasurement<'_> {
         let Address::Tcp(address) = *pagewell.address() else {
             return Err(fault(StartReason::Refused, "it does not listen on TCP"));
         };
-        warm(address, self.fields)?;
+        if self.target == TARGET {
+            warm(address, self.fields)?;
+        }
         let headers = &[self.fields, headers].concat();
         match self.protocol {
-            Protocol::Http1 => ask(address, headers, hits)?,
-            Protocol::Http2 => ask_by_http2(address, headers, hits)?,
+            Protocol::Http1 => self.ask(address, headers, hits)?,
+            Protocol::Http2 => self.ask_by_http2(address, headers, hits)?,
         }
         pagewell.stop();
         busiest(out).ok_or_else(|| fault(StartReason::Refused, "callgrind gives no total"))
+    }
+
+    fn ask(
+        &self,
+        address: SocketAddr,
+        headers: &[(&str, &str)],
+        hits: u64,
+    ) -> Result<(), StartError> {
+        let mut load = Load::new(address, self.target, 1, LoadEnd::Requests(hits));
+        load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
+        let is_of_page = self.target == TARGET;
+        let right = if is_of_page { report.requests } else { report.unexpected };
+        if right == hits {
+            Ok(())
+        } else {
+            Err(fault(StartReason::Refused, format!("not all were answered: {report:?}")))
+        }
+    }
+
+    fn ask_by_http2(
+        &self,
+        address: SocketAddr,
+        headers: &[(&str, &str)],
+        hits: u64,
+    ) -> Result<(), StartError> {
+        let mut command = Command::new(find::program(&["h2load"])?);
+        command.args(["-c", "1", "-t", "1", "-m", "1", "-n", &hits.to_string()]);
+        let lines = headers.iter().map(|(name, value)| format!("{name}: {value}"));
+        command.args(lines.flat_map(|line| ["-H".into(), line]));
+        let output = command.arg(format!("http://{address}{}", self.target)).output();
+        let output = output.map_err(|error| fault(StartReason::CannotSpawn, error))?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        // h2load counts any answer but 2xx and 3xx as failed.
+        let right = if self.target == TARGET { hits } else { 0 };
+        if said.contains(&format!(" {hits} done,"))
+            && said.contains(" 0 errored,")
+            && said.contains(&format!("status codes: {right} 2xx,"))
+        {
+            Ok(())
+        } else {
+            Err(fault(StartReason::Refused, format!("not all were answered: {said}")))
+        }
     }
 
     /// Starts Pagewell under callgrind on one core, in front of a small origin.
@@ -226,36 +275,6 @@ fn warm(address: SocketAddr, fields: &[(&str, &str)]) -> Result<(), StartError> 
     }
     client.close();
     Ok(())
-}
-
-fn ask(address: SocketAddr, headers: &[(&str, &str)], hits: u64) -> Result<(), StartError> {
-    let mut load = Load::new(address, TARGET, 1, LoadEnd::Requests(hits));
-    load.headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let report = load.run().map_err(|error| fault(StartReason::Refused, error))?;
-    if report.requests == hits {
-        Ok(())
-    } else {
-        Err(fault(StartReason::Refused, format!("not all were answered: {report:?}")))
-    }
-}
-
-fn ask_by_http2(
-    address: SocketAddr,
-    headers: &[(&str, &str)],
-    hits: u64,
-) -> Result<(), StartError> {
-    let mut command = Command::new(find::program(&["h2load"])?);
-    command.args(["-c", "1", "-t", "1", "-m", "1", "-n", &hits.to_string()]);
-    command
-        .args(headers.iter().flat_map(|(name, value)| ["-H".into(), format!("{name}: {value}")]));
-    let output = command.arg(format!("http://{address}{TARGET}")).output();
-    let output = output.map_err(|error| fault(StartReason::CannotSpawn, error))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    if said.contains(&format!(" {hits} succeeded, 0 failed")) {
-        Ok(())
-    } else {
-        Err(fault(StartReason::Refused, format!("not all were answered: {said}")))
-    }
 }
 
 /// The instructions that one thread has executed.

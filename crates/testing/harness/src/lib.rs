@@ -58,7 +58,7 @@ pub mod varnish;
 pub mod wire;
 mod wordpress;
 
-pub use address::{Address, Stream, free_port};
+pub use address::{Address, Stream};
 pub use apache::ApacheConf;
 pub use browser::{Browser, BrowserError, key};
 pub use chance::Chance;
@@ -85,7 +85,7 @@ pub use postgres::{Identity, Postgres, PostgresOptions};
 pub use process::{Process, StopResult, Wait};
 pub use random::Random;
 pub use reply::Response;
-pub use reserved_port::Port;
+pub use reserved_port::{Port, free_port};
 pub use rustix::process::Signal;
 pub use sentinel::Sentinel;
 pub use server::{AcceptedStream, TestServer};

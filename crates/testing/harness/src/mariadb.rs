@@ -9,13 +9,13 @@
 //! For fault tests it can be stopped, killed and started again on the same data.
 
 use crate::address::Address;
+use crate::directory::open_to_all;
 use crate::process::{Process, StopResult};
 use crate::sql_product::SqlProduct;
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, StartReason, find};
-use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -144,7 +144,7 @@ impl MariaDb {
     pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
         let refused = |why: &str| StartError::new("mariadb", StartReason::Refused, why.trim_end());
         let fault = |error: std::io::Error| refused(&error.to_string());
-        let input = self.spooled(statements).map_err(fault)?;
+        let input = self.dir.spooled(statements).map_err(fault)?;
         let mut command = self.client()?;
         if !database.is_empty() {
             command.arg(database);
@@ -275,18 +275,6 @@ impl MariaDb {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
-
-    /// Writes the statements to an unnamed file, because with a pipe both processes could block.
-    fn spooled(&self, statements: &str) -> std::io::Result<File> {
-        let number = rustix::thread::gettid().as_raw_nonzero();
-        let path = self.dir.path().join(format!("statements.{number}"));
-        let mut file =
-            File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
-        fs::remove_file(&path)?;
-        file.write_all(statements.as_bytes())?;
-        file.rewind()?;
-        Ok(file)
-    }
 }
 
 impl Drop for MariaDb {
@@ -300,13 +288,6 @@ impl Drop for MariaDb {
 
 fn option(name: &str, value: &Path) -> String {
     format!("--{name}={}", value.display())
-}
-
-/// Makes the socket accessible to all users, such as that of php-fpm; accounts protect the data.
-fn open_to_all(dir: &Path) -> Result<(), StartError> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
-        .map_err(|error| StartError::new("mariadbd", StartReason::CannotPrepare, error))
 }
 
 /// Creates the system tables. The administrator is the user of this process, authenticated by the socket. If

@@ -5,8 +5,8 @@
 //! checkout (root's home directory), a readable copy of the site is made.
 
 use crate::{MariaDb, MariaDbOptions, PrivateDir, StartError, StartReason, find, users};
+use random_number::random_number;
 use std::fs::{self, DirBuilder};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,7 @@ impl NewsSite {
     ) -> Result<NewsSite, StartError> {
         let (root, copy) = readable(repository)?;
         let database = MariaDb::start_with(dir, options)?;
-        let random = || RandomState::new().build_hasher().finish();
-        let password = format!("{:016x}{:016x}", random(), random());
+        let password = format!("{:016x}{:016x}", random_number(), random_number());
         database.create_database("news", "news", &password)?;
         let dsn = format!(
             "mysql:unix_socket={};dbname=news;charset=utf8mb4",

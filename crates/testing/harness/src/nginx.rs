@@ -31,14 +31,14 @@ pub fn start(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
     start_wide(dir, conf, CONNECTIONS)
 }
 
-/// Starts an nginx like [`start`] whose connections begin with the PROXY protocol.
+/// Starts an nginx like [`start`] whose connections begin with the PROXY protocol, for thousands of clients.
 ///
 /// # Errors
 /// As for [`start`].
 pub fn start_proxied(dir: PrivateDir, conf: &NginxConf) -> Result<OnPort, StartError> {
     let proxied = format!("listen {LISTEN} proxy_protocol;");
     let block = http_block(&dir, conf).replace(&format!("listen {LISTEN};"), &proxied);
-    let serves = format!("events {{ worker_connections {CONNECTIONS}; }}\n{block}");
+    let serves = format!("events {{ worker_connections {PROXIED_CONNECTIONS}; }}\n{block}");
     start_with(dir, conf.workers, &serves)
 }
 
@@ -83,6 +83,8 @@ fn start_with(dir: PrivateDir, workers: usize, serves: &str) -> Result<OnPort, S
 
 /// The default number of connections per worker.
 const CONNECTIONS: usize = 1024;
+/// The same behind the PROXY protocol: a crawler that does not wait has a connection for each request in progress.
+const PROXIED_CONNECTIONS: usize = 8192;
 /// Placeholder for the address until a free port is found.
 const LISTEN: &str = "@listen@";
 /// The path of the stream module, which distributions package separately.

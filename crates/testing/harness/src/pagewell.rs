@@ -150,6 +150,12 @@ impl Pagewell {
         self.process.log()
     }
 
+    /// How often its whole log contains a text.
+    #[must_use]
+    pub fn times_logged(&self, text: &str) -> usize {
+        self.process.times_logged(text)
+    }
+
     /// Sends a signal to Pagewell.
     pub fn signal(&self, signal: Signal) {
         self.process.signal(signal);

@@ -4,9 +4,9 @@
 //! [`Pebble::roots`] is the file that clients trust. Debian has both programs in the package `pebble`; `PEBBLE_BIN`
 //! names a directory with newer ones.
 
-use crate::address::{Address, free_port};
+use crate::address::Address;
 use crate::process::Process;
-use crate::{PrivateDir, StartError, StartReason, find};
+use crate::{PrivateDir, StartError, StartReason, find, free_port};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -8,12 +8,12 @@
 
 use crate::address::Address;
 use crate::clock::Deadline;
+use crate::directory::open_to_all;
 use crate::process::{Process, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, Signal, StartError, StartReason, find};
-use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -154,7 +154,7 @@ impl Postgres {
     pub fn sql_in(&self, database: &str, statements: &str) -> Result<String, StartError> {
         let refused = |why: &str| StartError::new(NAME, StartReason::Refused, why.trim_end());
         let fault = |error: std::io::Error| refused(&error.to_string());
-        let input = self.spooled(statements).map_err(fault)?;
+        let input = self.dir.spooled(statements).map_err(fault)?;
         let mut command = self.client(database)?;
         let Output { status, stdout, stderr } = command.stdin(input).output().map_err(fault)?;
         if status.success() {
@@ -269,18 +269,6 @@ impl Postgres {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
-
-    /// Writes the statements to an unnamed file, because with a pipe both processes could block.
-    fn spooled(&self, statements: &str) -> std::io::Result<File> {
-        let number = rustix::thread::gettid().as_raw_nonzero();
-        let path = self.dir.path().join(format!("statements.{number}"));
-        let mut file =
-            File::options().create(true).truncate(true).read(true).write(true).open(&path)?;
-        fs::remove_file(&path)?;
-        file.write_all(statements.as_bytes())?;
-        file.rewind()?;
-        Ok(file)
-    }
 }
 
 impl Drop for Postgres {
@@ -330,13 +318,6 @@ fn as_account(command: &mut Command, account: Option<&Account>) {
         command.uid(account.uid).gid(account.gid);
     }
     command.env("LC_ALL", "C");
-}
-
-/// Makes the socket accessible to all users, such as that of php-fpm; accounts protect the data.
-fn open_to_all(dir: &Path) -> Result<(), StartError> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
-        .map_err(|error| StartError::new(NAME, StartReason::CannotPrepare, error))
 }
 
 fn install(data_dir: &Path, log: &Path, account: Option<&Account>) -> Result<(), StartError> {

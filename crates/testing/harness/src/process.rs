@@ -187,6 +187,13 @@ impl Process {
         end_of(&self.log)
     }
 
+    /// How often its whole log contains a text.
+    #[must_use]
+    pub fn times_logged(&self, text: &str) -> usize {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&log).matches(text).count()
+    }
+
     /// An error of this process, with the end of its log.
     pub(crate) fn fault(&self, reason: StartReason, what: &str) -> StartError {
         let log = self.log();

@@ -39,9 +39,23 @@ impl Port {
     }
 }
 
+/// A TCP port of 127.0.0.1 on which no process listens, reserved for a server of this process or its children until
+/// this process ends.
+///
+/// # Errors
+/// Errors of the system.
+pub fn free_port() -> io::Result<u16> {
+    let port = Port::take()?;
+    let number = port.address().port();
+    // Where a server is started and stopped again is not known here.
+    std::mem::forget(port);
+    Ok(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Address;
     use std::net::{TcpListener, TcpStream};
 
     #[test]
@@ -56,6 +70,16 @@ mod tests {
             let client = TcpStream::connect(port.address()).expect("somebody listens");
             let (served, _) = listener.accept().expect("somebody has called");
             drop((listener, served, client));
+        }
+    }
+
+    #[test]
+    fn a_free_port_accepts_nothing_and_is_given_once() {
+        let ports: Vec<u16> = (0..50).map(|_| free_port().expect("a port")).collect();
+        for port in &ports {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+            assert!(!Address::from(address).accepts());
+            assert_eq!(ports.iter().filter(|other| *other == port).count(), 1);
         }
     }
 }

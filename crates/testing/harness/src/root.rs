@@ -29,14 +29,19 @@ pub fn target() -> PathBuf {
 }
 
 /// Builds `pagewell` unless it is up to date, and returns where it is. A binary that the
-/// environment names (`PAGEWELL_BIN`) is taken as it is.
+/// environment names (`PAGEWELL_BIN`) is taken as it is. Standard error says that a release is built.
 ///
 /// # Errors
 /// What cargo's failure means for the caller; cargo itself has said the rest.
 pub fn pagewell(profile: Profile) -> Result<PathBuf, String> {
     match profile {
         Profile::Dev => build("debug", &[]),
-        Profile::Release => build("release", &["--release"]),
+        Profile::Release => {
+            if env::var_os("PAGEWELL_BIN").is_none() {
+                eprintln!("Building the release of pagewell: minutes, unless it is up to date");
+            }
+            build("release", &["--release"])
+        }
     }
 }
 

@@ -4,9 +4,9 @@
 //! link lead to the socket of the new primary, as others move a virtual address
 //! (`sentinel client-reconfig-script`). Not here: the servers (`valkey`).
 
-use crate::address::{Address, free_port};
+use crate::address::Address;
 use crate::process::Process;
-use crate::{PrivateDir, StartError, StartReason, find};
+use crate::{PrivateDir, StartError, StartReason, find, free_port};
 use std::fmt::Write;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -3,9 +3,9 @@
 //! For tests of clusters, whose nodes share invalidations. It stores nothing on disk, so a restarted server is
 //! empty. Not here: its content.
 
-use crate::address::{Address, free_port};
+use crate::address::Address;
 use crate::process::{Process, StopResult};
-use crate::{PrivateDir, StartError, StartReason, find};
+use crate::{PrivateDir, StartError, StartReason, find, free_port};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -9,8 +9,8 @@
 
 use crate::news::copy;
 use crate::{MariaDb, MariaDbOptions, PrivateDir, StartError, StartReason, find};
+use random_number::random_number;
 use std::fs::{self, DirBuilder};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -77,8 +77,7 @@ impl WordPress {
         // The options that enable database-driven invalidation.
         let options = MariaDbOptions::followed(&[]);
         let database = MariaDb::start_with(PrivateDir::temporary("wpdb")?, options)?;
-        let random = || RandomState::new().build_hasher().finish();
-        let password = format!("{:016x}{:016x}", random(), random());
+        let password = format!("{:016x}{:016x}", random_number(), random_number());
         database.create_database("wordpress", "wordpress", &password)?;
         let socket = database.socket().display().to_string();
         let own = [("WP_DB_SOCKET", socket.as_str()), ("WP_DB_PASSWORD", &password)];

@@ -228,6 +228,7 @@ final class ApiReads
     private static function feed($request): void
     {
         Page::uses('recent');
+        Page::uses('ages');
         Page::freshFor(self::SECONDS['recentchanges']);
         if ($request->getVal('target') !== null) {
             Page::uses('links');

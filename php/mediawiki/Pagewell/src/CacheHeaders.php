@@ -39,17 +39,29 @@ final class CacheHeaders
     /** Decides, and sets the fields. */
     public static function decide(): void
     {
-        if (self::$isDecided || !in_array($_SERVER['REQUEST_METHOD'] ?? '', ['GET', 'HEAD'], true)) {
+        if (self::$isDecided) {
             return;
         }
         self::$isDecided = true;
         try {
+            if (!in_array($_SERVER['REQUEST_METHOD'] ?? '', ['GET', 'HEAD'], true)) {
+                self::confirm();
+                return;
+            }
             $refusal = self::refusal();
             $refusal === null ? self::send() : self::refuse($refusal);
         } catch (\Throwable $fault) {
             // The page is delivered anyway.
             self::refuse(Refusal::Unobserved);
             error_log("pagewell: a page could not be offered for caching: {$fault->getMessage()}");
+        }
+    }
+
+    /** The response to a write is never stored. After a login it says that the new session is of a signed-in visitor. */
+    private static function confirm(): void
+    {
+        if (defined('MW_ENTRY_POINT') && (self::ENTRIES[MW_ENTRY_POINT] ?? false) && SessionManager::getGlobalSession()->getUser()->isRegistered()) {
+            header('X-Pagewell-Refusal: ' . Refusal::SignedIn->value);
         }
     }
 
@@ -159,7 +171,7 @@ final class CacheHeaders
             } elseif ($title->canExist()) {
                 Reads::action($context->getActionName(), $title, $request);
             }
-            Reads::areLinksCurrent() || Page::refuse(Refusal::Outdated);
+            (Reads::areLinksCurrent() && Modules::areCurrent($context->getOutput())) || Page::refuse(Refusal::Outdated);
             Page::freshFor(self::limitSeconds($context->getOutput()));
         }
     }

@@ -26,6 +26,18 @@ final class ReadHooks
     public function onBeforeInitialize($title, $unused, $output, $user, $request, $entryPoint): void
     {
         Reads::$requested = $title;
+        // A feed has the time at which it is made.
+        $request->getVal('feed', '') === '' || Page::uses('ages');
+    }
+
+    /** A feed shows a difference in another way once it comes from MediaWiki's cache: the next render is stored. */
+    public function onAbortDiffCache($difference): void
+    {
+        $request = $difference->getRequest();
+        $isFeed = $request->getVal('feed', '') !== '' || $request->getVal('action') === 'feedrecentchanges';
+        if ($isFeed && $GLOBALS['wgMainCacheType'] !== CACHE_NONE) {
+            Page::refuse(Refusal::Outdated);
+        }
     }
 
     /** @param string $key a message, in any language */
@@ -45,6 +57,15 @@ final class ReadHooks
     public function onOutputPageParserOutput($output, $parsed): void
     {
         Reads::parsed($parsed);
+        self::removeReport($output);
+    }
+
+    /** A page for all readers has no report of when, and how fast, its text was parsed: each parse has another. */
+    private static function removeReport($output): void
+    {
+        if ($output->getUser()->isAnon() && !$output->getRequest()->wasPosted() && property_exists('OutputPage', 'limitReportJSData')) {
+            (new \ReflectionProperty('OutputPage', 'limitReportJSData'))->setValue($output, []);
+        }
     }
 
     public function onParserOutputPostCacheTransform($parsed, &$text, &$options): void

@@ -4,7 +4,8 @@
  * The special pages whose dependencies are known. Each of the others is refused: it may read
  * anything.
  *
- * Links and messages are added by the hooks, so this table only has the data of the list itself.
+ * Links and messages are added by the hooks, so this table only has the data of the list itself. Version is not in it:
+ * it names the address of the visitor.
  */
 
 declare(strict_types=1);
@@ -33,7 +34,6 @@ final class SpecialPages
         'Recentchanges' => ['recent', 'changetags'],
         'Specialpages' => [],
         'Statistics' => ['statistics'],
-        'Version' => [],
     ];
 
     /** TTL of pages that depend on the time, in seconds. */
@@ -52,6 +52,8 @@ final class SpecialPages
         }
         Page::uses('skin');
         isset(self::SECONDS[$name]) && Page::freshFor(self::SECONDS[$name]);
+        // The link to later changes has the time at which the page is made.
+        in_array($name, ['Recentchanges', 'Recentchangeslinked'], true) && Page::uses('ages');
     }
 
     /** Whether the page is a list of the wiki. */

@@ -26,6 +26,7 @@
  *     user:Admin            a user: groups, blocks, whether there is one
  *     users · statistics    lists of users; counters
  *     changetags            which change tags are in use, as filters of lists offer them
+ *     ages                  the time at which the page was made; nothing purges it
  */
 
 declare(strict_types=1);

@@ -24,7 +24,8 @@ final class Tables
 {
     private const READS = '/^\s*\(*\s*(SELECT|SHOW|DESC|DESCRIBE|EXPLAIN|SET|START|BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|USE|WITH)\b/i';
 
-    private const SILENT = '/(^|_)(sessions?|logs?|carts?|stat(istic)?s?|visits?|visitors?|hits?|views?|queues?|locks?|caches?|wc_\w+_lookup|reserved_stock|webhooks?|actionscheduler|actions|claims|search|index(able|ables)?|wf\w*|rate_limits?)(_|$)/i';
+    /** Tables without a name, by the words in theirs: nothing else shows what the table of a plugin is for. */
+    private const NAMELESS = '/(^|_)(sessions?|logs?|carts?|stat(istic)?s?|visits?|visitors?|hits?|views?|queues?|locks?|caches?|wc_\w+_lookup|reserved_stock|webhooks?|actionscheduler|actions|claims|search|index(able|ables)?|wf\w*|rate_limits?)(_|$)/i';
 
     /** A text in a statement, which may look like the name of a table. */
     private const TEXT = '/\'(?:[^\'\\\\]++|\\\\.|\'\')*+\'|"(?:[^"\\\\]++|\\\\.|"")*+"/s';
@@ -86,7 +87,7 @@ final class Tables
     /** @return list<string> */
     private static function names(string $query): array
     {
-        $named = array_filter(self::others($query), static fn (string $table): bool => preg_match(self::SILENT, $table) !== 1);
+        $named = array_filter(self::others($query), static fn (string $table): bool => preg_match(self::NAMELESS, $table) !== 1);
         return array_values(array_map(static fn (string $table): string => "table:$table", $named));
     }
 

@@ -68,13 +68,13 @@ final class Tags
     public const NETWORK = 'network';
 
     /** Post types that are not shown, or that have other names here. */
-    private const SILENT = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request', 'wp_sync_storage'];
+    private const NAMELESS = ['revision', 'nav_menu_item', 'customize_changeset', 'oembed_cache', 'user_request', 'wp_sync_storage'];
 
     /** Post types that belong to the theme. */
     private const THEME = ['wp_template', 'wp_template_part', 'wp_global_styles', 'wp_navigation', 'custom_css', 'wp_font_family', 'wp_font_face'];
 
     /** Taxonomies whose terms no page shows. */
-    private const SILENT_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
+    private const UNSHOWN_TAXONOMIES = ['nav_menu', 'wp_theme', 'wp_template_part_area', 'link_category'];
 
     /** Post meta that WordPress itself reads where it shows a post: pictures, the template, blocks that plugins insert. */
     private const SHOWN_META = ['_thumbnail_id', '_wp_page_template', '_wp_attached_file', '_wp_attachment_metadata', '_wp_attachment_image_alt', '_wp_attachment_backup_sizes', '_wp_ignored_hooked_blocks'];
@@ -143,7 +143,7 @@ final class Tags
     /** Whether posts of this type are shown on pages and are not part of the theme. */
     public static function isData(string $type): bool
     {
-        return $type !== '' && !in_array($type, self::SILENT, true) && !in_array($type, self::THEME, true);
+        return $type !== '' && !in_array($type, self::NAMELESS, true) && !in_array($type, self::THEME, true);
     }
 
     /** Whether posts of this type are part of the theme. */
@@ -155,7 +155,7 @@ final class Tags
     /** Whether pages show terms of this taxonomy. */
     public static function isTaxonomy(string $taxonomy): bool
     {
-        return !in_array($taxonomy, self::SILENT_TAXONOMIES, true);
+        return !in_array($taxonomy, self::UNSHOWN_TAXONOMIES, true);
     }
 
     /** Whether this meta of a user is the roles, on a blog or in a network. */

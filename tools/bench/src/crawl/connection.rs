@@ -3,7 +3,7 @@
 //! It reads a response as far as the figures need it: the status and the cookies; content is read and discarded.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// A response as far as the benchmark needs it.
@@ -28,17 +28,30 @@ impl ProxiedConnection {
     /// Those of the system.
     pub fn open(
         server: SocketAddr,
-        client: Ipv4Addr,
+        client: impl Into<IpAddr>,
         patience: Duration,
     ) -> io::Result<ProxiedConnection> {
         let mut stream = TcpStream::connect_timeout(&server, patience)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
         stream.set_nodelay(true)?;
+        let client = client.into();
+        let (family, own) = match client {
+            IpAddr::V4(_) => ("TCP4", "127.0.0.1"),
+            IpAddr::V6(_) => ("TCP6", "::1"),
+        };
         stream.write_all(
-            format!("PROXY TCP4 {client} 127.0.0.1 40000 {}\r\n", server.port()).as_bytes(),
+            format!("PROXY {family} {client} {own} 40000 {}\r\n", server.port()).as_bytes(),
         )?;
         Ok(ProxiedConnection { stream: BufReader::new(stream) })
+    }
+
+    /// Waits for so long, at most, for each part of the next responses.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(Some(patience))
     }
 
     /// Sends a request and reads the response. `content`: of a POST.

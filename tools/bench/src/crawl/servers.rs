@@ -5,8 +5,8 @@
 //! requests for pages, not for files, by address before its cache, because `limit_req` cannot do it after; Varnish
 //! limits misses by address.
 
-use super::error_text;
 use super::site::{CHILDREN, CrawledSite};
+use crate::error_text;
 use harness::{Address, NginxConf, OnPort, Pagewell, PrivateDir, nginx, varnish};
 use std::fs;
 use std::net::SocketAddr;
@@ -120,7 +120,8 @@ fn with_nginx(site: &CrawledSite) -> Result<Guard, String> {
 fn with_varnish(site: &CrawledSite) -> Result<Guard, String> {
     let dir = PrivateDir::temporary("nginx").map_err(error_text)?;
     let conf = NginxConf { http: "sendfile on;".into(), server: location(site, ""), workers: 2 };
-    let origin: OnPort = nginx::start(dir, &conf).map_err(error_text)?;
+    // A connection of Varnish waits for each request in progress.
+    let origin: OnPort = nginx::start_wide(dir, &conf, 8192).map_err(error_text)?;
     let vcl = format!(
         "vcl 4.1;\nimport vsthrottle;\n\
          backend php {{ .host = \"127.0.0.1\"; .port = \"{}\"; \

@@ -1,9 +1,11 @@
 //! The site that is crawled: articles and endless filters, 30 ms of CPU a page and one query of MariaDB.
 //!
 //! A render burns CPU rather than waits, so that two cores are what limits the site. Sessions and logins are those of
-//! an ordinary application: a cookie, and the field by which Pagewell's PHP library says that a visitor is signed in.
+//! an ordinary application: a cookie, and the field by which Pagewell's PHP library says that a visitor is signed in,
+//! also in the response to the login itself.
 
-use super::error_text;
+use super::priority::{SITE_NICE, set_group_nice};
+use crate::error_text;
 use harness::{NewsSite, PhpFpm, PoolOptions, PrivateDir, cpu, root};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,6 +37,7 @@ $session = ($_COOKIE['PHPSESSID'] ?? '') === hash('sha256', 'a visitor' . ($_COO
 if ($path === '/login') {
     setcookie('PHPSESSID', hash('sha256', 'a visitor' . ($_POST['visitor'] ?? '')), ['path' => '/', 'httponly' => true]);
     header('Cache-Control: no-store');
+    header('X-Pagewell-Refusal: signed-in');
 } elseif ($session || $_SERVER['REQUEST_METHOD'] === 'POST') {
     header('Cache-Control: private, no-store');
     $session && header('X-Pagewell-Refusal: signed-in');
@@ -53,7 +56,7 @@ pub fn usual_filter(number: usize) -> String {
 /// The running site: PHP and MariaDB.
 pub struct CrawledSite {
     php: PhpFpm,
-    _news: NewsSite,
+    news: NewsSite,
     dir: PrivateDir,
 }
 
@@ -81,7 +84,19 @@ impl CrawledSite {
         env.push(("CRAWL_MS".to_owned(), render_ms.to_string()));
         let options = PoolOptions { children: CHILDREN, env, ini: Vec::new() };
         let php = PhpFpm::start(temporary("php")?, &options).map_err(error_text)?;
-        Ok(CrawledSite { php, _news: news, dir })
+        Ok(CrawledSite { php, news, dir })
+    }
+
+    /// Ends PHP with all that it still works for, and starts it again.
+    ///
+    /// # Errors
+    /// The reason why it did not start.
+    pub fn start_php_again(&mut self) -> Result<(), String> {
+        self.php.kill();
+        self.php.start_again().map_err(error_text)?;
+        // Each has a process group of its own.
+        set_group_nice(self.php.pid(), SITE_NICE)?;
+        set_group_nice(self.news.database().pid(), SITE_NICE)
     }
 
     /// The document root of the site.

@@ -4,7 +4,8 @@
 //! not part of it): its cache is emptied in the usual way, by deleting its files.
 
 use super::site::Site;
-use harness::{Address, NginxConf, OnPort, Pagewell, PrivateDir, StartError, nginx};
+use crate::error_text;
+use harness::{Address, NginxConf, OnPort, Pagewell, PrivateDir, nginx};
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -172,8 +173,4 @@ fn delete_files(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn error_text(error: StartError) -> String {
-    format!("bench: {error}")
 }

@@ -5,8 +5,9 @@
 //! began and ended, and says by a header field in which generation it was made: before the flush or
 //! after it. While memory is filled nothing waits.
 
+use crate::error_text;
 use harness::root;
-use harness::{NewsSite, PhpFpm, PoolOptions, PrivateDir, StartError};
+use harness::{NewsSite, PhpFpm, PoolOptions, PrivateDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -152,10 +153,6 @@ impl Renders {
 
 fn notes_of(dir: &PrivateDir) -> PathBuf {
     dir.path().join("notes")
-}
-
-fn error_text(error: StartError) -> String {
-    format!("bench: {error}")
 }
 
 fn system(error: io::Error) -> String {

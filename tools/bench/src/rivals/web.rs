@@ -17,6 +17,10 @@ pub const NGINX: &str = "sendfile on; tcp_nopush on; tcp_nodelay on; keepalive_t
      open_file_cache_valid 1h; reset_timedout_connection on;\ntypes { text/html html; }\n\
      default_type text/html;\n";
 
+/// The versions of TLS that Pagewell has: before 1.23.4, nginx has TLS 1.3 only if it is named. Both servers and
+/// h2load need another time for a record of TLS 1.2.
+const NGINX_TLS: &str = "ssl_protocols TLSv1.2 TLSv1.3;\n";
+
 /// Starts an nginx of one worker on this ground.
 pub fn nginx(on: &Ground, http: &str, location: &str) -> Result<OnPort, String> {
     nginx_with(on, http, location, None)
@@ -35,7 +39,7 @@ pub fn nginx_with(
         let _ = write!(
             server,
             "listen 127.0.0.1:{port} ssl http2;\nssl_certificate {certificate};\n\
-             ssl_certificate_key {key};\nssl_session_cache shared:tls:1m;\n"
+             ssl_certificate_key {key};\nssl_session_cache shared:tls:1m;\n{NGINX_TLS}"
         );
     }
     server.push_str(location);

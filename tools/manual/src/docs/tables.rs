@@ -292,7 +292,7 @@ const READING: &str = "
 | Why is PHP busy? | Compare `renders` with `stored`. If few pages are stored, run `pagewell misses`. `forwards` are writes and bypassed requests. |
 | Is there enough memory? | No, if `evicted` grows while `memory_bytes` is near `memory_budget_bytes`. |
 | Are too many pages purged? | `dropped` ÷ `invalidations` is the number of pages for each invalidation. |
-| Is the origin overloaded? | Yes, if `origin_queue` stays above 0, or `origin_failures` grows. |
+| Is the origin overloaded? | Yes, if `origin_queue` stays above 0, or `misses_overload_seconds` grows. |
 | Do changes collide with renders? | `store_refused` and `joins_refused` count pages whose data changed during their render. |
 ";
 

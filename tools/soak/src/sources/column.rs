@@ -3,6 +3,7 @@
 //! of its own.
 
 use super::{Source, SourceFault};
+use crate::error_text;
 use harness::wire::HttpConnection;
 use harness::{
     Address, Client, ConnectionEnd, Deadline, FaultyNetwork, MariaDb, MariaDbOptions, NetworkFault,
@@ -378,8 +379,4 @@ fn number(response: &Response) -> Result<u64, String> {
 
 fn is_hit(response: &Response) -> bool {
     response.header("cache-status").is_some_and(|status| status.starts_with("pagewell; hit"))
-}
-
-fn error_text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

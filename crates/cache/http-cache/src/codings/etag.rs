@@ -5,6 +5,7 @@
 //! have the same content: a client that now accepts other codings need not fetch it again.
 
 use super::Coding;
+use crate::validators::opaque;
 use http::HeaderValue;
 use http_fields::fields;
 
@@ -38,10 +39,6 @@ pub(crate) fn strong_match_any_form(listed: &[u8], tag: &[u8]) -> bool {
     let strong = |tag: &[u8]| tag.starts_with(b"\"");
     crate::validators::strong_match(listed, tag)
         || (strong(listed) && strong(tag) && weak_match_any_form(listed, tag))
-}
-
-fn opaque(tag: &[u8]) -> &[u8] {
-    tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
 /// The coding of the content with the tag `tag` that a client has, by its `If-None-Match` lines. It is

@@ -4,18 +4,9 @@
 //! Magento. The last tests read arbitrary bytes.
 
 use super::*;
-use http::header::{HeaderName, HeaderValue};
+use crate::headers_tests::headers;
 use http_fields::CookieName;
 use proptest::prelude::*;
-
-fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in lines {
-        let value = HeaderValue::from_bytes(value.as_bytes()).expect("a value");
-        headers.append(HeaderName::from_static(name), value);
-    }
-    headers
-}
 
 fn control(value: &str) -> CacheControl {
     CacheControl::read(&headers(&[(CACHE_CONTROL_FIELD, value)])).expect("it is there")

@@ -25,7 +25,7 @@ pub fn is_vary_cookie(name: &CookieName<'_>) -> bool {
     name.any(is_vary_reading)
 }
 
-/// The same for one reading of a name.
+/// Whether one reading of a cookie name selects a variant on every site, see [`is_vary_cookie`].
 pub fn is_vary_reading(name: &[u8]) -> bool {
     let begins =
         |known: &[u8]| name.get(..known.len()).is_some_and(|part| part.eq_ignore_ascii_case(known));

@@ -8,7 +8,7 @@ use http_cache::codings::Coding;
 use http_cache::validators::own_etag;
 use http_cache::{Forms, Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_snapshot::{
-    Content, End, Head, PageStatements, Piece, Position, Reader, Record, SnapshotError, Writer,
+    Content, End, Head, PageStatements, Piece, Position, Reader, SavedPage, SnapshotError, Writer,
 };
 
 /// A stored response with these header fields; `None` if it may not be stored.
@@ -47,8 +47,8 @@ pub fn usual() -> StoredResponse {
 }
 
 /// A record of a page with this key and response.
-pub fn record<'a>(key: &'a str, stored: &StoredResponse) -> Record<'a> {
-    Record {
+pub fn record<'a>(key: &'a str, stored: &StoredResponse) -> SavedPage<'a> {
+    SavedPage {
         key: key.as_bytes(),
         worth: 5,
         marked_at_ms: Some(99),
@@ -77,7 +77,7 @@ pub fn snapshot(pages: usize, bytes: usize) -> Vec<u8> {
     }
     for n in 0..pages {
         let key = format!("http://a/{n}");
-        let page = Record { content: Content::Kept(&content), ..record(&key, &stored) };
+        let page = SavedPage { content: Content::Kept(&content), ..record(&key, &stored) };
         writer.page(&page);
         if n % 7 == 0 {
             writer.take(|bytes| all.extend_from_slice(bytes));

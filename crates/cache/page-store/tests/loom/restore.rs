@@ -41,6 +41,14 @@ fn open_all(store: &TestStore) -> OpenChange {
     store.open(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop)
 }
 
+/// Settles the change in a thread.
+fn settling(store: &TestStore, opened: OpenChange) -> thread::JoinHandle<()> {
+    let store = store.clone();
+    thread::spawn(move || {
+        let _ = store.settle(opened);
+    })
+}
+
 /// Every schedule of restoring a page and changing it.
 fn against(least: usize, change: impl Fn(&TestStore) + Sync + Send + 'static) {
     explore_at_least(least, move || {
@@ -113,12 +121,7 @@ fn restoring_against_a_gap_while_the_gate_opens() {
         let store = store();
         let gate = open_all(&store);
         let restoring = store.restoring(SITE);
-        let opening = {
-            let store = store.clone();
-            thread::spawn(move || {
-                let _ = store.settle(gate);
-            })
-        };
+        let opening = settling(&store, gate);
         let early = restore(&store, &restoring);
         store.change(&Change { site: SITE, targets: EVERYTHING }, Strength::Drop);
         assert_eq!(stored(&store, KEY), None, "stale right after the gap ({early:?})");
@@ -138,12 +141,7 @@ fn restoring_while_the_gate_opens() {
         let store = store();
         let gate = open_all(&store);
         let restoring = store.restoring(SITE);
-        let opening = {
-            let store = store.clone();
-            thread::spawn(move || {
-                let _ = store.settle(gate);
-            })
-        };
+        let opening = settling(&store, gate);
         let was_held_up = restoring.is_held_up();
         let early = restore(&store, &restoring);
         assert!(was_held_up || early.is_ok(), "{early:?}");

@@ -16,6 +16,8 @@ use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::{Method, StatusCode};
 use http_fields::percent::decode;
+use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// A rule with `deny`.
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ impl Denial {
         retry_after_seconds: Option<u32>,
         conditions: &Conditions,
     ) -> Denial {
-        let is_allowed = |at: &usize| !fits_method(conditions, &METHODS[*at]);
+        let is_allowed = |at: &usize| !conditions.fit_method_or_get(&METHODS[*at]);
         let allowed = (0..METHODS.len()).filter(is_allowed).fold(0, |all, at| all | 1 << at);
         Denial { rule, status, retry_after_seconds, allowed }
     }
@@ -70,26 +72,65 @@ impl Denial {
     }
 }
 
+/// Which clients get the page of a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageAccess {
+    /// All clients.
+    Everybody,
+    /// All that have the password of the rule with this number.
+    Password(usize),
+}
+
+/// The clients that `deny` refuses, of all that send a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DeniedClients {
+    None,
+    Some,
+    All,
+}
+
 /// A request as access rules see it.
-#[derive(Clone, Copy)]
 pub struct AccessRequest<'a> {
     /// The request as it was sent.
     pub sent: RequestView<'a>,
     /// Its normal form, if that differs.
     pub normal: Option<RequestView<'a>>,
+    /// The site's own endings of scripts.
+    endings: &'a [Box<str>],
+    /// The path as an application reads it, once it is needed.
+    plain_path: OnceCell<Cow<'a, [u8]>>,
+    /// The forms of its path, once a rule is compared with them: the rules of all kinds use the same.
+    forms: OnceCell<PathForms<'a>>,
 }
 
 impl<'a> AccessRequest<'a> {
-    /// The forms of its path on a site with these rules.
-    pub(super) fn forms<'f>(&self, rules: &'f SiteRules) -> PathForms<'f>
-    where
-        'a: 'f,
-    {
-        let forms = PathForms::of(self.sent.path()).with_endings(&rules.edge.script_endings);
-        match &self.normal {
-            Some(normal) => forms.with(normal.path()),
-            None => forms,
-        }
+    /// A request to the site with these rules: as it was sent, and its normal form if that differs.
+    pub fn new(
+        rules: &'a SiteRules,
+        sent: RequestView<'a>,
+        normal: Option<RequestView<'a>>,
+    ) -> AccessRequest<'a> {
+        let endings = &rules.edge.script_endings;
+        let (plain_path, forms) = (OnceCell::new(), OnceCell::new());
+        AccessRequest { sent, normal, endings, plain_path, forms }
+    }
+
+    /// The path as an application reads it.
+    pub(super) fn plain_path(&self) -> &Cow<'a, [u8]> {
+        self.plain_path.get_or_init(|| self.sent.plain_path())
+    }
+
+    /// The forms of its path.
+    fn forms(&self) -> &PathForms<'a> {
+        self.forms.get_or_init(|| {
+            let is_respelt = matches!(self.plain_path(), Cow::Owned(_));
+            let forms = PathForms::of_spelling(self.sent.path(), is_respelt);
+            let forms = forms.with_endings(self.endings);
+            match &self.normal {
+                Some(normal) => forms.with(normal.path()),
+                None => forms,
+            }
+        })
     }
 
     fn hosts(&self) -> impl Iterator<Item = &'a [u8]> {
@@ -109,41 +150,43 @@ impl SiteRules {
         self.edge.may_refuse
     }
 
-    /// Whether no client that sends this request is refused, and its response needs no protection from shared caches:
-    /// for plain hits. A request in its normal form.
-    pub fn is_open(&self, view: RequestView<'_>) -> bool {
-        let asked = AccessRequest { sent: view, normal: None };
-        let forms = asked.forms(self);
-        if self.is_checked(&asked, &forms) {
-            return false;
-        }
-        for rule in &self.edge.access {
-            let conditions = &rule.conditions;
-            match rule.denial {
-                Some(_) if restricts_url(conditions, &asked, &forms) => return false,
-                None if !conditions.distinguish_clients()
-                    && exempts(conditions, &asked, &forms) =>
-                {
-                    return true;
-                }
-                Some(_) | None => {}
-            }
-        }
-        true
+    /// Which clients get an answer other than a refusal, if nothing but a password decides: no rule denies the request of
+    /// any client, or counts it. All rules of these kinds are compared once.
+    pub fn access_of_all(&self, asked: &AccessRequest<'_>) -> Option<PageAccess> {
+        let is_denied = self.denied_clients(asked) != DeniedClients::None;
+        if is_denied || self.is_counted(asked) { None } else { self.password_of_all(asked) }
     }
 
-    /// Whether nobody gets an answer for this URL, because a rule denies it to all clients.
-    pub(crate) fn is_denied_to_all(&self, view: RequestView<'_>) -> bool {
-        let asked = AccessRequest { sent: view, normal: None };
-        let forms = asked.forms(self);
+    /// The clients that `deny` refuses, of all that send this request.
+    fn denied_clients(&self, asked: &AccessRequest<'_>) -> DeniedClients {
+        let mut exempts_some = false;
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             let is_for_some = conditions.distinguish_clients();
             match rule.denial {
-                Some(_) if !is_for_some && restricts_url(conditions, &asked, &forms) => {
+                Some(_) if restricts_url(conditions, asked) => {
+                    let is_for_all = !exempts_some && !is_for_some;
+                    return if is_for_all { DeniedClients::All } else { DeniedClients::Some };
+                }
+                None if is_for_some => exempts_some |= restricts_url(conditions, asked),
+                None if exempts(conditions, asked) => return DeniedClients::None,
+                Some(_) | None => {}
+            }
+        }
+        DeniedClients::None
+    }
+
+    /// Whether nobody gets an answer for this URL, because a rule denies it to all clients.
+    pub(crate) fn is_denied_to_all(&self, view: RequestView<'_>) -> bool {
+        let asked = AccessRequest::new(self, view, None);
+        for rule in &self.edge.access {
+            let conditions = &rule.conditions;
+            let is_for_some = conditions.distinguish_clients();
+            match rule.denial {
+                Some(_) if !is_for_some && restricts_url(conditions, &asked) => {
                     return true;
                 }
-                None if is_for_some || exempts(conditions, &asked, &forms) => return false,
+                None if is_for_some || exempts(conditions, &asked) => return false,
                 Some(_) | None => {}
             }
         }
@@ -162,22 +205,16 @@ impl SiteRules {
     }
 
     fn first_denial(&self, asked: &AccessRequest<'_>, mut plain_counts: bool) -> Option<Denial> {
-        if self.edge.access.is_empty() {
-            return None;
-        }
-        let forms = asked.forms(self);
         for rule in &self.edge.access {
             let conditions = &rule.conditions;
             let is_for_some = conditions.distinguish_clients();
             match rule.denial {
-                Some(denial)
-                    if (is_for_some || plain_counts) && restricts(conditions, asked, &forms) =>
-                {
+                Some(denial) if (is_for_some || plain_counts) && restricts(conditions, asked) => {
                     return Some(denial);
                 }
-                None if exempts(conditions, asked, &forms) => return None,
+                None if exempts(conditions, asked) => return None,
                 None if is_for_some && !plain_counts => {
-                    plain_counts = restricts_url(conditions, asked, &forms);
+                    plain_counts = restricts_url(conditions, asked);
                 }
                 Some(_) | None => {}
             }
@@ -187,70 +224,45 @@ impl SiteRules {
 
     /// Whether a rule about this URL depends on the client's address.
     pub fn depends_on_address(&self, asked: &AccessRequest<'_>) -> bool {
-        let forms = asked.forms(self);
         let by_address = |conditions: &Conditions| {
-            !conditions.from.is_empty() && restricts_url(conditions, asked, &forms)
+            !conditions.from.is_empty() && restricts_url(conditions, asked)
         };
         self.edge.access.iter().any(|rule| by_address(&rule.conditions))
             || self.edge.redirects.iter().any(|rule| by_address(&rule.conditions))
     }
 
-    /// Whether another client might be refused this URL: its response must not be stored by shared caches.
+    /// Whether some clients get the response of this URL and others do not: it must not be stored by shared caches. By the
+    /// same comparisons as [`page_access`](Self::page_access), which is never `Everybody` then.
     pub fn is_for_some_clients(&self, asked: &AccessRequest<'_>) -> bool {
-        let forms = asked.forms(self);
-        let is_for_some = |rule: &AccessRule| {
-            rule.conditions.distinguish_clients() && restricts_url(&rule.conditions, asked, &forms)
-        };
-        self.needs_password(asked, &forms) || self.edge.access.iter().any(is_for_some)
+        self.needs_password(asked) || self.denied_clients(asked) == DeniedClients::Some
     }
 }
 
-/// Whether a method fits. HEAD counts as GET, unless a condition names it.
-fn fits_method(conditions: &Conditions, method: &Method) -> bool {
-    let names = |all: &[Method]| {
-        all.contains(method) || (method == Method::HEAD && all.contains(&Method::GET))
-    };
-    (conditions.methods.is_empty() || names(&conditions.methods))
-        && !names(&conditions.methods_excluded)
-}
-
 /// Whether the conditions on the URL and the method of a restriction hold.
-pub(super) fn restricts_url(
-    conditions: &Conditions,
-    asked: &AccessRequest<'_>,
-    forms: &PathForms<'_>,
-) -> bool {
+pub(super) fn restricts_url(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
     let host = &conditions.host;
-    fits_method(conditions, asked.sent.method)
+    conditions.fit_method_or_get(asked.sent.method)
         && (host.include_all() || asked.hosts().any(|name| host.include(name)))
         && !(host.have_exceptions() && asked.hosts().all(|name| host.except(name)))
-        && conditions.path.restrict(forms)
-        && conditions.regex.restrict(forms)
+        && conditions.path.restrict(asked.forms())
+        && conditions.regex.restrict(asked.forms())
         && NamedCondition::fit(&conditions.query, |named| {
             let is_there = if named.absent { is_written } else { has_parameter };
             asked.queries().any(|query| is_there(named, query))
         })
 }
 
-pub(super) fn restricts(
-    conditions: &Conditions,
-    asked: &AccessRequest<'_>,
-    forms: &PathForms<'_>,
-) -> bool {
-    restricts_url(conditions, asked, forms) && conditions.fit_client(&asked.sent)
+pub(super) fn restricts(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
+    restricts_url(conditions, asked) && conditions.fit_client(&asked.sent)
 }
 
-pub(super) fn exempts(
-    conditions: &Conditions,
-    asked: &AccessRequest<'_>,
-    forms: &PathForms<'_>,
-) -> bool {
+pub(super) fn exempts(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
     let host = &conditions.host;
-    fits_method(conditions, asked.sent.method)
+    conditions.fit_method_or_get(asked.sent.method)
         && (host.include_all() || asked.hosts().all(|name| host.include(name)))
         && !(host.have_exceptions() && asked.hosts().any(|name| host.except(name)))
-        && conditions.path.exempt(forms)
-        && conditions.regex.exempt(forms)
+        && conditions.path.exempt(asked.forms())
+        && conditions.regex.exempt(asked.forms())
         && NamedCondition::fit(&conditions.query, |named| {
             let is_there = if named.absent { has_parameter } else { is_written };
             asked.queries().any(|query| is_there(named, query))

@@ -6,8 +6,7 @@
 //! Not here: the counts (`miss_control`), the passwords (`passwords`), the responses (`exchange`).
 
 use super::EdgeRules;
-use super::access::{AccessRequest, exempts, restricts, restricts_url};
-use super::paths::PathForms;
+use super::access::{AccessRequest, PageAccess, exempts, restricts, restricts_url};
 use crate::raw::{self, AuthFile, LimitKeys, RateLimit};
 use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
@@ -22,17 +21,10 @@ const REALM_BYTES_MAX: usize = 200;
 #[derive(Clone, Debug)]
 pub(crate) struct Check<T> {
     /// The number of the rule, from 1.
-    number: usize,
-    conditions: Conditions,
+    pub(super) number: usize,
+    pub(super) conditions: Conditions,
     /// The demand of the rule; `None`: it exempts.
-    demand: Option<T>,
-}
-
-impl<T> Check<T> {
-    /// The number of the rule, and whether it has no conditions.
-    pub(super) fn reach(&self) -> (usize, bool) {
-        (self.number, self.conditions.are_none())
-    }
+    pub(super) demand: Option<T>,
 }
 
 /// A password that requests need.
@@ -71,7 +63,7 @@ pub enum LimitCount {
 impl SiteRules {
     /// The password that a request needs.
     pub fn auth_rule(&self, asked: &AccessRequest<'_>) -> Option<&AuthRule> {
-        first(self, &self.edge.auth, asked)
+        first(&self.edge.auth, asked)
     }
 
     /// All rules that demand a password.
@@ -81,7 +73,7 @@ impl SiteRules {
 
     /// The limit under which a request counts.
     pub fn limit_rule(&self, asked: &AccessRequest<'_>) -> Option<LimitRule> {
-        first(self, &self.edge.limits, asked).copied()
+        first(&self.edge.limits, asked).copied()
     }
 
     /// Whether a rule has `limit`.
@@ -96,15 +88,39 @@ impl SiteRules {
     }
 
     /// Whether some client that sends this request needs a password.
-    pub(super) fn needs_password(&self, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
-        applies_to_some(&self.edge.auth, |_| true, asked, forms)
+    pub(super) fn needs_password(&self, asked: &AccessRequest<'_>) -> bool {
+        applies_to_some(&self.edge.auth, |_| true, asked)
     }
 
-    /// Whether this request needs more than a comparison, also if a cached page answers it.
-    pub(super) fn is_checked(&self, asked: &AccessRequest<'_>, forms: &PathForms<'_>) -> bool {
+    /// Whether a rule has `auth_file`.
+    #[inline]
+    pub fn has_passwords(&self) -> bool {
+        !self.edge.auth.is_empty()
+    }
+
+    /// Whether this request counts under a limit for some client, also if a cached page answers it.
+    pub(super) fn is_counted(&self, asked: &AccessRequest<'_>) -> bool {
         let counts_all = |limit: &LimitRule| limit.count == LimitCount::All;
-        self.needs_password(asked, forms)
-            || applies_to_some(&self.edge.limits, counts_all, asked, forms)
+        applies_to_some(&self.edge.limits, counts_all, asked)
+    }
+
+    /// The password that this request needs, if that is the same for all clients. `None` also if the origin gets the
+    /// password, because it answers each request.
+    pub(super) fn password_of_all(&self, asked: &AccessRequest<'_>) -> Option<PageAccess> {
+        let mut is_for_all = true;
+        for Check { conditions, demand, .. } in &self.edge.auth {
+            let is_for_some = conditions.distinguish_clients();
+            match demand {
+                Some(auth) if restricts_url(conditions, asked) => {
+                    let is_plain = is_for_all && !is_for_some && !auth.is_forwarded;
+                    return is_plain.then_some(PageAccess::Password(auth.rule));
+                }
+                None if is_for_some => is_for_all &= !restricts_url(conditions, asked),
+                None if exempts(conditions, asked) => break,
+                Some(_) | None => {}
+            }
+        }
+        Some(PageAccess::Everybody)
     }
 }
 
@@ -119,18 +135,10 @@ impl EdgeRules {
 }
 
 /// The demand of the first rule that applies.
-fn first<'r, T>(
-    rules: &SiteRules,
-    checks: &'r [Check<T>],
-    asked: &AccessRequest<'_>,
-) -> Option<&'r T> {
-    if checks.is_empty() {
-        return None;
-    }
-    let forms = asked.forms(rules);
+fn first<'r, T>(checks: &'r [Check<T>], asked: &AccessRequest<'_>) -> Option<&'r T> {
     let applies = |check: &&Check<T>| match check.demand {
-        Some(_) => restricts(&check.conditions, asked, &forms),
-        None => exempts(&check.conditions, asked, &forms),
+        Some(_) => restricts(&check.conditions, asked),
+        None => exempts(&check.conditions, asked),
     };
     checks.iter().find(applies)?.demand.as_ref()
 }
@@ -140,14 +148,13 @@ fn applies_to_some<T>(
     checks: &[Check<T>],
     is_one: impl Fn(&T) -> bool,
     asked: &AccessRequest<'_>,
-    forms: &PathForms<'_>,
 ) -> bool {
     for Check { conditions, demand, .. } in checks {
         match demand {
-            Some(demand) if is_one(demand) && restricts_url(conditions, asked, forms) => {
+            Some(demand) if is_one(demand) && restricts_url(conditions, asked) => {
                 return true;
             }
-            None if !conditions.distinguish_clients() && exempts(conditions, asked, forms) => {
+            None if !conditions.distinguish_clients() && exempts(conditions, asked) => {
                 return false;
             }
             Some(_) | None => {}

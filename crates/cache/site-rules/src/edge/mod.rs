@@ -10,10 +10,12 @@
 //! | `checks` | `limit`, `auth_file` |
 //! | `redirects`, `targets` | `redirect`, `slash`, and the form of their targets |
 //! | `redirect_map` | the lines of redirect files |
-//! | `redirect_faults` | loops of redirects, and rules that nothing reaches |
+//! | `redirect_chains` | chains of redirects that never end |
+//! | `redirect_faults` | messages about them |
 //! | `rewrites` | `rewrite`, `file` |
 //! | `scripts` | `php`, `site.entry_points` |
 //! | `response_fields` | `set_headers`, `add_headers`, `remove_headers`, `file_cache` |
+//! | `unreached` | rules that no request reaches |
 //!
 //! The order of the kinds is in `exchange::steps`.
 
@@ -21,6 +23,7 @@ mod access;
 mod checks;
 mod paths;
 mod read;
+mod redirect_chains;
 mod redirect_faults;
 mod redirect_map;
 mod redirects;
@@ -28,10 +31,12 @@ mod response_fields;
 mod rewrites;
 mod scripts;
 mod targets;
+mod unreached;
 
-pub use access::{AccessRequest, Denial};
+pub use access::{AccessRequest, Denial, PageAccess};
 pub use checks::{AuthRule, LimitCount, LimitRule};
 pub use read::FileSurroundings;
+pub use redirect_faults::RedirectFault;
 pub use redirect_map::{AddedLine, RedirectMap};
 pub use redirects::{Redirect, RedirectSource, SlashChange};
 pub use rewrites::{Rewrite, RewriteFor};
@@ -57,6 +62,7 @@ pub(crate) struct EdgeRules {
     auth: Vec<Check<AuthRule>>,
     /// Whether a rule may refuse a request that a cached page could answer.
     may_refuse: bool,
+    /// Those with `slash` are the last.
     redirects: Vec<RedirectRule>,
     redirect_map: Option<Arc<RedirectMap>>,
     /// Whether a rule may answer a request instead of a page or file.
@@ -73,17 +79,29 @@ pub(crate) struct EdgeRules {
     fields_print: u64,
     /// The names of all rules, if they have one.
     names: Vec<Option<Box<str>>>,
+    /// Warnings about methods that no application is known to use.
+    unusual_methods: Vec<String>,
 }
 
 impl SiteRules {
     /// Adds the lines of redirect files.
     pub fn set_redirect_map(&mut self, map: RedirectMap) {
         self.edge.redirect_map = (!map.is_empty()).then(|| Arc::new(map));
-        let redirects = !self.edge.redirects.is_empty() || self.edge.redirect_map.is_some();
-        self.edge.may_answer = self.has_access_rules() || redirects;
+        self.edge.may_answer = self.has_access_rules() || self.has_redirects();
     }
 
-    /// Whether the host makes a difference to [`is_free`](Self::is_free). If not, that follows from method, path and query.
+    /// Warnings about conditions on methods that are probably misspelled. Any method may be used in HTTP.
+    pub fn unusual_methods(&self) -> &[String] {
+        &self.edge.unusual_methods
+    }
+
+    /// The lines of redirect files, if there are any.
+    pub fn redirect_map(&self) -> Option<&RedirectMap> {
+        self.edge.redirect_map.as_deref()
+    }
+
+    /// Whether the host makes a difference to [`page_access`](Self::page_access). If not, that follows from method, path
+    /// and query.
     pub fn answers_by_host(&self) -> bool {
         self.edge.answers_by_host
     }
@@ -94,10 +112,11 @@ impl SiteRules {
         self.edge.may_answer
     }
 
-    /// Whether no rule answers a client that sends this request, and its response needs no protection from shared
-    /// caches: for plain hits. A request in its normal form.
-    pub fn is_free(&self, view: RequestView<'_>) -> bool {
-        self.is_open(view) && !self.may_redirect(&view)
+    /// Which clients get the page, if no rule answers any of them but for a missing password: for plain hits. A request in
+    /// its normal form.
+    pub fn page_access(&self, view: RequestView<'_>) -> Option<PageAccess> {
+        let access = self.access_of_all(&AccessRequest::new(self, view, None));
+        access.filter(|_| !self.may_redirect(&view))
     }
 
     /// The name of the rule with this number, if it has one.

@@ -13,8 +13,10 @@
 
 use crate::glob::Globs;
 use crate::regexes::Regexes;
-use crate::view::without_dots;
+use crate::view::{is_respelt, without_dots};
+use memchr::memchr;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// Endings of file names that programs execute, whatever the site's own are.
 const SCRIPT_ENDINGS: [&[u8]; 13] = [
@@ -28,8 +30,19 @@ pub(crate) struct PathForms<'a> {
     others: Vec<Cow<'a, [u8]>>,
     /// The site's own endings of scripts.
     endings: &'a [Box<str>],
-    /// Whether they are names of scripts, which are not searched for scripts again.
-    are_names: bool,
+    /// Whether they name scripts, once that was looked for.
+    scripts: OnceCell<NamedScripts>,
+}
+
+/// Whether the forms of a path name scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamedScripts {
+    /// They name none, or are themselves names of scripts, which are not searched for scripts again.
+    None,
+    /// A form names one or several.
+    Some,
+    /// A form names more than [`SCRIPTS_MAX`].
+    TooMany,
 }
 
 /// The maximum number of scripts that a path may name. A path with more is restricted by each pattern that it does not
@@ -45,12 +58,12 @@ struct Slashes {
 
 impl<'a> PathForms<'a> {
     fn new(first: Cow<'a, [u8]>) -> PathForms<'a> {
-        PathForms { first, others: Vec::new(), endings: &[], are_names: false }
+        PathForms { first, others: Vec::new(), endings: &[], scripts: OnceCell::new() }
     }
 
     /// These forms on a site with more endings of scripts.
     pub(crate) fn with_endings(self, endings: &'a [Box<str>]) -> PathForms<'a> {
-        PathForms { endings, ..self }
+        PathForms { endings, scripts: OnceCell::new(), ..self }
     }
 
     /// The scripts that the forms name.
@@ -60,8 +73,14 @@ impl<'a> PathForms<'a> {
 
     /// The forms of a path as it was sent, without its query.
     pub(crate) fn of(path: &'a str) -> PathForms<'a> {
+        PathForms::of_spelling(path, is_respelt(path))
+    }
+
+    /// The same, if it is known whether the path is respelt.
+    pub(crate) fn of_spelling(path: &'a str, is_respelt: bool) -> PathForms<'a> {
         let bytes = path.as_bytes();
-        if !path.contains(['%', '\\']) && !path.contains("//") && !path.contains("/.") {
+        let has_backslash = memchr(b'\\', bytes).is_some();
+        if !has_backslash && !is_respelt {
             return PathForms::new(Cow::Borrowed(bytes));
         }
         let form = |is_encoded, is_backslash| {
@@ -69,7 +88,7 @@ impl<'a> PathForms<'a> {
         };
         let first = form(true, false);
         let mut forms = PathForms::new(first);
-        if path.contains(['%', '\\']) {
+        if has_backslash || memchr(b'%', bytes).is_some() {
             forms.add(form(false, true));
             forms.add(form(true, true));
         }
@@ -86,11 +105,13 @@ impl<'a> PathForms<'a> {
 
     /// Names that are no paths of a URL: of scripts.
     pub(crate) fn of_names(first: &'a [u8], others: Vec<Cow<'a, [u8]>>) -> PathForms<'a> {
-        PathForms { others, are_names: true, ..PathForms::new(Cow::Borrowed(first)) }
+        let scripts = OnceCell::from(NamedScripts::None);
+        PathForms { others, scripts, ..PathForms::new(Cow::Borrowed(first)) }
     }
 
     fn add(&mut self, form: Cow<'a, [u8]>) {
         if !self.all().any(|known| *known == *form) {
+            self.scripts = OnceCell::new();
             self.others.push(form);
         }
     }
@@ -102,19 +123,40 @@ impl<'a> PathForms<'a> {
 
     /// Whether a form names more scripts than are looked at.
     pub(crate) fn name_too_many_scripts(&self) -> bool {
-        !self.are_names
-            && self.all().any(|form| scripts_in(form, self.endings).nth(SCRIPTS_MAX).is_some())
+        self.named_scripts() == NamedScripts::TooMany
+    }
+
+    /// A path is compared with all patterns, and most paths name no script: they are searched once.
+    fn named_scripts(&self) -> NamedScripts {
+        *self.scripts.get_or_init(|| {
+            if !self.any(|form| memchr(b'.', form).is_some()) {
+                return NamedScripts::None;
+            }
+            let count = |form| scripts_in(form, self.endings).take(SCRIPTS_MAX + 1).count();
+            match self.all().map(count).max() {
+                None | Some(0) => NamedScripts::None,
+                Some(1..=SCRIPTS_MAX) => NamedScripts::Some,
+                Some(_) => NamedScripts::TooMany,
+            }
+        })
+    }
+
+    /// Whether any form fits. Nearly every path has one.
+    fn any(&self, mut fits: impl FnMut(&[u8]) -> bool) -> bool {
+        fits(&self.first) || self.others.iter().any(|form| fits(form))
     }
 
     /// Whether a form fits, or a script that it names, or the path after that script.
     fn any_with_scripts(&self, mut fits: impl FnMut(&[u8]) -> bool) -> bool {
-        self.all().any(|form| {
-            fits(form)
-                || !self.are_names
-                    && scripts_in(form, self.endings)
-                        .take(SCRIPTS_MAX)
-                        .any(|(script, rest)| fits(script) || (!rest.is_empty() && fits(rest)))
-        }) || self.name_too_many_scripts()
+        self.any(&mut fits)
+            || match self.named_scripts() {
+                NamedScripts::None => false,
+                NamedScripts::Some => self.any(|form| {
+                    let mut scripts = scripts_in(form, self.endings);
+                    scripts.any(|(script, rest)| fits(script) || (!rest.is_empty() && fits(rest)))
+                }),
+                NamedScripts::TooMany => true,
+            }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::access::{AccessRule, Denial};
 use super::checks;
+use super::redirects::RedirectRule;
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
 use super::{EdgeRules, redirects, rewrites};
@@ -118,6 +119,52 @@ pub(crate) fn read(
     Ok(())
 }
 
+/// The methods of HTTP and WebDAV, and those of purge requests.
+const METHODS: [&str; 23] = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "QUERY",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "SEARCH",
+    "MKCALENDAR",
+    "PURGE",
+    "BAN",
+    "REFRESH",
+];
+
+/// Warnings about methods of conditions that are none of [`METHODS`].
+fn unusual_methods(rules: &[raw::Rule]) -> Vec<String> {
+    let of_rule = |(at, rule): (usize, &raw::Rule)| -> Vec<String> {
+        let words = rule.method.as_slice().iter().map(|word| word.trim_start_matches('!'));
+        let unusual = words.filter(|word| !METHODS.contains(word));
+        let warning = |word: &str| {
+            let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            format!(
+                "rule {}{name}: method: no known application uses {word:?}, so the rule fits no other request; known \
+                 are {}",
+                at + 1,
+                METHODS.join(", ")
+            )
+        };
+        unusual.map(warning).collect()
+    };
+    rules.iter().enumerate().flat_map(of_rule).collect()
+}
+
 /// Completes the rules, when all are read.
 pub(crate) fn complete(
     edge: &mut EdgeRules,
@@ -125,11 +172,13 @@ pub(crate) fn complete(
     files: Option<&FileSurroundings>,
 ) -> Result<(), String> {
     edge.may_refuse = edge.may_refuse();
+    edge.redirects.sort_by_key(RedirectRule::is_slash);
     edge.answers_by_host = rules.iter().any(|rule| {
         let may_answer = is_access_rule(rule) || rule.redirect.is_some() || rule.slash.is_some();
         may_answer && !rule.host.as_slice().is_empty()
     });
     edge.names = rules.iter().map(|rule| rule.name.as_deref().map(Into::into)).collect();
+    edge.unusual_methods = unusual_methods(rules);
     let mut hasher = DefaultHasher::new();
     for rule in rules.iter().filter(|rule| has_fields(rule)) {
         format!("{rule:?}").hash(&mut hasher);
@@ -179,7 +228,7 @@ fn deny(
     let status = match written {
         Deny::Status(code) => {
             DENY_STATUSES.into_iter().find(|status| status.as_u16() == *code).ok_or_else(|| {
-                format!("deny: {code}: 403, 404, 405, 410 or 503; or false, to exempt")
+                format!("deny: {code}: write 403, 404, 405, 410 or 503; or false, to exempt")
             })?
         }
         Deny::Flag(false) => return Ok(Some(None)),
@@ -258,7 +307,7 @@ fn field_rule(
     if added.iter().any(|(name, _)| name == http::header::CONTENT_TYPE) {
         return Err("add_headers: a response has one content-type; use set_headers".into());
     }
-    Ok(FieldRule {
+    let mut rule = FieldRule {
         number,
         conditions: conditions.clone(),
         response: response.cloned(),
@@ -266,7 +315,10 @@ fn field_rule(
         set: fields("set_headers", &raw.set_headers)?,
         added,
         file_cache: raw.file_cache.as_deref().map(cache_control).transpose()?,
-    })
+        is_special: false,
+    };
+    rule.is_special = (response.is_some() || !conditions.are_none()) && rule.changes_all();
+    Ok(rule)
 }
 
 fn fields(

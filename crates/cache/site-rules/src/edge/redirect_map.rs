@@ -11,15 +11,16 @@ use super::redirects::status_of;
 use super::targets::UrlTarget;
 use crate::form::KeyForm;
 use crate::view::RequestView;
+use foldhash::quality::FixedState;
 use http::{Method, StatusCode};
 use std::fmt;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 /// The maximum length of an old path with its query, in bytes.
 const OLD_BYTES_MAX: usize = 8 << 10;
 /// The length of a record without its texts: the lengths of path, query (plus one) and target, and the status, two bytes
-/// each.
-const HEAD_BYTES: usize = 8;
+/// each; and four for the number of the line.
+const HEAD_BYTES: usize = 12;
 /// The number of a line is in 32 bits of a slot, and so is the position of its record.
 const BYTES_MAX: usize = u32::MAX as usize - 1;
 
@@ -32,6 +33,8 @@ pub struct RedirectMap {
     /// power of two.
     slots: Vec<u64>,
     lines: usize,
+    /// The number of the line that is added next.
+    number: u32,
     /// Whether any line has a query.
     has_queries: bool,
 }
@@ -46,6 +49,8 @@ pub(crate) struct RedirectLine<'a> {
     /// The target; empty for 410.
     pub(crate) target: &'a str,
     pub(crate) status: StatusCode,
+    /// The number of the line ([`RedirectMap::begin_line`]).
+    pub(crate) number: u32,
 }
 
 /// Whether a line is in the map.
@@ -58,6 +63,11 @@ pub enum AddedLine {
 }
 
 impl RedirectMap {
+    /// Gives the line that is added next a number, by which its place is found again.
+    pub fn begin_line(&mut self, number: u32) {
+        self.number = number;
+    }
+
     /// Adds a line: the old path, which may have a query; the target; the status.
     ///
     /// # Errors
@@ -79,6 +89,9 @@ impl RedirectMap {
             return Err(format!("{} bytes are too many: {OLD_BYTES_MAX} at most", old.len()));
         }
         let status = match status.map(str::trim).filter(|status| !status.is_empty()) {
+            None if target.trim() == "410" => {
+                return Err("410: a status comes after the target, which is empty then".into());
+            }
             None => StatusCode::MOVED_PERMANENTLY,
             Some(text) => {
                 let code = text.parse().ok();
@@ -126,6 +139,7 @@ impl RedirectMap {
         for number in [path.len(), query_bytes, target.len(), usize::from(status.as_u16())] {
             self.records.extend_from_slice(&(number as u16).to_ne_bytes());
         }
+        self.records.extend_from_slice(&self.number.to_ne_bytes());
         for text in [path, query.unwrap_or_default().as_bytes(), target.as_bytes()] {
             self.records.extend_from_slice(text);
         }
@@ -136,6 +150,24 @@ impl RedirectMap {
         }
         self.put(u64::from(hash(path, query)) << 32 | (at as u64 + 1));
         Ok(AddedLine::Added)
+    }
+
+    /// Adds the lines of another map with numbers above `after`, up to `last`. The first of these numbers becomes
+    /// `begin` plus one.
+    ///
+    /// # Errors
+    /// The lines are too long together: a message for the operator.
+    pub fn add_lines(
+        &mut self,
+        other: &RedirectMap,
+        (after, last): (u32, u32),
+        begin: u32,
+    ) -> Result<(), String> {
+        for line in other.all().filter(|line| line.number > after && line.number <= last) {
+            self.begin_line(begin.saturating_add(line.number - after));
+            self.insert(line.path, line.query, line.target, line.status)?;
+        }
+        Ok(())
     }
 
     fn grow(&mut self) {
@@ -159,8 +191,8 @@ impl RedirectMap {
         self.records.shrink_to_fit();
     }
 
-    /// The line for a path as an application reads it, and its query in normal form.
-    fn find(&self, path: &[u8], query: Option<&str>) -> Option<RedirectLine<'_>> {
+    /// The line for a path as an application reads it, and its query in normal form; with its place in the table.
+    fn find(&self, path: &[u8], query: Option<&str>) -> Option<(usize, RedirectLine<'_>)> {
         let mask = self.slots.len().checked_sub(1)?;
         let hash = hash(path, query);
         let mut at = hash as usize & mask;
@@ -169,7 +201,7 @@ impl RedirectMap {
             if slot >> 32 == u64::from(hash) {
                 let (line, _) = self.line_at((slot & u64::from(u32::MAX)) as usize - 1)?;
                 if line.path == path && line.query == query {
-                    return Some(line);
+                    return Some((at, line));
                 }
             }
             at = (at + 1) & mask;
@@ -178,24 +210,44 @@ impl RedirectMap {
 
     /// The line of a request: first by path and query, then by its path.
     pub(crate) fn line_of(&self, path: &[u8], query: Option<&str>) -> Option<RedirectLine<'_>> {
+        self.place_of(path, query).map(|(_, line)| line)
+    }
+
+    /// The same, with the place of the line in the table: below [`places`](Self::places).
+    pub(crate) fn place_of(
+        &self,
+        path: &[u8],
+        query: Option<&str>,
+    ) -> Option<(usize, RedirectLine<'_>)> {
         let with_query = query.filter(|query| self.has_queries && !query.is_empty());
         with_query.and_then(|query| self.find(path, Some(query))).or_else(|| self.find(path, None))
+    }
+
+    /// The number of places in the table.
+    pub(crate) fn places(&self) -> usize {
+        self.slots.len()
     }
 
     /// The line whose record is at this position, and the position of the next.
     fn line_at(&self, at: usize) -> Option<(RedirectLine<'_>, usize)> {
         let record = self.records.get(at..)?;
-        let number = |at: usize| Some(u16::from_ne_bytes([*record.get(at)?, *record.get(at + 1)?]));
-        let path_end = HEAD_BYTES + usize::from(number(0)?);
-        let query_bytes = usize::from(number(2)?);
+        let head: &[u8; HEAD_BYTES] = record.first_chunk()?;
+        let number = |at: usize| u16::from_ne_bytes([head[at], head[at + 1]]);
+        let path_end = HEAD_BYTES + usize::from(number(0));
+        let query_bytes = usize::from(number(2));
         let query_end = path_end + query_bytes.saturating_sub(1);
-        let end = query_end + usize::from(number(4)?);
-        let query = str::from_utf8(record.get(path_end..query_end)?).ok()?;
+        let end = query_end + usize::from(number(4));
+        let text = |bytes| str::from_utf8(bytes).ok();
+        let query = match query_bytes {
+            0 => None,
+            _ => Some(text(record.get(path_end..query_end)?)?),
+        };
         let line = RedirectLine {
             path: record.get(HEAD_BYTES..path_end)?,
-            query: (query_bytes > 0).then_some(query),
-            target: str::from_utf8(record.get(query_end..end)?).ok()?,
-            status: StatusCode::from_u16(number(6)?).ok()?,
+            query,
+            target: text(record.get(query_end..end)?)?,
+            status: StatusCode::from_u16(number(6)).ok()?,
+            number: u32::from_ne_bytes([head[8], head[9], head[10], head[11]]),
         };
         Some((line, at + end))
     }
@@ -234,7 +286,7 @@ fn normal_query(form: &KeyForm, url: &str) -> Option<String> {
 }
 
 fn hash(path: &[u8], query: Option<&str>) -> u32 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = FixedState::default().build_hasher();
     hasher.write(path);
     if let Some(query) = query {
         hasher.write_u8(b'?');

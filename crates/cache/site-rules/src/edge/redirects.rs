@@ -9,14 +9,14 @@
 
 use super::access::AccessRequest;
 use super::redirect_map::RedirectLine;
-use super::targets::{UrlTarget, push_sent, with_one_slash};
+use super::targets::{UrlTarget, location_of_text, push_sent, with_one_slash};
+use crate::glob::Glob;
 use crate::raw;
-use crate::regexes::pattern;
+use crate::regexes::{CapturedTexts, PathRegex};
 use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::{Method, StatusCode};
-use regex::bytes::Regex;
 
 /// A rule with `redirect` or `slash`.
 #[derive(Clone, Debug)]
@@ -46,11 +46,24 @@ pub enum SlashChange {
     Remove,
 }
 
-/// A target, and the pattern of its captures if it has any.
+/// A target, and the source of its captures.
 #[derive(Clone, Debug)]
 pub(crate) struct FilledTarget {
     pub(crate) target: UrlTarget,
-    captures: Option<Regex>,
+    captures: CaptureSource,
+}
+
+/// The pattern that captures parts of a path.
+#[derive(Clone, Debug)]
+enum CaptureSource {
+    /// The target has no captures.
+    None,
+    /// The only `path_regex` of the rule.
+    Regex(PathRegex),
+    /// The only `path` of the rule, with one wildcard.
+    Wildcard(Glob),
+    /// The only `path` of the rule, as a regular expression.
+    Wildcards(PathRegex),
 }
 
 /// Where a request is redirected to.
@@ -67,6 +80,8 @@ pub struct Redirect {
 pub struct RedirectSource {
     /// The number of the rule; `None` for a line of a file.
     pub rule: Option<usize>,
+    /// The number of the line, if it is one ([`RedirectMap::begin_line`](super::RedirectMap::begin_line)).
+    pub line: Option<u32>,
     /// The status of the response.
     pub status: StatusCode,
     /// The change of the path's end, if it is a rule with `slash`.
@@ -114,7 +129,7 @@ pub(crate) fn read(
         }
         (Some(410), _) => return Err("redirect_status: 410: write deny = 410".into()),
         (Some(code), _) => status_of(code)
-            .ok_or_else(|| format!("redirect_status: {code}: 301, 302, 303, 307 or 308"))?,
+            .ok_or_else(|| format!("redirect_status: {code}: write 301, 302, 303, 307 or 308"))?,
     };
     Ok(Some(RedirectRule { number, conditions: conditions.clone(), status, action }))
 }
@@ -124,84 +139,105 @@ impl FilledTarget {
         let target = UrlTarget::read(written)?;
         let highest = target.captures();
         if highest == 0 {
-            return Ok(FilledTarget { target, captures: None });
+            return Ok(FilledTarget { target, captures: CaptureSource::None });
         }
-        let captures = match (&*conditions.regex.any, &*conditions.path.any) {
-            ([regex], _) => regex.clone(),
-            ([], [glob]) => pattern(&glob.capturing())?,
+        let (captures, known) = match (&*conditions.regex.any, &*conditions.path.any) {
+            ([regex], _) => (CaptureSource::Regex(regex.clone()), regex.captures_count()),
+            ([], [glob]) if glob.has_one_wildcard() => (CaptureSource::Wildcard(glob.clone()), 1),
+            ([], [glob]) => {
+                let regex = PathRegex::read(&glob.capturing())?;
+                let known = regex.captures_count();
+                (CaptureSource::Wildcards(regex), known)
+            }
             _ => {
                 return Err(format!(
                     "{written:?}: captures need one path_regex, or one path with wildcards"
                 ));
             }
         };
-        let known = captures.captures_len() - 1;
         if highest > known {
             return Err(format!("{written:?}: ${highest}: the pattern has {known} captures"));
         }
-        Ok(FilledTarget { target, captures: Some(captures) })
+        Ok(FilledTarget { target, captures })
     }
 
-    /// The value of `Location` for a request; `None` if the pattern of the captures does not match.
-    pub(crate) fn location(&self, view: &RequestView<'_>) -> Option<String> {
-        self.with_captures(view, |captures| self.target.location(captures, view.query()))
+    /// The captures of a request with this plain path that meets all other conditions of the rule. `None` if
+    /// `path_regex`, one of these conditions, does not match: its captures are taken by the comparison itself.
+    fn captured<'p>(&self, path: &'p [u8], conditions: &Conditions) -> Option<CapturedTexts<'p>> {
+        let regex = &conditions.regex;
+        let fits = match &self.captures {
+            CaptureSource::Regex(_) => !regex.exclude(path),
+            _ => regex.fit(path),
+        };
+        fits.then(|| self.captures_of(path)).flatten()
     }
 
-    /// Path and query for a request, without the client's query.
+    /// Path and query for a request, without the client's query; `None` if the pattern of the captures does not match.
     pub(crate) fn filled(&self, view: &RequestView<'_>) -> Option<String> {
-        self.with_captures(view, |captures| self.target.filled(captures))
+        let path = view.plain_path();
+        Some(self.target.filled(&self.captures_of(&path)?))
     }
 
-    fn with_captures(
-        &self,
-        view: &RequestView<'_>,
-        fill: impl Fn(&[&[u8]]) -> String,
-    ) -> Option<String> {
-        let Some(pattern) = &self.captures else { return Some(fill(&[])) };
-        let path = view.plain_path();
-        let captures = pattern.captures(&path)?;
-        let texts = captures.iter().skip(1).map(|one| one.map_or(&b""[..], |one| one.as_bytes()));
-        Some(fill(&texts.collect::<Vec<_>>()))
+    fn captures_of<'p>(&self, path: &'p [u8]) -> Option<CapturedTexts<'p>> {
+        match &self.captures {
+            CaptureSource::None => Some(CapturedTexts::default()),
+            CaptureSource::Regex(regex) | CaptureSource::Wildcards(regex) => regex.captures(path),
+            CaptureSource::Wildcard(glob) => {
+                let mut texts = CapturedTexts::default();
+                texts[0] = glob.captured(path)?;
+                Some(texts)
+            }
+        }
     }
 }
 
 impl SiteRules {
-    /// The redirect of a request, if a file or a rule has one.
-    pub fn redirect(&self, asked: &AccessRequest<'_>) -> Option<Redirect> {
-        let (sent, normal) = (as_get(asked.sent), asked.normal.unwrap_or(asked.sent));
-        if let Some(line) = self.line_of(&sent, normal.query()) {
-            return Some(redirect_of_line(line, sent.query()));
-        }
-        self.first_redirect(&sent, |rule| rule.conditions.fit(&sent))
+    /// Whether a file or a rule redirects any request.
+    #[inline]
+    pub fn has_redirects(&self) -> bool {
+        !self.edge.redirects.is_empty() || self.edge.redirect_map.is_some()
     }
 
-    /// The redirect by the first rule that matches, with `slash` last.
+    /// The redirect of a request, if a file or a rule has one.
+    pub fn redirect(&self, asked: &AccessRequest<'_>) -> Option<Redirect> {
+        let (sent, path) = (as_get(asked.sent), asked.plain_path());
+        if let Some(map) = &self.edge.redirect_map {
+            let query = sent.query();
+            let normal = asked.normal.as_ref().map_or(query, RequestView::query);
+            if let Some(line) = map.line_of(path, normal) {
+                return Some(redirect_of_line(line, query));
+            }
+        }
+        self.first_redirect(&sent, path, |rule| {
+            let conditions = &rule.conditions;
+            conditions.fit_url_but_regex(&sent, path) && conditions.fit_client(&sent)
+        })
+    }
+
+    /// The redirect of a request with this plain path by the first rule that matches. `fits` compares all conditions but
+    /// `path_regex`.
     pub(crate) fn first_redirect(
         &self,
         view: &RequestView<'_>,
+        path: &[u8],
         fits: impl Fn(&RedirectRule) -> bool,
     ) -> Option<Redirect> {
-        let is_slash = |rule: &&RedirectRule| matches!(rule.action, RedirectAction::Slash(_));
-        let rules = || self.edge.redirects.iter().filter(|rule| fits(rule));
-        let first = rules().find(|rule| !is_slash(rule));
-        first.or_else(|| rules().find(is_slash))?.redirect(view)
+        let mut rules = self.edge.redirects.iter();
+        rules.find_map(|rule| fits(rule).then(|| rule.redirect(view, path)).flatten())?
     }
 
-    pub(crate) fn line_of(
-        &self,
-        view: &RequestView<'_>,
-        query: Option<&str>,
-    ) -> Option<RedirectLine<'_>> {
-        self.edge.redirect_map.as_ref()?.line_of(&view.plain_path(), query)
+    /// The line for a plain path and a query in its normal form.
+    pub(crate) fn line_of(&self, path: &[u8], query: Option<&str>) -> Option<RedirectLine<'_>> {
+        self.edge.redirect_map.as_ref()?.line_of(path, query)
     }
 
     /// Whether a client that sends this request may be redirected: for plain hits. A request in its normal form.
     pub(crate) fn may_redirect(&self, view: &RequestView<'_>) -> bool {
-        if self.edge.redirects.is_empty() && self.edge.redirect_map.is_none() {
+        if !self.has_redirects() {
             return false;
         }
         let view = as_get(*view);
-        self.line_of(&view, view.query()).is_some()
+        self.line_of(&view.plain_path(), view.query()).is_some()
             || self.edge.redirects.iter().any(|rule| {
                 let acts = match &rule.action {
                     RedirectAction::Exempt => false,
@@ -215,11 +251,12 @@ impl SiteRules {
 
 /// The redirect by a line of a file, for a request with this query.
 pub(crate) fn redirect_of_line(line: RedirectLine<'_>, query: Option<&str>) -> Redirect {
-    let source = RedirectSource { rule: None, status: line.status, slash: None };
-    let target = UrlTarget::read(line.target).ok();
+    let (status, number) = (line.status, Some(line.number));
+    let source = RedirectSource { rule: None, line: number, status, slash: None };
     // The query of a line is a part of the old address.
     let query = query.filter(|_| line.query.is_none());
-    Redirect { source, location: target.map(|target| target.location(&[], query)) }
+    let has_target = status != StatusCode::GONE;
+    Redirect { source, location: has_target.then(|| location_of_text(line.target, query)) }
 }
 
 /// The request as a GET, if it is a HEAD.
@@ -229,14 +266,26 @@ pub(crate) fn as_get(view: RequestView<'_>) -> RequestView<'_> {
 }
 
 impl RedirectRule {
-    fn redirect(&self, view: &RequestView<'_>) -> Option<Redirect> {
+    /// The redirect of a request that meets all conditions but perhaps `path_regex`: `None` if that does not match,
+    /// `Some(None)` if the rule leaves the request as it is.
+    fn redirect(&self, view: &RequestView<'_>, path: &[u8]) -> Option<Option<Redirect>> {
         let (location, slash) = match &self.action {
-            RedirectAction::Exempt => return None,
-            RedirectAction::Target(target) => (target.location(view)?, None),
-            RedirectAction::Slash(change) => (change.location(view)?, Some(*change)),
+            RedirectAction::Target(target) => {
+                let captures = target.captured(path, &self.conditions)?;
+                (Some(target.target.location(&captures, view.query())), None)
+            }
+            _ if !self.conditions.regex.fit(path) => return None,
+            RedirectAction::Exempt => (None, None),
+            RedirectAction::Slash(change) => (change.location(view), Some(*change)),
         };
-        let source = RedirectSource { rule: Some(self.number), status: self.status, slash };
-        Some(Redirect { source, location: Some(location) })
+        let (rule, status) = (Some(self.number), self.status);
+        let source = RedirectSource { rule, line: None, status, slash };
+        Some(location.map(|location| Redirect { source, location: Some(location) }))
+    }
+
+    /// Whether it has `slash`: such a rule comes after all others.
+    pub(super) fn is_slash(&self) -> bool {
+        matches!(self.action, RedirectAction::Slash(_))
     }
 }
 

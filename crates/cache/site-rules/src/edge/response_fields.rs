@@ -23,9 +23,16 @@ pub(crate) struct FieldRule {
     pub(crate) set: Vec<(HeaderName, HeaderValue)>,
     pub(crate) added: Vec<(HeaderName, HeaderValue)>,
     pub(crate) file_cache: Option<HeaderValue>,
+    /// Whether it changes the fields of some responses, by its conditions, and not of files only.
+    pub(crate) is_special: bool,
 }
 
 impl FieldRule {
+    /// Whether it changes the fields of responses other than files.
+    pub(super) fn changes_all(&self) -> bool {
+        !(self.removed.is_empty() && self.set.is_empty() && self.added.is_empty())
+    }
+
     fn fits(&self, view: &RequestView<'_>) -> bool {
         // A page that was stored for GET answers HEAD too.
         let method = if view.method == Method::HEAD { &Method::GET } else { view.method };
@@ -79,6 +86,12 @@ impl SiteRules {
         self.edge.fields_print
     }
 
+    /// Whether the fields of a response to this request are changed as those of all other responses with its status:
+    /// only by rules without conditions.
+    pub fn has_common_fields(&self, view: &RequestView<'_>) -> bool {
+        !self.edge.fields.iter().any(|rule| rule.is_special && rule.fits(view))
+    }
+
     /// Changes the fields of a response with this status.
     pub fn change_fields(
         &self,
@@ -119,9 +132,7 @@ impl SiteRules {
             response.is_none_or(|response| response.fit(StatusCode::OK, &headers))
                 && rule.fits(view)
         };
-        let changes = |rule: &&FieldRule| {
-            !(rule.removed.is_empty() && rule.set.is_empty() && rule.added.is_empty())
-        };
+        let changes = |rule: &&FieldRule| rule.changes_all();
         self.edge.fields.iter().filter(changes).filter(fits).map(|rule| rule.number).collect()
     }
 

@@ -66,13 +66,7 @@ fn definitions() {
         ("TRUNCATE TABLE t", "t"),
         ("truncate x.t", "x.t"),
         ("RENAME TABLE a TO b, x.c WAIT 3 TO d", "a b x.c d"),
-        (
-            "CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`b` SQL SECURITY DEFINER VIEW `v` AS select 1",
-            "v",
-        ),
-        ("CREATE DEFINER=event@role VIEW v AS SELECT 1", "v"),
         ("SET STATEMENT max_statement_time=1, lock_wait_timeout=2 FOR ALTER TABLE t FORCE", "t"),
-        ("DROP VIEW v", "v"),
         ("# a remark\nDROP TABLE `a``b`", "a`b"),
         ("DROP TABLE \"t\"", "t"),
     ] {
@@ -81,6 +75,21 @@ fn definitions() {
     assert_eq!(verb("DROP DATABASE IF EXISTS x"), Verb::Define(NamedTables::Schema("x".into())));
     assert_eq!(read(b"DROP TABLE t", ""), Verb::Define(NamedTables::Everything));
     assert_eq!(verb("DROP TABLE `t"), Verb::Define(NamedTables::Everything));
+}
+
+#[test]
+fn definitions_of_views() {
+    for sql in [
+        "CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`b` SQL SECURITY DEFINER VIEW `v` AS select 1",
+        "CREATE DEFINER=event@role VIEW v AS SELECT 1",
+        "CREATE OR REPLACE VIEW v AS SELECT 2",
+        "ALTER VIEW v AS SELECT 3",
+        "DROP VIEW IF EXISTS v",
+    ] {
+        assert_eq!(verb(sql), Verb::DefineViews(tables("v")), "{sql}");
+    }
+    assert_eq!(verb("DROP VIEW v, x.w"), Verb::DefineViews(tables("v x.w")));
+    assert_eq!(verb("DROP VIEW `v"), Verb::DefineViews(NamedTables::Everything));
 }
 
 #[test]
@@ -119,6 +128,72 @@ fn writes() {
         assert_eq!(verb(sql), Verb::Write(tables(names)), "{sql}");
     }
     assert_eq!(verb("UPDATE (SELECT 1) d SET a=1"), Verb::Write(NamedTables::Everything));
+}
+
+/// The databases of the calls, and `*` for the session's.
+fn callees(sql: &str) -> String {
+    let Verb::Write(NamedTables::Tables(tables)) = verb(sql) else { panic!("{sql}") };
+    let found = calls(sql.as_bytes(), &tables, true).expect("they are found");
+    let StatementCalls { mut databases, are_of_session } = found;
+    databases.extend(are_of_session.then(|| "*".to_owned()));
+    databases.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_statement_names_the_databases_of_its_functions() {
+    for (sql, names) in [
+        ("INSERT INTO other.t VALUES (own.f(), 1.5, 'x.y(')", "* own"),
+        ("INSERT INTO other.t (a) VALUES (1)", ""),
+        ("UPDATE t SET a = `Own` . `f` (b) WHERE t.c = 2", "* Own"),
+        ("REPLACE INTO t /*!50001 SELECT */ VALUES (f(), -1.0) -- x.y()", "*"),
+        ("DELETE FROM a.b WHERE \"own\".f(c) = 1", "* own"),
+        ("INSERT INTO other.t SELECT own.count(a), own.values(a) FROM own.p", "* own"),
+        ("INSERT INTO other.t VALUES (\"a\\\\\", own.f())", "* own"),
+        ("INSERT INTO other.t VALUES (own.package.f())", "* own package"),
+    ] {
+        assert_eq!(callees(sql), names, "{sql}");
+    }
+    for sql in [
+        "INSERT INTO t VALUES ('x",
+        // The first is a literal up to `\"`, or a name and a call.
+        r#"INSERT INTO other.t VALUES ("a\"", own.f(), "b\"")"#,
+        r#"INSERT INTO other.t VALUES ("a""\"", own.f(), "b\"")"#,
+    ] {
+        assert_eq!(calls(sql.as_bytes(), &[], true), None, "{sql}");
+    }
+    // With escapes, the first literal ends before a remark.
+    let sql = br"INSERT INTO other.t VALUES ('a\', own.f(), '# x')";
+    let found = |has_escapes| calls(sql, &[], has_escapes).map(|calls| calls.databases.len());
+    assert_eq!((found(true), found(false)), (Some(0), Some(1)));
+    let sql = br#"INSERT INTO other.t VALUES ("a\", own.f())"#;
+    assert!(calls(sql, &[], true).is_none() && calls(sql, &[], false).is_some());
+    // A name that is not UTF-8.
+    assert_eq!(calls(b"INSERT INTO other.t VALUES (caf\xe9.f())", &[], true), None);
+    let many: String = (0..=TABLES_MAX).map(|at| format!("a{at}.b(),")).collect();
+    assert_eq!(calls(many.as_bytes(), &[], true), None);
+}
+
+#[test]
+fn a_built_in_function_is_none_of_the_session() {
+    for sql in [
+        // As pt-table-checksum writes it.
+        "REPLACE INTO `percona`.`checksums` (db, tbl, chunk, this_cnt, this_crc) SELECT 'wp', \
+         'wp_posts', '1', COUNT(*) AS cnt, COALESCE(LOWER(CONV(BIT_XOR(CAST(CRC32(CONCAT_WS('#', `id`, \
+         UNIX_TIMESTAMP(`ts`), CONCAT(ISNULL(`x`)))) AS UNSIGNED)), 10, 16)), 0) AS crc FROM `wp`.`wp_posts` \
+         FORCE INDEX(`PRIMARY`) WHERE ((`id` >= '1')) AND ((`id` <= '10')) /*checksum chunk*/",
+        "UPDATE percona.checksums SET master_crc = 'f (x)', master_cnt = 2 WHERE (db = 'wp') AND NOT (a IN (1, 2))",
+        "INSERT INTO other.t VALUES (1), (now()) ON DUPLICATE KEY UPDATE a = VALUES(a) + if (b, 1, 2)",
+    ] {
+        assert!(!callees(sql).contains('*'), "{sql}");
+    }
+    for call in ["f()", "f /* a remark */ ()", "`count`(a)", "count (a)", "json_value(a)", "é()"] {
+        let sql = format!("INSERT INTO other.t SELECT {call} FROM wp.posts");
+        assert_eq!(callees(&sql), "*", "{sql}");
+    }
+    assert_eq!(
+        calls(b"INSERT INTO other.t SELECT \xe9()", &[], true).map(|it| it.are_of_session),
+        Some(true)
+    );
 }
 
 #[test]

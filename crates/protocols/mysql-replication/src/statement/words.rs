@@ -3,7 +3,8 @@
 //! Executable comments (`/*!50001 …*/`, `/*M!100100 …*/`) count as text, because a server executed them. Double
 //! quotes enclose a name or a literal, depending on the SQL mode; both are accepted. Backslashes in literals
 //! escape, as in the default mode. An unterminated literal marks the statement as damaged
-//! ([`Words::is_damaged`]). Not here: the meaning of words.
+//! ([`Words::is_damaged`]); so does a backslash before a double quote, because what it does depends on the mode. Not
+//! here: the meaning of words.
 
 use super::XaId;
 
@@ -29,6 +30,14 @@ impl Word {
             Word::Quoted(_) | Word::Literal(_) => false,
         }
     }
+
+    /// The word as a name.
+    pub(super) fn as_name(&self) -> Option<&str> {
+        match self {
+            Word::Plain(name) | Word::Quoted(name) => Some(name),
+            Word::Literal(_) | Word::Mark(_) => None,
+        }
+    }
 }
 
 /// The maximum length of a name in bytes: 64 characters of up to four bytes.
@@ -37,17 +46,30 @@ const NAME_MAX: usize = 256;
 pub(super) struct Words<'a> {
     sql: &'a [u8],
     peeked: Option<Word>,
-    is_unended: bool,
+    has_escapes: bool,
+    is_damaged: bool,
+    is_after_gap: bool,
 }
 
 impl<'a> Words<'a> {
     pub(super) fn new(sql: &'a [u8]) -> Words<'a> {
-        Words { sql, peeked: None, is_unended: false }
+        let (has_escapes, is_damaged, is_after_gap) = (true, false, false);
+        Words { sql, peeked: None, has_escapes, is_damaged, is_after_gap }
     }
 
-    /// Whether a literal, a name or a comment is unterminated.
+    /// The words of a statement in whose literals a backslash escapes, or does not.
+    pub(super) fn in_mode(sql: &'a [u8], has_escapes: bool) -> Words<'a> {
+        Words { has_escapes, ..Words::new(sql) }
+    }
+
+    /// Whether a literal, a name or a comment is unterminated, or its end depends on the SQL mode.
     pub(super) fn is_damaged(&self) -> bool {
-        self.is_unended
+        self.is_damaged
+    }
+
+    /// Whether a space or a comment comes before the word that was read last.
+    pub(super) fn is_after_gap(&self) -> bool {
+        self.is_after_gap
     }
 
     pub(super) fn next(&mut self) -> Option<Word> {
@@ -155,6 +177,7 @@ impl<'a> Words<'a> {
     }
 
     fn read(&mut self) -> Option<Word> {
+        self.is_after_gap = false;
         loop {
             let (first, rest) = self.sql.split_first()?;
             match first {
@@ -175,6 +198,7 @@ impl<'a> Words<'a> {
                     return Some(Word::Mark(*byte));
                 }
             }
+            self.is_after_gap = true;
         }
     }
 
@@ -195,7 +219,7 @@ impl<'a> Words<'a> {
             Some(end) => self.sql = &inside[end + 2..],
             None => {
                 self.sql = &[];
-                self.is_unended = true;
+                self.is_damaged = true;
             }
         }
     }
@@ -214,10 +238,14 @@ impl<'a> Words<'a> {
         loop {
             let Some(end) = rest.iter().position(|byte| *byte == quote) else {
                 self.sql = &[];
-                self.is_unended = true;
+                self.is_damaged = true;
                 return Word::Mark(quote);
             };
-            name.extend_from_slice(&rest[..end]);
+            let piece = &rest[..end];
+            // In a literal, this backslash hides the quote; in a name it does not.
+            let backslashes = piece.iter().rev().take_while(|byte| **byte == b'\\').count();
+            self.is_damaged |= self.has_escapes && quote == b'"' && backslashes % 2 == 1;
+            name.extend_from_slice(piece);
             rest = &rest[end + 1..];
             if rest.first() != Some(&quote) {
                 self.sql = rest;
@@ -241,7 +269,7 @@ impl<'a> Words<'a> {
         let mut at = 1;
         while let Some(byte) = self.sql.get(at) {
             match (byte, self.sql.get(at + 1)) {
-                (b'\\', Some(escaped)) => {
+                (b'\\', Some(escaped)) if self.has_escapes => {
                     text.push(*escaped);
                     at += 2;
                 }
@@ -260,7 +288,7 @@ impl<'a> Words<'a> {
             }
         }
         self.sql = &[];
-        self.is_unended = true;
+        self.is_damaged = true;
         Word::Literal(text)
     }
 }

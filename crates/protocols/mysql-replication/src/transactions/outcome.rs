@@ -135,11 +135,11 @@ pub struct Transaction {
     pub gtid: Option<Gtid>,
     /// The id of the server on which the transaction originated.
     pub server_id: u32,
-    /// The time of its end, in seconds since 1970 by that server's clock.
+    /// The time at which the transaction ended, in seconds since 1970 by that server's clock.
     pub seconds: u32,
     /// The way in which the transaction ended.
     pub ending: Ending,
-    /// Its changes, in order, without those of ignored tables.
+    /// The changes of the transaction, in order, without those of ignored tables.
     pub changes: Vec<Change>,
 }
 

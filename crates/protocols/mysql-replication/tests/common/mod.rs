@@ -186,6 +186,10 @@ impl Watch for News {
         }
     }
 
+    fn follows(&mut self, schema: &str) -> bool {
+        schema == "news"
+    }
+
     fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>> {
         self.shapes.get(&(schema.to_owned(), table.to_owned())).cloned()
     }

@@ -112,13 +112,13 @@ impl TableRows {
 pub struct Transaction {
     /// The transaction ID, which [`crate::snapshot::Snapshot`] uses.
     pub xid: u32,
-    /// The position of its commit in the log.
+    /// The position of the commit in the log.
     pub commit: Lsn,
     /// The position after the transaction.
     pub end: Lsn,
     /// The time of the commit: microseconds since 2000-01-01 00:00 UTC by the server's clock.
     pub micros: i64,
-    /// Its changes, in order, without those of ignored tables.
+    /// The changes of the transaction, in order, without those of ignored tables.
     pub changes: Vec<ChangeScope>,
 }
 

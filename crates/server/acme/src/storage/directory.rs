@@ -118,7 +118,14 @@ impl Directory {
             }
             self.watched().remove(name);
             match private(OpenOptions::new().write(true).create_new(true)).open(&path) {
-                Ok(mut file) => file.write_all(&lock_content(token, 0)).map(|()| true),
+                Ok(mut file) => match file.write_all(&lock_content(token, 0)) {
+                    Ok(()) => Ok(true),
+                    Err(error) => {
+                        // On a full disk, nobody shall wait for a lock without a holder.
+                        let _ = std::fs::remove_file(&path);
+                        Err(error)
+                    }
+                },
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
                 Err(error) => Err(error),
             }

@@ -1,6 +1,6 @@
 //! Accounts and orders as `[acme]` asks for them: bound to an account outside of ACME, and with a profile.
 
-use super::fake::{FakeAuthority, base64};
+use super::fake::{FakeAuthority, Fault, base64};
 use super::{Dir, Node};
 use config::{ExternalAccount, SecretBytes};
 use ring::hmac;
@@ -51,4 +51,41 @@ async fn a_profile_is_ordered_and_an_unknown_one_is_named() {
     node.until_ready(HOST).await;
     assert_eq!(authority.desk.lock().unwrap().profiles, ["short"]);
     node.stop().await;
+}
+
+#[tokio::test]
+async fn an_account_that_the_authority_has_lost_is_replaced() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.fault = Fault::NoAccount);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_failed(HOST, 1).await;
+    let failure = node.status(HOST).failure.unwrap();
+    assert!(failure.text.contains("accountDoesNotExist"), "{}", failure.text);
+    authority.set(|desk| desk.fault = Fault::None);
+    node.clock.advance(std::time::Duration::from_secs(70));
+    node.until_ready(HOST).await;
+    let accounts = authority.desk.lock().unwrap().accounts;
+    assert_eq!((accounts, authority.issued(HOST)), (2, 1));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_damaged_account_is_replaced() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    node.until_ready(HOST).await;
+    node.stop().await;
+    let file = std::fs::read_dir(dir.0.join("accounts")).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let mut json: Value = serde_json::from_str(&whole).unwrap();
+    json["credentials"]["key_pkcs8"] = "AAAA".into();
+    for (accounts, damaged) in [(2, whole[..40].to_owned()), (3, json.to_string())] {
+        std::fs::write(&file, damaged).unwrap();
+        authority.set(|desk| desk.nodes.clear());
+        let host = format!("a{accounts}.example.org");
+        let node = Node::start(&[&authority], dir.storage(), &[&host], Clock::still()).await;
+        node.until_ready(&host).await;
+        assert_eq!(authority.desk.lock().unwrap().accounts, accounts);
+        node.stop().await;
+    }
 }

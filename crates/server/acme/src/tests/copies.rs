@@ -205,7 +205,8 @@ async fn a_copy_opens_with_its_key_and_in_a_private_directory_only() {
         }
         let (directory, copy) = ("https://ca.test/".to_owned(), Some(place.copy()));
         let (fallback, profile, eab, email) = (Vec::new(), None, None, None);
-        let config = Acme { email, directory, fallback, profile, eab, storage, copy };
+        let secret_files = Vec::new();
+        let config = Acme { email, directory, fallback, profile, eab, storage, copy, secret_files };
         LocalCopies::new(&config, &clock).unwrap()
     };
     let (right, wrong) = (copies(7), copies(8));

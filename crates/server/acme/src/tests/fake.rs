@@ -21,6 +21,8 @@ pub enum Fault {
     None,
     /// Every new order is refused for this many seconds.
     RateLimited(u64),
+    /// The same, because of the host.
+    Rejected(u64),
     /// No answer.
     Hang,
     /// Half an answer.
@@ -34,6 +36,10 @@ pub enum Fault {
     WrongName,
     /// A certificate for another key.
     WrongKey,
+    /// A certificate that has ended.
+    Ended,
+    /// Every new order is refused, because the account is unknown.
+    NoAccount,
 }
 
 /// The state of the authority.
@@ -81,6 +87,7 @@ pub struct FakeAuthority {
     pub directory: String,
     pub root: CertificateDer<'static>,
     pub desk: Arc<Mutex<Desk>>,
+    issuer: Arc<Issuer<'static, KeyPair>>,
 }
 
 /// A public key of a request.
@@ -103,7 +110,18 @@ impl FakeAuthority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(rcgen::DnType::CommonName, "Fake Root");
         let root = params.self_signed(&key).unwrap().der().clone();
-        let issuer = Arc::new(Issuer::new(params, key));
+        FakeAuthority::with(root, Arc::new(Issuer::new(params, key))).await
+    }
+
+    /// Another authority with the same root, which is the only one that a node of a test trusts.
+    pub async fn beside(&self) -> FakeAuthority {
+        FakeAuthority::with(self.root.clone(), self.issuer.clone()).await
+    }
+
+    async fn with(
+        root: CertificateDer<'static>,
+        issuer: Arc<Issuer<'static, KeyPair>>,
+    ) -> FakeAuthority {
         let own = KeyPair::generate().unwrap();
         let leaf = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         let leaf = leaf.signed_by(&own, &issuer).unwrap();
@@ -137,11 +155,12 @@ impl FakeAuthority {
         }));
         let (acceptor, directory) =
             (TlsAcceptor::from(Arc::new(config)), format!("{base}/directory"));
-        let shared = desk.clone();
+        let shared = (desk.clone(), issuer.clone());
         tokio::spawn(async move {
+            let (desk, issuer) = shared;
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (acceptor, desk) = (acceptor.clone(), shared.clone());
+                let (acceptor, desk) = (acceptor.clone(), desk.clone());
                 let (issuer, base) = (issuer.clone(), base.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
@@ -149,7 +168,7 @@ impl FakeAuthority {
                 });
             }
         });
-        FakeAuthority { directory, root, desk }
+        FakeAuthority { directory, root, desk, issuer }
     }
 
     pub fn set(&self, change: impl FnOnce(&mut Desk)) {
@@ -161,6 +180,11 @@ impl FakeAuthority {
         self.set(|desk| {
             desk.refused.insert(host.to_owned(), name);
         });
+    }
+
+    /// Removes all orders.
+    pub fn forget(&self) {
+        self.set(|desk| desk.open.clear());
     }
 
     pub fn orders(&self, host: &str) -> usize {
@@ -254,13 +278,7 @@ async fn answer(
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let at = parts.get(1).and_then(|at| at.parse::<usize>().ok()).unwrap_or(0);
     match parts[0] {
-        "directory" => {
-            let mut directory = json!({"newNonce": format!("{base}/nonce"), "newAccount": format!("{base}/account"), "newOrder": format!("{base}/new-order"), "meta": {"profiles": {"short": "x"}}});
-            if desk.lock().unwrap().window_s.is_some() {
-                directory["renewalInfo"] = format!("{base}/renewal").into();
-            }
-            ok(directory)
-        }
+        "directory" => ok(directory(desk, base)),
         "nonce" => (200, String::new(), String::new()),
         "account" => {
             let mut desk = desk.lock().unwrap();
@@ -281,6 +299,9 @@ async fn answer(
             (200, "Retry-After: 21600\r\n".into(), body.to_string())
         }
         "new-order" => new_order(desk, &payload, base),
+        "order" if at >= desk.lock().unwrap().open.len() => {
+            problem(404, "malformed", "no such order")
+        }
         "order" => ok(order(desk, at, base)),
         "authz" => {
             let desk = desk.lock().unwrap();
@@ -310,15 +331,29 @@ async fn answer(
     }
 }
 
+fn directory(desk: &Arc<Mutex<Desk>>, base: &str) -> Value {
+    let mut directory = json!({"newNonce": format!("{base}/nonce"), "newAccount": format!("{base}/account"), "newOrder": format!("{base}/new-order"), "meta": {"profiles": {"short": "x"}}});
+    if desk.lock().unwrap().window_s.is_some() {
+        directory["renewalInfo"] = format!("{base}/renewal").into();
+    }
+    directory
+}
+
 fn new_order(desk: &Arc<Mutex<Desk>>, payload: &Value, base: &str) -> Reply {
     let mut all = desk.lock().unwrap();
     let host = payload["identifiers"][0]["value"].as_str().unwrap().to_owned();
     let replaces = payload["replaces"].as_str().map(str::to_owned);
     all.orders.push((host.clone(), replaces));
     all.profiles.push(payload["profile"].clone());
-    if let Fault::RateLimited(seconds) = all.fault {
-        let (status, _, body) = problem(429, "rateLimited", "too many certificates");
+    if let Fault::RateLimited(seconds) | Fault::Rejected(seconds) = all.fault {
+        let (status, _, body) = match all.fault {
+            Fault::Rejected(_) => problem(403, "rejectedIdentifier", "forbidden by policy"),
+            _ => problem(429, "rateLimited", "too many certificates"),
+        };
         return (status, format!("Retry-After: {seconds}\r\n"), body);
+    }
+    if all.fault == Fault::NoAccount {
+        return problem(400, "accountDoesNotExist", "unknown account");
     }
     all.open.push(OpenOrder { host, status: "pending", chain: String::new(), problem: None });
     let at = all.open.len() - 1;
@@ -372,7 +407,8 @@ fn finalize(desk: &Arc<Mutex<Desk>>, at: usize, payload: &Value, issuer: &Issuer
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     // The identifier of the issuer's key, which ARI needs.
     params.use_authority_key_identifier_extension = true;
-    let from_s = now_s().saturating_add_signed(desk.ahead_s) - 60;
+    let before_s = if desk.fault == Fault::Ended { (desk.days + 1) * 86_400 } else { 60 };
+    let from_s = now_s().saturating_add_signed(desk.ahead_s) - before_s;
     let from = rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(from_s);
     (params.not_before, params.not_after) = (from, from + Duration::from_secs(desk.days * 86_400));
     let made = if desk.fault == Fault::WrongKey {

@@ -14,10 +14,39 @@ use telemetry::clock::Clock;
 
 const HOST: &str = "a.example.org";
 
+/// A node for the host, at this authority.
+async fn started(authority: &FakeAuthority, dir: &Dir) -> Node {
+    Node::start(&[authority], dir.storage(), &[HOST], Clock::still()).await
+}
+
+/// The same, which rehearses at this directory after a failure.
+async fn rehearsed(authority: &FakeAuthority, dir: &Dir, rehearsal: String) -> Node {
+    let set =
+        |_: &mut config::Acme, known: &mut Vec<Authority>| known[0].rehearsal = Some(rehearsal);
+    Node::with(&[authority], dir.storage(), &[HOST], Clock::still(), set).await
+}
+
+/// A node with a second authority, and that one's directory: on the same server, so that one root is enough.
+async fn with_second(first: &FakeAuthority, dir: &Dir) -> (Node, String) {
+    let second = first.directory.replace("/directory", "/directory?second");
+    let add = |config: &mut config::Acme, known: &mut Vec<Authority>| {
+        config.fallback.push(second.clone());
+        known.push(Authority { directory: second.clone(), rehearsal: None });
+    };
+    let node = Node::with(&[first], dir.storage(), &[HOST], Clock::still(), add).await;
+    (node, second)
+}
+
+/// Waits for the record that this directory has issued the certificate. A look may find the certificate before that.
+async fn until_issued_by(node: &Node, directory: &str) {
+    let issued_by = |node: &Node| node.manager.state(HOST).unwrap().record.issued_by;
+    node.until("its record", |node| issued_by(node).as_deref() == Some(directory)).await;
+}
+
 /// A node with a certificate that is due, at an authority with this fault. It fails once.
 async fn fails(fault: Fault, words: &str) {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     node.until_ready(HOST).await;
     let text = node.manager.state(HOST).unwrap().text;
     let wait = if fault == Fault::Html { 7_200_000..=7_200_000 } else { 54_000..=66_000 };
@@ -80,10 +109,15 @@ async fn a_certificate_for_another_key() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_has_ended_is_not_ordered_again_at_once() {
+    fails(Fault::Ended, "ends already").await;
+}
+
+#[tokio::test]
 async fn a_rate_limit_waits_as_long_as_the_authority_says() {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
     authority.set(|desk| desk.fault = Fault::RateLimited(90_000));
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     node.until_failed(HOST, 1).await;
     let status = node.status(HOST);
     assert_eq!(status.failure.unwrap().cause.as_str(), "rate-limited");
@@ -96,13 +130,7 @@ async fn a_rate_limit_waits_as_long_as_the_authority_says() {
 async fn another_authority_follows_after_three_rounds() {
     let (dir, first) = (Dir::new(), FakeAuthority::start().await);
     first.set(|desk| desk.fault = Fault::Html);
-    // The second one is another directory of the same server, so that one root is enough.
-    let second = first.directory.replace("/directory", "/directory?second");
-    let add = |config: &mut config::Acme, known: &mut Vec<Authority>| {
-        config.fallback.push(second.clone());
-        known.push(Authority { directory: second.clone(), rehearsal: None });
-    };
-    let node = Node::with(&[&first], dir.storage(), &[HOST], Clock::still(), add).await;
+    let (node, second) = with_second(&first, &dir).await;
     for failures in 1..=3 {
         node.until_failed(HOST, failures).await;
         if failures == 3 {
@@ -112,11 +140,27 @@ async fn another_authority_follows_after_three_rounds() {
         first.set(|desk| desk.ahead_s += 7_300);
     }
     node.until_ready(HOST).await;
-    // A look may find the certificate before its record is stored.
-    node.until("its record", |node| {
-        node.manager.state(HOST).unwrap().record.issued_by.as_ref() == Some(&second)
-    })
-    .await;
+    until_issued_by(&node, &second).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn another_authority_does_not_wait_for_one_that_asks_for_time() {
+    let (dir, first) = (Dir::new(), FakeAuthority::start().await);
+    first.set(|desk| desk.fault = Fault::RateLimited(90_000));
+    let (node, second) = with_second(&first, &dir).await;
+    node.until_failed(HOST, 1).await;
+    let record = node.manager.state(HOST).unwrap().record;
+    assert!((54_000..=66_000).contains(&record.wait_ms), "{}", record.wait_ms);
+    // The second one asks for less time, which then is the time of both.
+    first.set(|desk| desk.fault = Fault::RateLimited(7_200));
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed(HOST, 2).await;
+    assert_eq!(node.manager.state(HOST).unwrap().record.wait_ms, 7_200_000);
+    first.set(|desk| desk.fault = Fault::None);
+    node.clock.advance(Duration::from_secs(7_201));
+    node.until_ready(HOST).await;
+    until_issued_by(&node, &second).await;
     node.stop().await;
 }
 
@@ -125,9 +169,7 @@ async fn a_rehearsal_must_succeed_after_a_failure() {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
     authority.refuse(HOST, "caa");
     let rehearsal = authority.directory.replace("/directory", "/directory?rehearsal");
-    let set =
-        |_: &mut config::Acme, known: &mut Vec<Authority>| known[0].rehearsal = Some(rehearsal);
-    let node = Node::with(&[&authority], dir.storage(), &[HOST], Clock::still(), set).await;
+    let node = rehearsed(&authority, &dir, rehearsal).await;
     node.until_failed(HOST, 1).await;
     assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "caa");
     assert_eq!(authority.desk.lock().unwrap().accounts, 1);
@@ -143,9 +185,130 @@ async fn a_rehearsal_must_succeed_after_a_failure() {
 }
 
 #[tokio::test]
+async fn an_order_without_a_decision_goes_on_without_a_rehearsal() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.set(|desk| desk.pause = Duration::from_secs(600));
+    let rehearsal = authority.directory.replace("/directory", "/directory?rehearsal");
+    let node = rehearsed(&authority, &dir, rehearsal).await;
+    node.until_failed(HOST, 1).await;
+    assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "authority");
+    authority.set(|desk| desk.pause = Duration::ZERO);
+    node.clock.advance(Duration::from_secs(70));
+    node.until_ready(HOST).await;
+    assert_eq!((authority.orders(HOST), authority.desk.lock().unwrap().accounts), (1, 1));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_order_that_is_lost_is_rehearsed_again() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let staging = authority.beside().await;
+    authority.set(|desk| desk.pause = Duration::from_secs(600));
+    let rehearsal = staging.directory.clone();
+    let node = rehearsed(&authority, &dir, rehearsal).await;
+    staging.set(|desk| desk.nodes.push(node.manager.clone()));
+    node.until_failed(HOST, 1).await;
+    let record = node.manager.state(HOST).unwrap().record;
+    assert!(record.order.is_some_and(|order| order.directory == authority.directory));
+    authority.forget();
+    authority.set(|desk| desk.pause = Duration::ZERO);
+    staging.refuse(HOST, "caa");
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed(HOST, 2).await;
+    assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "caa");
+    assert_eq!((authority.orders(HOST), staging.orders(HOST)), (1, 1));
+    staging.set(|desk| desk.refused.clear());
+    node.clock.advance(Duration::from_secs(700));
+    node.until_ready(HOST).await;
+    assert_eq!((authority.orders(HOST), staging.orders(HOST)), (2, 2));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_under_a_rate_limit_keeps_no_host_from_its_certificate() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let staging = authority.beside().await;
+    authority.refuse(HOST, "caa");
+    staging.set(|desk| desk.fault = Fault::RateLimited(90_000));
+    let rehearsal = staging.directory.clone();
+    let node = rehearsed(&authority, &dir, rehearsal).await;
+    node.until_failed(HOST, 1).await;
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed(HOST, 2).await;
+    assert_eq!(node.status(HOST).failure.unwrap().cause.as_str(), "caa");
+    assert_eq!((authority.orders(HOST), staging.orders(HOST)), (2, 1));
+    // Only the server for rehearsals has asked for time: ten minutes is the usual time after two failures.
+    let record = node.manager.state(HOST).unwrap().record;
+    assert!((540_000..=660_000).contains(&record.wait_ms), "{}", record.wait_ms);
+    let now_ms = node.clock.now().0;
+    assert_eq!(record.asked_wait_ms(&authority.directory, now_ms), None);
+    assert_eq!(record.asked_wait_ms(&staging.directory, now_ms), Some(90_000_000));
+    authority.set(|desk| desk.refused.clear());
+    node.clock.advance(Duration::from_secs(700));
+    node.until_ready(HOST).await;
+    assert_eq!((authority.orders(HOST), staging.orders(HOST)), (3, 1), "it is not called before");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn the_time_that_a_rehearsal_asks_for_is_not_the_authoritys() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let staging = authority.beside().await;
+    authority.refuse(HOST, "caa");
+    let rehearsal = staging.directory.clone();
+    let node = rehearsed(&authority, &dir, rehearsal).await;
+    node.until_failed(HOST, 1).await;
+    staging.set(|desk| desk.fault = Fault::Rejected(7_200));
+    node.clock.advance(Duration::from_secs(70));
+    node.until_failed(HOST, 2).await;
+    let record = node.manager.state(HOST).unwrap().record;
+    assert!(record.failure_text.contains("rejectedIdentifier"), "{}", record.failure_text);
+    assert!((540_000..=660_000).contains(&record.wait_ms), "{}", record.wait_ms);
+    let now_ms = node.clock.now().0;
+    assert_eq!(record.asked_wait_ms(&authority.directory, now_ms), None);
+    assert_eq!(record.asked_wait_ms(&staging.directory, now_ms), Some(7_200_000));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_that_is_impossible_keeps_no_host_from_its_certificate() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    authority.refuse(HOST, "caa");
+    // Nothing listens there.
+    let rehearsal = "https://localhost:1/directory".to_owned();
+    let node = rehearsed(&authority, &dir, rehearsal).await;
+    node.until_failed(HOST, 1).await;
+    authority.set(|desk| desk.refused.clear());
+    node.clock.advance(Duration::from_secs(70));
+    node.until_ready(HOST).await;
+    assert_eq!((authority.orders(HOST), authority.issued(HOST)), (2, 1));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_clock_that_is_a_year_behind_lets_no_certificate_end() {
+    let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
+    let node = started(&authority, &dir).await;
+    node.until_ready(HOST).await;
+    let first = node.manager.state(HOST).unwrap().text;
+    // Two months later by the authority's clock. This machine's clock is set back.
+    authority.set(|desk| desk.ahead_s = 61 * 86_400);
+    node.clock.put_right(-(DAY.as_millis() as i64) * 365);
+    node.until("renewed", |node| node.manager.state(HOST).unwrap().text != first).await;
+    let is_at_rest = |node: &Node| node.status(HOST).next_try_ms > Some(node.clock.now().0);
+    node.until("no step is due", is_at_rest).await;
+    assert_eq!((authority.orders(HOST), node.status(HOST).failure), (2, None));
+    // Nor does it order again when the clock is right.
+    node.clock.put_right((DAY.as_millis() as i64) * (365 + 61));
+    node.until("no step is due", is_at_rest).await;
+    assert_eq!(authority.orders(HOST), 2);
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn a_clock_that_jumps_by_a_year_orders_nothing() {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     node.until_ready(HOST).await;
     node.clock.advance(DAY * 365);
     node.until_failed(HOST, 1).await;
@@ -165,7 +328,7 @@ async fn a_clock_that_jumps_by_a_year_orders_nothing() {
 async fn a_full_disk_orders_nothing_and_recovers() {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
     authority.set(|desk| desk.fault = Fault::Hang);
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     let Storage::Directory(directory) = node.manager.storage.clone() else { panic!("a directory") };
     directory.is_full.store(true, Ordering::Relaxed);
     node.until_failed(HOST, 1).await;
@@ -299,7 +462,7 @@ async fn an_unusable_storage_is_a_failure_of_the_host_until_it_is_mended() {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     chmod(0o644);
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     node.until("a failure", |node| node.status(HOST).failure.is_some()).await;
     let failure = node.status(HOST).failure.unwrap();
     assert_eq!(failure.cause.as_str(), "storage");
@@ -332,7 +495,7 @@ async fn a_storage_that_hangs_at_the_start_leaves_what_was_read() {
 #[tokio::test]
 async fn a_certificate_is_used_until_the_last_second_and_beyond() {
     let (dir, authority) = (Dir::new(), FakeAuthority::start().await);
-    let node = Node::start(&[&authority], dir.storage(), &[HOST], Clock::still()).await;
+    let node = started(&authority, &dir).await;
     node.until_ready(HOST).await;
     let ends_ms = node.status(HOST).ends_ms.unwrap();
     authority.set(|desk| desk.fault = Fault::Html);

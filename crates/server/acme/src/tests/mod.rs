@@ -99,6 +99,7 @@ impl Node {
             eab: None,
             storage,
             copy: None,
+            secret_files: Vec::new(),
         };
         let of = |directory: String| Authority { directory, rehearsal: None };
         let mut known = directories.into_iter().map(of).collect();
@@ -187,6 +188,7 @@ fn node_parts(
         eab: None,
         storage,
         copy: None,
+        secret_files: Vec::new(),
     };
     let known = vec![Authority { directory, rehearsal: None }];
     let trust = AuthorityTrust::Only(authority.root.clone());

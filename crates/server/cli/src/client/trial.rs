@@ -120,6 +120,18 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_is_short_and_shows_a_report_as_it_is_written() {
+        let guide = include_str!("../../../../../docs/guide/trial.md");
+        assert!(guide.split_whitespace().count() <= 900);
+        let (text, _) = shown(&answer(&TrialRecord::new(0, 7), 0.0), false).expect("a report");
+        for row in ["requests", "would-be hit ratio", "PHP time saved", "compared", "PHP time used"]
+        {
+            let begin = format!("\n{row:<22}");
+            assert!(guide.contains(&begin) && text.contains(&begin), "{row}: {text}");
+        }
+    }
+
+    #[test]
     fn the_worst_site_decides() {
         let (empty, mut safe) = (TrialRecord::new(0, 7), TrialRecord::new(0, 7));
         (0..300).for_each(|_| safe.compared("/", true));

@@ -101,7 +101,7 @@ fn probed(directory: String, names: BTreeSet<String>, settings: ProbeSettings) -
 /// The hosts whose certificates are obtained.
 fn names(config: &Config) -> BTreeSet<String> {
     let given = Certificates::of_files(&config.tls).ok();
-    let all = super::every_site(config).flat_map(|site| site.hosts.all());
+    let all = config.all_sites().flat_map(|site| site.hosts.all());
     let names = all.map(|host| host.to_ascii_lowercase()).filter(|host| {
         let is_given = given.as_ref().is_some_and(|given| given.is_given(host));
         !is_given && name_refusal(host).is_none()

@@ -95,6 +95,9 @@ pub struct TrialArgs {
     /// Begin a new record, for example after a deployment
     #[arg(long)]
     pub restart: bool,
+    /// Add the words that differ in Pagewell's own renders
+    #[arg(long, conflicts_with = "restart")]
+    pub text: bool,
     /// Only the site with this host
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,

@@ -34,7 +34,14 @@ pub struct Acme {
     pub storage: AcmeStorage,
     /// The directory of this node's copy of the certificates, if it has one.
     pub copy: Option<PathBuf>,
+    /// The files that secrets were read from, each with the name of its key in the configuration.
+    pub secret_files: Vec<(&'static str, PathBuf)>,
 }
+
+/// The key for the file of the external account's key.
+const EAB_KEY_FILE: &str = "acme.eab.key_file";
+/// The key for the file of the key that seals values in Valkey.
+const SEAL_KEY_FILE: &str = "acme.seal_key_file";
 
 /// An account that was made outside of ACME (RFC 8555 section 7.3.4).
 #[derive(Clone, Debug)]
@@ -101,7 +108,11 @@ pub(super) fn resolve(
     let storage = storage(raw, cluster)?;
     let copy = copy(raw, &storage)?;
     let (email, profile) = (raw.email.clone(), raw.profile.clone());
-    Ok(Some(Acme { email, directory, fallback: raw.fallback.clone(), profile, eab, storage, copy }))
+    let of_account = raw.eab.iter().map(|eab| (EAB_KEY_FILE, eab.key_file.clone()));
+    let of_seal = raw.seal_key_file.iter().map(|file| (SEAL_KEY_FILE, file.clone()));
+    let secret_files = of_account.chain(of_seal).collect();
+    let fallback = raw.fallback.clone();
+    Ok(Some(Acme { email, directory, fallback, profile, eab, storage, copy, secret_files }))
 }
 
 /// The directory of the copy. A storage in a directory has one only if it is named: mostly that is this machine's.
@@ -130,19 +141,18 @@ fn check_url(key: &str, url: &str) -> Result<(), LoadError> {
 }
 
 fn external_account(raw: &raw::EabKeys) -> Result<ExternalAccount, LoadError> {
-    const KEY: &str = "acme.eab.key_file";
     if raw.key_id.is_empty() || raw.key_file.as_os_str().is_empty() {
         return wrong(
             "acme.eab",
             "needs key_id and key_file: the certificate authority shows them",
         );
     }
-    let text = secret_text(KEY, &raw.key_file)?;
+    let text = secret_text(EAB_KEY_FILE, &raw.key_file)?;
     match base64(text.trim()) {
         Some(key) if !key.is_empty() => {
             Ok(ExternalAccount { key_id: raw.key_id.clone(), key: SecretBytes(key) })
         }
-        _ => wrong(KEY, format!("{}: must be the key in base64", raw.key_file.display())),
+        _ => wrong(EAB_KEY_FILE, format!("{}: must be the key in base64", raw.key_file.display())),
     }
 }
 
@@ -150,7 +160,7 @@ fn storage(raw: &raw::AcmeKeys, cluster: Option<&Arc<Database>>) -> Result<AcmeS
     let place = raw.storage.clone().unwrap_or_else(|| STORAGE.into());
     if place != Path::new("valkey") {
         if raw.seal_key_file.is_some() {
-            return wrong("acme.seal_key_file", "is only for storage = \"valkey\"");
+            return wrong(SEAL_KEY_FILE, "is only for storage = \"valkey\"");
         }
         if !place.is_absolute() {
             let why = format!("{place:?}: write an absolute path, or \"valkey\"");
@@ -166,15 +176,15 @@ fn storage(raw: &raw::AcmeKeys, cluster: Option<&Arc<Database>>) -> Result<AcmeS
     };
     let Some(file) = &raw.seal_key_file else {
         return wrong(
-            "acme.seal_key_file",
+            SEAL_KEY_FILE,
             "is required for storage = \"valkey\": keys are not sent there in clear text. \
              Make one, the same for all nodes: openssl rand -hex 32 > /etc/pagewell/seal.key",
         );
     };
-    let text = secret_text("acme.seal_key_file", file)?;
+    let text = secret_text(SEAL_KEY_FILE, file)?;
     let Some(seal_key) = hexadecimal(text.trim()) else {
         let why = "must be 64 hexadecimal digits: openssl rand -hex 32";
-        return wrong("acme.seal_key_file", format!("{}: {why}", file.display()));
+        return wrong(SEAL_KEY_FILE, format!("{}: {why}", file.display()));
     };
     // The nodes of a cluster have one key of the stream in common.
     let prefix = format!("{}:acme:", stream.key);

@@ -29,6 +29,30 @@ impl Audit {
     }
 }
 
+/// The questions about a request that may be a plain hit, beside its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HitWatch {
+    /// Nothing.
+    Nothing,
+    /// Whether the hit is compared by the audit.
+    Audit,
+    /// Whether the rules or a trial leave the request to its page; then, as for `Audit`, if there is one.
+    Rules,
+}
+
+impl HitWatch {
+    /// For a site whose rules or trial may answer requests, and with an audit.
+    pub(super) fn of(has_rules: bool, has_audit: bool) -> HitWatch {
+        if has_rules {
+            HitWatch::Rules
+        } else if has_audit {
+            HitWatch::Audit
+        } else {
+            HitWatch::Nothing
+        }
+    }
+}
+
 /// Checks `audit`; `None` if it is off.
 pub(super) fn resolve(raw: Option<&str>) -> Result<Option<Audit>, LoadError> {
     let Some(text) = raw.filter(|text| *text != "off") else { return Ok(None) };

@@ -29,11 +29,15 @@ const DURATIONS: [&str; 15] = [
     "store",
 ];
 /// Tables and keys that people guess, with the keys that are meant.
-const GUESSES: [(&str, &str); 4] = [
+const GUESSES: [(&str, &str); 5] = [
     ("control", CONTROL_KEYS),
     ("api", CONTROL_KEYS),
     ("dashboard", CONTROL_KEYS),
     ("token_file", CONTROL_KEYS),
+    (
+        "status",
+        "`deny = 404` refuses a request, `when_status` is a condition, `redirect_status` belongs to redirects",
+    ),
 ];
 const CONTROL_KEYS: &str = "the keys of the control interface are `admin` (its address) and \
     `admin_token_file`, at the top of the file";
@@ -97,6 +101,7 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
         "a string" | "path string" => format!("write a string in quotes: \"{written}\""),
         "a boolean" => "write true or false, without quotes".into(),
         "u8" => "write a whole number from 0 to 255, without quotes".into(),
+        "u16" if last.ends_with("_redirect") => "write 301 or 308, without quotes".into(),
         "u16" => "write a whole number from 0 to 65535, without quotes".into(),
         "usize" | "u32" | "u64" => "write a whole number, 0 or more, without quotes".into(),
         "f64" => "write a number, without quotes".into(),
@@ -104,6 +109,9 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
             format!("write [[{key}]] in two pairs of brackets: there may be several")
         }
         "a sequence" => format!("write a list: [\"{written}\"]"),
+        "a map" if key.contains(' ') => {
+            format!("write {} = {{ name = \"value\" }}", key.rsplit(' ').next().unwrap_or(last))
+        }
         "a map" => format!("write [{key}], and its names and values below it"),
         // An element of a list has no header of its own.
         _ if expected.starts_with("struct ") && key.ends_with(" when_saturated") => {
@@ -238,7 +246,12 @@ mod tests {
             (
                 "https_redirect = 99999",
                 "line 1",
-                "https_redirect: write a whole number from 0 to 65535",
+                "https_redirect: write 301 or 308, without quotes",
+            ),
+            (
+                "[[rule]]\nset_headers = \"X-A: x\"",
+                "line 2",
+                "rule 1: set_headers: write set_headers = { name = \"value\" }",
             ),
             (
                 "[[rule]]\nwhen_saturated = \"3s\"",
@@ -303,6 +316,10 @@ mod tests {
             (
                 "[[rule]]\n[[rule]]\nmetho = 1",
                 "rule 2: metho: there is no such key in [[rule]]; did you mean `method`?",
+            ),
+            (
+                "[[rule]]\nstatus = 404",
+                "rule 1: status: there is no such key in [[rule]]; `deny = 404` refuses a request",
             ),
             ("[snapshot]\nsize = 1", "did you mean `max_size`?"),
             ("header_bytes = 1", "did you mean `limits.header_bytes`?"),

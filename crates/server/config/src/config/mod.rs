@@ -68,9 +68,9 @@ pub use database::{
     Replication, SharedStream, Trust, UnpublishedWrites, database_servers,
 };
 pub use traces::Traces;
-pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths};
+pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths, shares_without_trial};
 
-pub use audit::{AUDIT_UNIT, Audit};
+pub use audit::{AUDIT_UNIT, Audit, HitWatch};
 pub use dialects::Dialects;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode, VerifiedCrawler};
@@ -79,9 +79,9 @@ pub use private::PrivateCopies;
 pub use public_name::name_refusal;
 pub use purging::Purging;
 pub use resolve::{LoadError, load, machine_memory_bytes};
-pub use resolve_sites::resolve;
+pub use resolve_sites::{resolve, resolve_after};
 pub use rewarm::Rewarm;
-pub use site_files::{ErrorPage, ErrorPages, FileLook, WatchedFile};
+pub use site_files::{ErrorPage, ErrorPages, RedirectFiles, UnusableFile, WatchedFile};
 pub use snapshot::Snapshot;
 pub use wake::Wake;
 
@@ -169,9 +169,9 @@ pub struct Config {
     pub trial: Option<Trial>,
     /// The paths that no comparison of a trial or an audit requests.
     pub unrequested: UnrequestedPaths,
-    /// Whether a request that may be a plain hit is looked at beside its page: by rules that may refuse it, by the
-    /// audit, or because a trial is on. One flag, so that none of them costs a hit anything while it is off.
-    pub watches_hits: bool,
+    /// The questions about a request that may be a plain hit. One value, so that nothing that is off costs a hit more
+    /// than its comparison.
+    pub watches_hits: HitWatch,
     /// How requests that need the origin are treated.
     pub misses: Misses,
     /// The URLs that are requested at intervals.
@@ -182,10 +182,9 @@ pub struct Config {
     pub error_pages: ErrorPages,
     /// Files that are read again when they change.
     pub watched_files: Vec<WatchedFile>,
-    /// Warnings about lines of redirect files that never count.
-    pub repeated_redirects: Vec<String>,
-    /// The fingerprint: a hash of everything that determines the pages and which requests find
-    /// them.
+    /// The redirect files, as they were read.
+    pub redirect_files: RedirectFiles,
+    /// The fingerprint: a hash of all that determines the pages and which requests find them.
     pub print: u128,
     /// The databases that are followed for changes, each with its rules.
     pub databases: Vec<Arc<Database>>,
@@ -230,6 +229,11 @@ impl Config {
     pub fn read_again(&self) -> impl Iterator<Item = &Path> {
         let passwords = self.rules.auth_rules().map(|auth| Path::new(&*auth.file));
         self.watched_files.iter().map(WatchedFile::path).chain(passwords)
+    }
+
+    /// The redirect files and error pages that cannot be used now.
+    pub fn unusable_files(&self) -> impl Iterator<Item = &UnusableFile> {
+        self.redirect_files.unusable.iter().chain(self.error_pages.unusable())
     }
 
     /// The first bytes that connections to this address must send.
@@ -558,9 +562,8 @@ pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
         match has_index(&candidate, indexes) {
             Ok(false) => {}
             Ok(true) => {
-                return candidate
-                    .canonicalize()
-                    .map_err(|e| format!("{}: {e}", candidate.display()));
+                let real = candidate.canonicalize();
+                return real.map_err(|e| format!("{}: {e}", candidate.display()));
             }
             Err(why) => unknown = unknown.or(Some(why)),
         }

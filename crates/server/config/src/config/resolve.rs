@@ -6,10 +6,12 @@ use super::address::parse_address;
 use super::misread;
 use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
+use super::resolve_sites::in_effect;
 use super::table::LIMITS;
 use super::units::{parse_bytes, parse_duration};
 use super::{
-    Address, Config, FilesConfig, HIDDEN, Limits, OriginConfig, OwnPhp, SiteConfig, TlsPair,
+    Address, Config, FilesConfig, HIDDEN, HitWatch, Limits, OriginConfig, OwnPhp, SiteConfig,
+    TlsPair,
 };
 use crate::accounts;
 use crate::networks::Networks;
@@ -70,7 +72,7 @@ fn resolve_admin(file: &File) -> Result<(Address, Option<String>), LoadError> {
 }
 
 /// Checks and completes the configuration of one site.
-pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
+pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config, LoadError> {
     let limits = check_user(file).and_then(|()| resolve_limits(file))?;
     let ((admin, admin_token), memory_bytes) = (resolve_admin(file)?, memory_bytes(file)?);
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
@@ -84,22 +86,22 @@ pub(super) fn resolve_one(file: &File) -> Result<Config, LoadError> {
     let mut policy = resolve_policy(file, &limits)?;
     policy.reads_lifetime_ms = automatic.as_ref().map(|one| one.lifetime_max.as_millis() as u64);
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
-    let own = (hosts.canonical.as_deref(), if listen_tls.is_empty() { "http" } else { "https" });
     let audit = super::audit::resolve(file.audit.as_deref())?;
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
-    let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules)?;
-    let error_pages = resolve_rules::error_pages(file, &site)?;
+    let (record, before) = (super::snapshot::record_file(file)?, in_effect(before, &hosts));
+    let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules, before)?;
+    let error_pages = resolve_rules::error_pages(file, &site, before)?;
     Ok(Config {
-        wakes: super::wake::resolve(&file.wake, own, &site)?,
-        watches_hits: rules.may_answer() || audit.is_some() || file.mode.is_some(),
+        wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), &listen_tls, &site)?,
+        watches_hits: HitWatch::of(rules.may_answer() || file.mode.is_some(), audit.is_some()),
         audit,
-        trial: super::trial::resolve(file.mode.as_deref(), &file.trial)?,
+        trial: super::trial::resolve(file.mode.as_deref(), &file.trial, record)?,
         unrequested: super::trial::unrequested(&file.trial),
-        passwords: resolve_rules::passwords(&rules)?,
+        passwords: resolve_rules::passwords(&rules, before)?,
         rules,
-        watched_files: redirect_files.watched.into_iter().chain(error_pages.watched()).collect(),
+        watched_files: redirect_files.watched().chain(error_pages.watched()).collect(),
         error_pages,
-        repeated_redirects: redirect_files.repeated,
+        redirect_files,
         proxied: resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?,
         trusted_proxies,
         connections_exempt: resolve_rules::connections_exempt(file)?,

@@ -7,7 +7,7 @@
 use super::purging::LOOPBACK;
 use super::raw::File;
 use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
-use super::{Hosts, OtherHosts, SOURCES, SiteConfig};
+use super::{Config, Hosts, OtherHosts, SOURCES, SiteConfig};
 use crate::networks::Networks;
 use crate::steering_fields::is_from_clients;
 use crate::target::normal_host;
@@ -60,29 +60,37 @@ pub(super) fn rules(
     SiteRules::read(&file.rule, &file.keys, &cookies, around).map_err(|error| LoadError(error.0))
 }
 
-/// Reads the redirect files into the rules, and refuses redirects of rules that never end.
+/// Reads the redirect files into the rules, and refuses redirects of rules that never end. Those of lines are noted.
 pub(super) fn redirect_files(
     file: &File,
     hosts: &Hosts,
     rules: &mut SiteRules,
+    before: Option<&Config>,
 ) -> Result<RedirectFiles, LoadError> {
     let mut files = RedirectFiles::default();
     if !file.site.redirect_files.is_empty() {
         let form = KeyForm::read(&file.keys).or_else(|error| wrong("keys", error))?;
-        let (map, read) = RedirectFiles::read(&file.site.redirect_files, &form)
+        let before = before.map(|before| (before.rules.redirect_map(), &before.redirect_files));
+        let (map, read) = RedirectFiles::read(&file.site.redirect_files, &form, before)
             .or_else(|error| wrong("site.redirect_files", error))?;
         rules.set_redirect_map(map);
         files = read;
     }
     let hosts: Vec<&str> = hosts.all().map(String::as_str).collect();
-    match rules.loops_of_rules(&hosts).into_iter().next() {
-        Some(error) => Err(LoadError(error)),
-        None => Ok(files),
+    if let Some(fault) = rules.loops_of_rules(&hosts).into_iter().next() {
+        return Err(LoadError(files.places.with_place(&fault)));
     }
+    let endless = rules.loops_of_lines(&hosts).into_iter().next();
+    files.endless = endless.map(|fault| files.places.with_place(&fault));
+    Ok(files)
 }
 
 /// Reads the pages for errors: `[error_pages]`.
-pub(super) fn error_pages(file: &File, site: &SiteConfig) -> Result<ErrorPages, LoadError> {
+pub(super) fn error_pages(
+    file: &File,
+    site: &SiteConfig,
+    before: Option<&Config>,
+) -> Result<ErrorPages, LoadError> {
     let files = site.files.as_ref();
     let is_script = |extension: &OsStr| {
         let scripts = files.map_or(&[][..], |files| &files.scripts);
@@ -90,7 +98,8 @@ pub(super) fn error_pages(file: &File, site: &SiteConfig) -> Result<ErrorPages, 
         scripts.chain(SOURCES).any(|one| extension.eq_ignore_ascii_case(one))
     };
     let root = files.map(|files| files.root.as_path());
-    ErrorPages::read(&file.error_pages, root, &is_script).map_err(LoadError)
+    let before = before.map(|before| &before.error_pages);
+    ErrorPages::read(&file.error_pages, root, &is_script, before).map_err(LoadError)
 }
 
 /// Refuses conditions on header fields that no rule can see: those that only trusted proxies may set, and those that
@@ -113,16 +122,20 @@ fn check_headers(rules: &[site_rules::raw::Rule]) -> Result<(), LoadError> {
             } else {
                 continue;
             };
-            return wrong("rule", format!("rule {}: header: {word:?}: {why}", at + 1));
+            return wrong(&format!("rule {}: header", at + 1), format!("{word:?}: {why}"));
         }
     }
     Ok(())
 }
 
 /// Reads the password files that rules name.
-pub(super) fn passwords(rules: &SiteRules) -> Result<PasswordFiles, LoadError> {
-    PasswordFiles::load(rules.auth_rules().map(|auth| &*auth.file))
-        .or_else(|error| wrong("rule: auth_file", error))
+pub(super) fn passwords(
+    rules: &SiteRules,
+    before: Option<&Config>,
+) -> Result<PasswordFiles, LoadError> {
+    let before = before.map(|before| &before.passwords);
+    PasswordFiles::load(rules.auth_rules().map(|auth| (auth.rule, &*auth.file)), before)
+        .map_err(LoadError)
 }
 
 /// Returns the configured secret, or a random one for the lifetime of this process.
@@ -217,15 +230,21 @@ mod tests {
         for (name, text) in [("index.php", "<?php"), ("404.html", "four"), ("moved", "/a\t/b\n")] {
             std::fs::write(root.join(name), text).unwrap();
         }
-        let read = |page: &str| {
+        let read = |page: &str, rule: &str| {
             let text = format!(
-                "php.at = \"127.0.0.1:1\"\nerror_pages.404 = {page:?}\n[site]\nroot = {root:?}\nredirect_files = {:?}",
+                "php.at = \"127.0.0.1:1\"\nerror_pages.404 = {page:?}\n[site]\nroot = {root:?}\nredirect_files = {:?}\n{rule}",
                 root.join("moved")
             );
             resolve(&toml::from_str(&text).unwrap()).map_err(|error| error.0)
         };
-        assert_eq!(read("404.html").unwrap().watched_files.len(), 2);
-        assert!(read("index.php").unwrap_err().contains("a script cannot"));
+        assert_eq!(read("404.html", "").unwrap().watched_files.len(), 2);
+        assert!(read("index.php", "").unwrap_err().contains("a script cannot"));
+        // A rule and a line lead to each other.
+        std::fs::write(root.join("moved"), "# lines\n/b/x\t/a/x\n").unwrap();
+        let rule = "[[rule]]\npath = \"/a/**\"\nredirect = \"/b/$1\"";
+        let error = read("404.html", rule).unwrap_err();
+        let place = format!(" ({}, line 2)", root.join("moved").display());
+        assert!(error.starts_with("rule 1: ") && error.ends_with(&place), "{error}");
         std::fs::remove_dir_all(&root).unwrap();
         let error = error_of("error_pages.404 = \"x\"");
         assert!(error.contains("needs site.root"), "{error}");
@@ -292,6 +311,7 @@ mod tests {
         };
         for field in ["!x-forwarded-for", "X-Real-IP: 10.*", "x-forwarded-proto: http"] {
             let why = said(&format!("header = {field:?}\ndeny = 403")).unwrap();
+            assert!(why.starts_with("rule 1: header: "), "{field}: {why}");
             assert!(why.contains("trusted_proxies"), "{field}: {why}");
         }
         assert_eq!(said("header = \"x-requested-with\"\nbypass = true"), None);

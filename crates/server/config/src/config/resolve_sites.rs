@@ -7,7 +7,7 @@
 use super::raw::{File, Site};
 use super::resolve::{LoadError, default_children, memory_bytes, resolve_one, wrong};
 use super::units::parse_bytes;
-use super::{Config, OtherHosts};
+use super::{Config, Hosts, OtherHosts};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -16,6 +16,13 @@ const SITES_MAX: usize = 1_000;
 /// The minimum page budget of a site.
 const SITE_BYTES_MIN: usize = 1 << 20;
 
+impl Config {
+    /// The configurations of all sites of the process: that of the default site, which this is, and those of the others.
+    pub fn all_sites(&self) -> impl Iterator<Item = &Config> {
+        std::iter::once(self).chain(self.other_sites.iter().map(|site| &**site))
+    }
+}
+
 /// Checks and completes a configuration. With several sites it returns the configuration of the
 /// default site, which contains those of the others. That is the site for unconfigured hosts, or
 /// else the first.
@@ -23,12 +30,21 @@ const SITE_BYTES_MIN: usize = 1 << 20;
 /// # Errors
 /// The first invalid value: its key, the problem, and a valid alternative.
 pub fn resolve(file: &File) -> Result<Config, LoadError> {
+    resolve_after(file, None)
+}
+
+/// Does the same after `before`, the configuration in effect. A redirect file or error page that cannot be used is no
+/// error then: its content from before counts. Password files are those from before.
+///
+/// # Errors
+/// As for [`resolve`].
+pub fn resolve_after(file: &File, before: Option<&Config>) -> Result<Config, LoadError> {
     if file.site.list.is_empty() {
         let mut only = of_site(file, &file.site);
         if file.site.memory.is_some() {
             only.memory = Some(budgets(file, &[&file.site])?[0].to_string());
         }
-        return resolve_one(&only);
+        return resolve_one(&only, before);
     }
     let list: Vec<&Site> = file.site.list.iter().collect();
     if file.memcached.listen.is_some() {
@@ -43,21 +59,27 @@ pub fn resolve(file: &File) -> Result<Config, LoadError> {
     let own_php = |site: &&&Site| site.origin.is_none() && php(file, site).at.is_none();
     let children = (default_children() / list.iter().filter(own_php).count().max(1)).max(2);
     let mut sites = Vec::new();
-    for (site, bytes) in list.iter().zip(budgets(file, &list)?) {
+    for (at, (site, bytes)) in list.iter().zip(budgets(file, &list)?).enumerate() {
         let Some(host) = &site.host else {
+            let number = at + 1;
             return wrong(
                 "site.host",
-                "each [[site]] needs one, by which requests select the site",
+                format!("[[site]] number {number} has none; each needs one: requests select it so"),
             );
         };
         let mut own = of_site(file, site);
         own.memory = Some(bytes.to_string());
         own.php.children.get_or_insert(children);
         own.site.other_hosts.get_or_insert("refuse".into());
-        sites
-            .push(resolve_one(&own).map_err(|LoadError(why)| LoadError(format!("{host}: {why}")))?);
+        let resolved = resolve_one(&own, before);
+        sites.push(resolved.map_err(|LoadError(why)| LoadError(format!("{host}: {why}")))?);
     }
     together(sites)
+}
+
+/// Returns the configuration in effect of the site with these hosts.
+pub(super) fn in_effect<'a>(before: Option<&'a Config>, hosts: &Hosts) -> Option<&'a Config> {
+    before?.all_sites().find(|site| site.hosts.canonical == hosts.canonical)
 }
 
 /// Returns the PHP settings of a site.

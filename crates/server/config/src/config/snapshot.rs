@@ -7,8 +7,8 @@
 use super::raw::{self, File};
 use super::resolve::{LoadError, wrong};
 use super::units::{parse_bytes, parse_duration};
-use super::{SiteConfig, resolve_rules};
-use std::path::PathBuf;
+use super::{Config, SiteConfig, resolve_rules};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -29,6 +29,14 @@ pub struct Snapshot {
     pub bytes_max: u64,
     /// The fingerprint: a hash of everything on which the meaning of the pages depends.
     pub print: u128,
+}
+
+impl Config {
+    /// The directory of this site's files that survive a restart: snapshots of pages, and the record of a trial.
+    pub fn kept_directory(&self) -> Option<&Path> {
+        let of_pages = self.snapshot.as_ref().map(|snapshot| &*snapshot.directory);
+        of_pages.or_else(|| self.trial.as_ref()?.record.as_ref()?.parent())
+    }
 }
 
 /// Checks and completes `[snapshot]`; `None` if no snapshots are written, or they could not be
@@ -74,10 +82,22 @@ pub(super) fn resolve(
             return wrong("snapshot.unwatched", format!("{other:?}: must be serve or drop"));
         }
     }
-    let hosts = resolve_rules::hosts(file)?;
-    let name = hosts.canonical.as_deref().unwrap_or("site").replace(':', "+");
+    let name = files_prefix(file)?;
     let print = print(file, site, Rewrites::Counted);
     Ok(Some(Snapshot { directory: directory.clone(), name, every, bytes_max, print }))
+}
+
+/// Returns the file of the record of a trial; `None` without a directory. `unwatched` does not concern it: the record is
+/// no page, so no change while Pagewell is down makes it wrong.
+pub(super) fn record_file(file: &File) -> Result<Option<PathBuf>, LoadError> {
+    let Some(directory) = &file.snapshot.directory else { return Ok(None) };
+    Ok(Some(directory.join(format!("{}.trial", files_prefix(file)?))))
+}
+
+/// Returns the prefix of the site's file names in the directory.
+fn files_prefix(file: &File) -> Result<String, LoadError> {
+    let hosts = resolve_rules::hosts(file)?;
+    Ok(hosts.canonical.as_deref().unwrap_or("site").replace(':', "+"))
 }
 
 /// Whether a fingerprint has the rewrites of rules. A reload purges the pages that they concern; a snapshot of other
@@ -103,6 +123,10 @@ pub(super) fn print(file: &File, site: &SiteConfig, rewrites: Rewrites) -> u128 
     let mut other = file.clone();
     other.listen = None;
     other.listen_tls = None;
+    other.https_redirect = None;
+    other.connections_exempt = None;
+    // A GET below this path is no request for a page.
+    other.purge = raw::Purge { get_below: other.purge.get_below, ..raw::Purge::default() };
     other.proxy_protocol = None;
     other.admin = None;
     other.admin_token_file = None;
@@ -155,13 +179,31 @@ pub(super) fn print(file: &File, site: &SiteConfig, rewrites: Rewrites) -> u128 
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Snapshot, resolve};
+    use crate::config::{Config, Snapshot, resolve};
+    use std::path::Path;
 
     const SITE: &str = "site.origin = \"http://127.0.0.1:1\"\n";
 
     fn read(text: &str) -> Result<Option<Snapshot>, String> {
         let file = toml::from_str(&format!("{SITE}{text}")).map_err(|error| error.to_string())?;
         resolve(&file).map(|config| config.snapshot).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn the_record_of_a_trial_needs_the_directory_alone() {
+        let config = |text: &str| {
+            let file = toml::from_str(&format!("mode = \"trial\"\n{SITE}{text}")).expect("a file");
+            resolve(&file).expect("it can be used")
+        };
+        let record = |config: &Config| config.trial.clone().expect("it is on").record;
+        let without = config("");
+        assert_eq!((record(&without), without.kept_directory()), (None, None));
+        for unwatched in ["serve", "drop"] {
+            let keys = format!("[snapshot]\ndirectory = \"/x\"\nunwatched = {unwatched:?}");
+            let with = config(&keys);
+            assert_eq!(record(&with), Some("/x/site.trial".into()), "{unwatched}");
+            assert_eq!(with.kept_directory(), Some(Path::new("/x")));
+        }
     }
 
     fn print(text: &str) -> u128 {
@@ -193,6 +235,7 @@ mod tests {
     fn options_that_change_pages_change_the_fingerprint() {
         let plain = print("");
         assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
+        assert_eq!(plain, print("connections_exempt = []\npurge.from = [\"10.0.0.0/8\"]"));
         assert_eq!(plain, print("[[rule]]\npath = \"/x\"\ndeny = 403"));
         assert_eq!(plain, print("[[rule]]\npath = \"/x\"\nredirect = \"/y\""));
         for other in [
@@ -200,6 +243,7 @@ mod tests {
             "cache.default_lifetime = \"5s\"",
             "codings.make = []",
             "cookies.ignore = [\"x\"]",
+            "purge.get_below = \"/purge\"",
             "[[rule]]\npath = \"/x\"",
             "[[rule]]\nset_headers = { X-A = \"1\" }\ndeny = 403",
         ] {

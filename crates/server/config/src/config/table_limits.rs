@@ -235,7 +235,7 @@ pub const LIMITS: &[LimitRow] = &[
         certificate_look,
         "5s",
         parse_duration,
-        "How often Pagewell checks whether certificate files have changed."
+        "How often Pagewell checks certificates, redirect files and error pages for changes."
     ),
     limit!(
         upgrades,

@@ -5,7 +5,9 @@
 
 use super::raw;
 use super::resolve::LoadError;
+use page_comparison::{AcceptedDifference, DifferenceClass};
 use site_rules::plain_path;
+use std::path::PathBuf;
 
 /// The share of all visitors, in hundredths of a percent.
 pub const ALL_VISITORS: u32 = 10_000;
@@ -21,8 +23,10 @@ pub struct Trial {
     pub serve: u32,
     /// The share of the origin's places that renders for comparison may use, in percent; `None`: the default.
     pub budget: Option<u32>,
-    /// The accepted differences: the name of the class and the pattern of the paths.
-    pub accepted: Vec<(String, String)>,
+    /// The differences that are no problem, by the operator's word.
+    pub accepted: Vec<AcceptedDifference>,
+    /// The file of its record; `None`: the record ends with the process.
+    pub record: Option<PathBuf>,
 }
 
 /// `trial.never`: paths that are never requested for a comparison, of a trial and of an audit; an asterisk at the end
@@ -49,10 +53,11 @@ pub(super) fn unrequested(keys: &raw::TrialKeys) -> UnrequestedPaths {
     UnrequestedPaths(keys.never.clone())
 }
 
-/// Checks `mode` and `[trial]`; `None` if the site is not in a trial.
+/// Checks `mode` and `[trial]`; `None` if the site is not in a trial. `record` is the file of the record.
 pub(super) fn resolve(
     mode: Option<&str>,
     keys: &raw::TrialKeys,
+    record: Option<PathBuf>,
 ) -> Result<Option<Trial>, LoadError> {
     let wrong = |key: &str, text: &str, wanted: &str| {
         Err(LoadError(format!("{key}: {text:?} must be {wanted}")))
@@ -81,14 +86,44 @@ pub(super) fn resolve(
     }
     let mut accepted = Vec::new();
     for text in &keys.accept {
-        match text.split_once(' ') {
-            Some((class, path)) if path.starts_with('/') => {
-                accepted.push((class.to_owned(), path.to_owned()));
+        let Some((class, path)) = text.split_once(' ').filter(|(_, path)| path.starts_with('/'))
+        else {
+            return wrong("trial.accept", text, "a class and a path: \"random /news/*\"");
+        };
+        let Some(class) = DifferenceClass::of_name(class) else {
+            let names = DifferenceClass::ALL.map(DifferenceClass::name).join(", ");
+            return wrong("trial.accept", class, &format!("one of the classes: {names}"));
+        };
+        accepted.push(AcceptedDifference { class, pattern: path.to_owned() });
+    }
+    Ok(is_on.then_some(Trial { serve: share, budget, accepted, record }))
+}
+
+/// Returns a warning for each key of the file that has no effect because its site is not in a trial. Those of
+/// `trial.never` also count for the audit, and those of `trial.accept` for the next trial.
+pub fn shares_without_trial(file: &raw::File) -> Vec<String> {
+    let site = &file.site;
+    let sites = if site.list.is_empty() { std::slice::from_ref(site) } else { &site.list[..] };
+    let is_in_trial = |site: &raw::Site| {
+        site.mode.as_ref().or(file.mode.as_ref()).is_some_and(|mode| mode == "trial")
+    };
+    let of_all = (!sites.iter().any(is_in_trial)).then_some((None, &file.trial));
+    let own = sites.iter().filter(|site| !is_in_trial(site));
+    let own = own.filter_map(|site| Some((site.host.as_ref(), site.trial.as_ref()?)));
+    let mut warnings = Vec::new();
+    for (host, keys) in of_all.into_iter().chain(own) {
+        let of = host.map(|host| format!("{host}: ")).unwrap_or_default();
+        for (name, value) in [("serve", &keys.serve), ("budget", &keys.budget)] {
+            if value.is_some() {
+                let hits = if name == "serve" { ". All visitors get hits" } else { "" };
+                warnings.push(format!(
+                    "{of}trial.{name} has no effect, because no trial is on: one begins with `mode = \"trial\"`, or \
+                     with pagewell serve --trial{hits}"
+                ));
             }
-            _ => return wrong("trial.accept", text, "a class and a path: \"random /news/*\""),
         }
     }
-    Ok(is_on.then_some(Trial { serve: share, budget, accepted }))
+    warnings
 }
 
 /// Reads a share such as `0.5%`, in hundredths of a percent.
@@ -107,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_trial_is_a_mode_with_shares() {
-        let read = |mode, text| resolve(mode, &keys(text)).map_err(|error| error.0);
+        let read = |mode, text| resolve(mode, &keys(text), None).map_err(|error| error.0);
         assert_eq!(read(None, "serve = \"5%\"").unwrap(), None);
         assert_eq!(read(Some("serve"), "").unwrap(), None);
         let trial = read(
@@ -116,7 +151,27 @@ mod tests {
         );
         let trial = trial.unwrap().expect("it is on");
         assert_eq!((trial.serve, trial.budget), (50, Some(100)));
-        assert_eq!(trial.accepted, [("random".into(), "/a/*".into())]);
+        let (class, pattern) = (DifferenceClass::Random, "/a/*".to_owned());
+        assert_eq!(trial.accepted, [AcceptedDifference { class, pattern }]);
+    }
+
+    #[test]
+    fn shares_without_a_trial_are_named() {
+        let named = |text: &str| {
+            let warnings = shares_without_trial(&toml::from_str(text).expect("a file")).into_iter();
+            let key = |warning: String| warning.split(" has no effect").next().map(str::to_owned);
+            warnings.filter_map(key).collect::<Vec<_>>()
+        };
+        assert_eq!(named("trial = { serve = \"5%\", never = [\"/a\"] }"), ["trial.serve"]);
+        assert_eq!(named("trial = { never = [\"/a\"], accept = [\"random /a\"] }"), [""; 0]);
+        assert_eq!(named("mode = \"trial\"\ntrial.budget = \"50%\""), [""; 0]);
+        let both = "trial.budget = \"50%\"\n[[site]]\nhost = \"a\"\n[[site]]\nhost = \"b\"\n";
+        assert_eq!(named(both), ["trial.budget"]);
+        assert_eq!(named(&format!("{both}mode = \"trial\"")), [""; 0], "one site is in a trial");
+        assert_eq!(
+            named(&format!("mode = \"trial\"\n{both}mode = \"serve\"\ntrial.serve = \"5%\"")),
+            ["b: trial.serve"]
+        );
     }
 
     #[test]
@@ -138,10 +193,14 @@ mod tests {
             ("budget = \"0%\"", "trial.budget"),
             ("never = [\"cart\"]", "trial.never"),
             ("accept = [\"/news\"]", "trial.accept"),
+            (
+                "accept = [\"stale /x\"]",
+                "trial.accept: \"stale\" must be one of the classes: broken",
+            ),
         ] {
-            let error = resolve(Some("trial"), &keys(text)).expect_err(text).0;
+            let error = resolve(Some("trial"), &keys(text), None).expect_err(text).0;
             assert!(error.starts_with(key), "{error}");
         }
-        assert!(resolve(Some("on"), &keys("")).expect_err("a mode").0.starts_with("mode: "));
+        assert!(resolve(Some("on"), &keys(""), None).expect_err("a mode").0.starts_with("mode: "));
     }
 }

@@ -7,7 +7,7 @@
 
 use super::resolve::LoadError;
 use super::units::parse_duration;
-use super::{SiteConfig, raw};
+use super::{Address, SiteConfig, raw};
 use crate::target::TargetUri;
 use http::{HeaderMap, Uri};
 use std::path::Path;
@@ -33,12 +33,14 @@ pub struct Wake {
     pub every: Duration,
 }
 
-/// Checks and completes `[[wake]]`. `host` is the site's own, `scheme` that of URLs without one.
+/// Checks and completes `[[wake]]`. `host` is the site's own. A URL without a scheme has HTTPS if the site listens for it.
 pub(super) fn resolve(
     all: &[raw::Wake],
-    (host, scheme): (Option<&str>, &'static str),
+    host: Option<&str>,
+    listen_tls: &[Address],
     site: &SiteConfig,
 ) -> Result<Vec<Wake>, LoadError> {
+    let scheme = if listen_tls.is_empty() { "http" } else { "https" };
     let root = site.files.as_ref().map(|files| files.root.as_path());
     resolve_in(all, (host, scheme), root)
 }

@@ -95,7 +95,7 @@ pub fn text(default_site: &Arc<Site>, attention: &Attention, format: Format) -> 
     histogram(
         &mut out,
         "origin_seconds",
-        "Time until the origin's header section was there.",
+        "Time of the origin until its header section was there, without the queue for it.",
         times,
     );
     let followed = sites.iter().zip(&labels).filter(|(site, _)| !site.sources.feeds.is_empty());
@@ -150,18 +150,20 @@ pub(super) fn escaped(value: &str) -> String {
 
 const FINDINGS: &str = "Problems that need attention now, by their names in GET /v1/status.";
 
-const EDGE_ANSWERS: &str =
-    "Requests answered by a rule for access, rates, passwords, redirects or scripts, by its kind.";
+const EDGE_ANSWERS: &str = "Requests answered or rewritten by a rule, files that applications named, error pages, by kind.";
 
 type CounterRead = fn(&Counters) -> u64;
 
 /// The kinds of rules that answer requests, and how often they did.
-const EDGE_KINDS: [(&str, CounterRead); 5] = [
+const EDGE_KINDS: [(&str, CounterRead); 8] = [
     ("denied", |counters| counters.denied.get()),
     ("limited", |counters| counters.rate_limited.get()),
     ("password", |counters| counters.passwords_refused.get()),
     ("redirected", |counters| counters.redirected.get()),
+    ("rewritten", |counters| counters.rewritten.get()),
     ("script", |counters| counters.scripts_refused.get()),
+    ("internal-file", |counters| counters.internal_files.get()),
+    ("error-page", |counters| counters.error_pages.get()),
 ];
 
 const LIMITS_HIT: &str = "Times that a limit was reached, by its key in the table of limits.";

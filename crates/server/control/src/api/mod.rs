@@ -519,14 +519,14 @@ async fn on_blocking_thread(
 #[serde(deny_unknown_fields)]
 struct NoParameters {}
 
-/// Reloads the configuration of all sites. Returns the changed keys and the number of purged pages
+/// Reloads the configuration of all sites. Returns the changed keys, the number of purged pages and the warnings
 /// as JSON.
 async fn reload(control: &Control) -> Result<serde_json::Value, ControlError> {
     let done = match control.reload.get() {
         Some(reload) => reload.run(&control.site).await,
         None => Err(NotReloaded::NoFile),
     };
-    let ReloadResult { changed, dropped } = done.map_err(ControlError::NotReloaded)?;
+    let ReloadResult { changed, dropped, warnings } = done.map_err(ControlError::NotReloaded)?;
     let shown = |one: &ChangedKey| {
         let mut shown = serde_json::json!({ "key": one.key });
         for (name, value) in [("from", &one.from), ("to", &one.to)] {
@@ -537,7 +537,7 @@ async fn reload(control: &Control) -> Result<serde_json::Value, ControlError> {
         shown
     };
     let changed: Vec<_> = changed.iter().map(shown).collect();
-    Ok(serde_json::json!({ "changed": changed, "dropped": dropped }))
+    Ok(serde_json::json!({ "changed": changed, "dropped": dropped, "warnings": warnings }))
 }
 
 /// Advances the clock for scenario tests, or shifts the machine's clock as this process sees it.

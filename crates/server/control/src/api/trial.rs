@@ -1,20 +1,22 @@
 //! `/v1/trial`: the report of each site that is under trial (`GET`), and a new record after a deployment (`POST`). Also
 //! their metrics.
 //!
-//! The report has patterns of paths and examples without values, so it may be shown to every operator. Invariant: the
-//! number of series depends on the sites under trial alone. Not here: the record (`trial_record`).
+//! The report has patterns of paths and examples without values, so it may be shown to every operator. It has words of
+//! renders only if the query asks for them. Invariant: the number of series depends on the sites under trial alone.
+//! Not here: the record (`trial_record`).
 
 use super::ControlError;
 use super::metrics::{Format, begin};
-use super::query::parameter;
+use super::query::parameters;
 use crate::metrics_table::Kind;
 use delivery::site::Site;
 use page_comparison::DifferenceClass;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use trial_record::{SHARES, TrialStatus};
+use trial_record::{SHARES, TrialNotice, TrialStatus};
 
 /// The body of `POST /v1/trial`.
 #[derive(Deserialize)]
@@ -27,7 +29,8 @@ pub(super) struct TrialCall {
     site: Option<String>,
 }
 
-/// The reports of all sites that are under trial, or of that of the query `site=HOST`.
+/// The reports of all sites that are under trial, or of that of the query `site=HOST`; with `text=true` also the words that
+/// differ.
 ///
 /// # Errors
 /// The query is invalid, or no site has this host.
@@ -35,8 +38,17 @@ pub(super) fn reports(
     default_site: &Arc<Site>,
     query: Option<&str>,
 ) -> Result<Value, ControlError> {
-    let sites = chosen(default_site, parameter(query, "site", "HOST")?)?;
-    let trials = sites.into_iter().filter_map(|site| Some(of_one(&site, &site.trial.status()?)));
+    let [host, text] = parameters(query, [("site", "HOST"), ("text", "true")])?;
+    let with_text = match text.as_deref() {
+        None => false,
+        Some("true") => true,
+        Some(_) => return Err(ControlError::Unreadable("text is true, or not there".into())),
+    };
+    let status = |site: &Site| {
+        if with_text { site.trial.status_with_text() } else { site.trial.status() }
+    };
+    let sites = chosen(default_site, host)?;
+    let trials = sites.into_iter().filter_map(|site| Some(of_one(&site, &status(&site)?)));
     Ok(json!({ "trials": trials.collect::<Vec<_>>() }))
 }
 
@@ -72,8 +84,11 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
     value["site"] = json!(site.config.hosts.canonical);
     value["running_seconds"] = (site.clock.now().0 / 1_000).saturating_sub(report.since).into();
     value["serve_percent"] = (f64::from(status.serve) * 100.0 / f64::from(SHARES)).into();
-    let notices = status.notices.iter().map(|notice| notice.sentence());
-    value["notices"] = notices.collect();
+    let feeds = &site.sources.feeds;
+    let is_away = feeds.iter().any(|feed| !feed.is_followed() || feed.keeps_pages_out());
+    let away = is_away.then_some(TrialNotice::DatabaseNotFollowed);
+    let notices: BTreeSet<TrialNotice> = status.notices.iter().copied().chain(away).collect();
+    value["notices"] = notices.into_iter().map(TrialNotice::sentence).collect();
     value
 }
 
@@ -90,7 +105,7 @@ pub(super) fn metrics(out: &mut String, sites: &[(Arc<Site>, String)], format: F
     for (site, label, report) in &running {
         let figures = [
             ("requests", report.requests),
-            ("hits", (report.hit_percent * report.requests as f64 / 100.0).round() as u64),
+            ("hits", report.hits),
             ("compared", report.compared),
             ("without-verdict", report.without_verdict),
             ("versions", report.versions),

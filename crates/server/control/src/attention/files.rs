@@ -33,10 +33,12 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
         }
     }
     all.extend(in_files.iter().filter_map(|status| certificate(status, now_ms)));
+    all.extend(default_site.all_sites().flat_map(|site| of_configuration(site)));
+    all.extend(not_reloaded(default_site));
     let mut directories: Vec<(&str, PathBuf)> = Vec::new();
     for site in default_site.all_sites() {
-        let snapshot = site.config.snapshot.as_ref();
-        directories.extend(snapshot.map(|on| ("snapshot.directory", on.directory.clone())));
+        let directory = site.config.kept_directory();
+        directories.extend(directory.map(|path| ("snapshot.directory", path.to_owned())));
     }
     all.extend(default_site.all_sites().filter_map(|site| snapshot(site)));
     directories.extend(config.uploads.clone().map(|uploads| ("uploads", uploads)));
@@ -86,6 +88,65 @@ fn certificate(status: &CertificateStatus, now_ms: u64) -> Option<Problem> {
                  itself."
             .into(),
     })
+}
+
+/// The files of a site's configuration that cannot be used as they are now, and a redirect file that never ends.
+/// Password files are read here if they have changed, because requests may not need them.
+fn of_configuration(site: &Site) -> Vec<Problem> {
+    let (redirects, pages) = (&site.config.redirect_files, &site.config.error_pages);
+    let of_redirects = redirects.unusable.iter().map(|file| (file, FORMER_REDIRECTS));
+    let of_pages = pages.unusable().iter().map(|file| (file, FORMER_CONTENT));
+    let mut all: Vec<Problem> = of_redirects
+        .chain(of_pages)
+        .map(|(file, so)| not_read(file.path.display().to_string(), &file.why, so))
+        .collect();
+    for file in site.config.passwords.all() {
+        exchange::refresh_passwords(file);
+        let path = file.path().display().to_string();
+        all.extend(file.failure().map(|why| not_read(path, &why, FORMER_CONTENT)));
+    }
+    all.extend(redirects.endless.as_ref().map(|error| Problem {
+        name: "redirects-endless",
+        subject: site.config.hosts.canonical.clone().unwrap_or_default(),
+        what: format!(
+            "A redirect file leads in a circle, and its redirects are sent nevertheless: {error}."
+        ),
+        remedy: "Correct the line in the file; Pagewell reads it again when it changes.".into(),
+    }));
+    all
+}
+
+/// The effect of a file that cannot be used.
+const FORMER_CONTENT: &str = "its content from before counts";
+const FORMER_REDIRECTS: &str = "Pagewell still sends the former redirects";
+
+fn not_read(subject: String, why: &str, so: &str) -> Problem {
+    // It may name the file, too.
+    let why = why.strip_prefix(&format!("{subject}: ")).unwrap_or(why);
+    Problem {
+        name: "file-not-read",
+        what: format!("{subject} has changed and cannot be used ({why}), so {so}."),
+        remedy:
+            "Correct the file; Pagewell reads it again by itself. pagewell check tests all files."
+                .into(),
+        subject,
+    }
+}
+
+/// The reload that has failed, of the configuration or of its files.
+fn not_reloaded(default_site: &Site) -> Vec<Problem> {
+    let failed = &default_site.failed_reload;
+    let reload = failed.of_reload().map(|why| Problem {
+        name: "reload-failed",
+        subject: String::new(),
+        what: format!("The last reload failed, so the configuration from before counts: {why}"),
+        remedy: "Correct the file (pagewell check FILE), then run pagewell reload; a key that needs a restart needs \
+                 systemctl restart pagewell."
+            .into(),
+    });
+    let subject = || "A file of the configuration".to_owned();
+    let files = failed.of_files().map(|why| not_read(subject(), &why, FORMER_CONTENT));
+    reload.into_iter().chain(files).collect()
 }
 
 /// The last snapshot of a site that was not written. A database that is not followed is a problem of its own.

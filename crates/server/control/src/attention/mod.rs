@@ -18,8 +18,9 @@ mod trial;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;
-use config::MissesMode;
+use config::{MissesMode, OriginConfig};
 use delivery::site::Site;
+use origin::places::PlacesFigures;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -27,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 20] = [
     "database-not-followed",
     "cluster-not-published",
     "audit-found-wrong",
@@ -39,6 +40,9 @@ pub const NAMES: [&str; 17] = [
     "certificate-not-obtained",
     "certificate-storage",
     "certificate-unreadable",
+    "reload-failed",
+    "file-not-read",
+    "redirects-endless",
     "directory-not-writable",
     "snapshot-not-written",
     "memory-full",
@@ -142,8 +146,8 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
     all.extend(files::problems(default_site));
     all.extend(managed::problems(default_site));
     let place = |problem: &Problem| NAMES.iter().position(|name| *name == problem.name);
-    all.sort_by_key(place);
-    // Two sites may share a database or a directory.
+    all.sort_by(|one, other| (place(one), &one.subject).cmp(&(place(other), &other.subject)));
+    // Two sites may share a database, a directory or a file.
     all.dedup_by(|one, other| (one.name, &one.subject) == (other.name, &other.subject));
     all
 }
@@ -189,26 +193,48 @@ fn unpublished(site: &Site) -> Option<Problem> {
 }
 
 fn overloaded(site: &Site) -> Option<Problem> {
-    let places = site.origin.places();
-    let (figures, waiting) = (places.figures(), places.waiting());
+    let (config, places) = (&site.config, site.origin.places());
+    let figures = places.figures();
+    let workers = match &config.site.origin {
+        OriginConfig::OwnPhp(php) if php.children <= config.limits.origin_connections => {
+            ("php.children", "cores are idle")
+        }
+        _ => ("limits.origin_connections", "PHP has free workers"),
+    };
     figures.is_overloaded.then(|| Problem {
         name: "origin-overloaded",
-        subject: site.config.hosts.canonical.clone().unwrap_or_default(),
+        subject: config.hosts.canonical.clone().unwrap_or_default(),
         what: format!(
-            "More pages are requested than the origin can make: {waiting} requests wait for a place there, and {} \
-             were deferred since the start.",
-            figures.deferred
+            "More pages are requested than the origin can make. Places taken: {} of {}. Requests that wait: {}. \
+             Deferred since the start: {}.",
+            figures.busy, places.count, figures.waiting, figures.deferred
         ),
-        remedy: format!(
-            "pagewell misses names the URLs and the clients. {}If PHP has free workers, raise \
-             limits.origin_connections.",
-            match site.config.misses.mode {
-                MissesMode::Protect => "",
-                MissesMode::Off | MissesMode::Observe =>
-                    "misses.mode = \"protect\" puts visitors first. ",
-            }
-        ),
+        remedy: remedy_of_overload(&figures, places.count, config.misses.mode, workers),
     })
+}
+
+/// The remedy for an overload. `option` limits the places; more of them help if `if_so`.
+fn remedy_of_overload(
+    figures: &PlacesFigures,
+    places: usize,
+    mode: MissesMode,
+    (option, if_so): (&str, &str),
+) -> String {
+    let names = "pagewell misses names the URLs and the clients.";
+    let more = format!("If {if_so}, raise {option}.");
+    match mode {
+        MissesMode::Off | MissesMode::Observe => {
+            format!("{names} misses.mode = \"protect\" puts visitors first. {more}")
+        }
+        // Only requests that may not have a free place wait beside it.
+        MissesMode::Protect if figures.waiting > 0 && figures.busy < places => format!(
+            "{names} The free places are reserved for visitors with evidence, and clients without any have {} of \
+             {places}: {option} is not the limit. Limit these URLs by a rule with renders, or disallow them in \
+             robots.txt; programs of your own belong in misses.exempt.",
+            figures.unknown_places
+        ),
+        MissesMode::Protect => format!("{names} {more}"),
+    }
 }
 
 fn server_out(site: &Site) -> Option<Problem> {
@@ -241,6 +267,27 @@ mod tests {
     fn problem(name: &'static str, subject: &str) -> Problem {
         let (what, remedy) = ("It is so.".to_owned(), "Do this.".to_owned());
         Problem { name, subject: subject.into(), what, remedy }
+    }
+
+    #[test]
+    fn the_remedy_of_an_overload_names_the_limit_that_was_reached() {
+        let workers = ("limits.origin_connections", "PHP has free workers");
+        let remedy = |busy, waiting, mode| {
+            let figures =
+                PlacesFigures { busy, waiting, unknown_places: 2, ..PlacesFigures::default() };
+            remedy_of_overload(&figures, 8, mode, workers)
+        };
+        let raise = "If PHP has free workers, raise limits.origin_connections.";
+        for (busy, waiting) in [(8, 9), (3, 9)] {
+            let observed = remedy(busy, waiting, MissesMode::Observe);
+            assert!(observed.contains("protect") && observed.ends_with(raise), "{observed}");
+        }
+        let all_taken = remedy(8, 9, MissesMode::Protect);
+        assert!(!all_taken.contains("protect") && all_taken.ends_with(raise), "{all_taken}");
+        let reserved = remedy(3, 9, MissesMode::Protect);
+        assert!(reserved.contains("have 2 of 8: limits.origin_connections is not the limit"));
+        assert!(!reserved.contains("raise"), "{reserved}");
+        assert!(remedy(3, 0, MissesMode::Protect).ends_with(raise), "it ends");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
         name: "trial-running",
         what: format!("{name} is under trial: {served}. {}", status.report.sentence),
         remedy: "pagewell trial shows the report. When it says that it is safe, remove mode = \"trial\" and run \
-                 pagewell reload."
+                 pagewell reload. If it was started with --trial, restart it without."
             .into(),
         subject,
     })

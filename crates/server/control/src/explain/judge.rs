@@ -8,7 +8,7 @@ use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
-use exchange::private::owner;
+use exchange::private::{has_copy, owner};
 use exchange::steps::{AskedRequest, EdgeMatches, RequestPlan, RequestStep};
 use forward::rewrites::RoutedRequest;
 use forward::route_of;
@@ -16,13 +16,14 @@ use forward::upgrade;
 use history::memory::Entry;
 use history::{StoreOutcome, refusals, shown};
 use http::{HeaderMap, HeaderName, header};
-use http_cache::{ForwardReason, PrivateWord, Reuse, Verdict};
+use http_cache::{ForwardReason, PrivateWord, RequestFacts, Reuse, Verdict};
+use miss_control::RequestRate;
 use origin::routes::Route;
 use page_store::Candidates;
 use purge_requests::is_purge_method;
 use reasons::Reason;
 use serde_json::{Value, json};
-use site_rules::{Handling, Plan, key_without_vary};
+use site_rules::{Handling, LimitRule, Plan, key_without_vary};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::sync::Arc;
@@ -66,8 +67,10 @@ pub(super) struct Judgement {
     pub(super) key: Vec<u8>,
     /// The step that answers the request.
     pub(super) step: RequestStep,
-    /// The rules that it has to pass before: for its rate, and for its password.
-    pub(super) checks: (Option<usize>, Option<usize>),
+    /// The rules that it has to pass before: its limit, and the number of the rule for its password.
+    pub(super) checks: (Option<LimitRule>, Option<usize>),
+    /// The number of the rule that limits the renders of the page, and its rate.
+    pub(super) renders: Option<(usize, RequestRate)>,
     /// The address to which a rule or a file redirects the request.
     pub(super) location: Option<String>,
     /// The names of the steps up to this one.
@@ -164,12 +167,11 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     let key = role.state().map_or(key, |state| state.key.clone());
     let of_key = |key: &[u8]| site.history.of_key(key);
     let remembered = of_key(&key).or_else(|| of_key(&key_without_vary(&key)?));
+    let is_refused = needs_cache(&request, step, &plan, &facts);
     let (verdict, reason, page) =
-        verdict(step, &role, || looked_up(asked, &shared, &candidates, decided));
+        verdict((step, is_refused), &role, || looked_up(asked, &shared, &candidates, decided));
     let fields = AsSent(headers);
     let cookies = site.config.rules.bypassing_cookies(&plan, &fields);
-    let ruling = site.config.rules.ruling_of(&plan);
-    let rule = ruling.map(|r| json!({ "number": r.number, "name": r.name, "path": r.path }));
     let (removed, custom) = (removed(site, &plan, headers), custom(site, &plan, headers));
     let (private_copy, reason) = match PrivateCopy::of(site, step, &plan, headers) {
         Ok(private_copy) => (private_copy, reason),
@@ -183,10 +185,11 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         location: request.redirect().and_then(|redirect| redirect.location.clone()),
         step,
         checks,
+        renders: site.config.rules.renders(&plan),
         steps,
         private_copy,
         cookies_of_last: cookies_of_last.to_vec(),
-        rule: rule.unwrap_or_default(),
+        rule: caching_rule(site, &plan),
         cookies: cookies.iter().map(|name| shown::cut(name)).collect(),
         variants: candidates.as_slice().len(),
         varies_by: varies_by(&candidates),
@@ -206,9 +209,16 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
     }
 }
 
-/// The rules for the rate and the password of a request, and its client, if it passes these checks. The request is
+/// The rule that decides about the caching of a request.
+fn caching_rule(site: &Site, plan: &Plan) -> Value {
+    let ruling = site.config.rules.ruling_of(plan);
+    let rule = ruling.map(|r| json!({ "number": r.number, "name": r.name, "path": r.path }));
+    rule.unwrap_or_default()
+}
+
+/// The limit and the rule for the password of a request, and its client, if it passes these checks. The request is
 /// explained as one that does.
-fn admitted(request: &AskedRequest<'_>) -> ((Option<usize>, Option<usize>), Client) {
+fn admitted(request: &AskedRequest<'_>) -> ((Option<LimitRule>, Option<usize>), Client) {
     let (limit, password) = request.checks();
     let mut rules = request.site.config.rules.auth_rules();
     let auth = password.and_then(|rule| rules.find(|auth| auth.rule == rule));
@@ -216,12 +226,32 @@ fn admitted(request: &AskedRequest<'_>) -> ((Option<usize>, Option<usize>), Clie
     let mut client = request.client.clone();
     client.extras.checks =
         PassedChecks { is_counted: true, password, user, ..PassedChecks::default() };
-    ((limit.map(|limit| limit.rule), password), client)
+    ((limit, password), client)
 }
 
-/// The verdict about a request of this step and role; `looked_up` is that of a look-up.
-fn verdict(
+/// Whether a request that bypasses the cache has `only-if-cached`, so that it is not forwarded (RFC 9111 section
+/// 5.2.1.7), and no private copy answers it.
+fn needs_cache(
+    request: &AskedRequest<'_>,
     step: RequestStep,
+    plan: &Plan,
+    facts: &RequestFacts<'_>,
+) -> bool {
+    let AskedRequest { site, headers, target, client, .. } = *request;
+    let is_bypass = match step {
+        RequestStep::Private => {
+            !target.is_ok_and(|target| has_copy(site, (target, client), facts, headers, plan))
+        }
+        RequestStep::Bypass(_) | RequestStep::Leaving(_) | RequestStep::Trial => true,
+        _ => false,
+    };
+    facts.cache_control.only_if_cached && is_bypass
+}
+
+/// The verdict about a request of this step and role, which may be refused unless a page is stored; `looked_up` is that
+/// of a look-up.
+fn verdict(
+    (step, is_refused): (RequestStep, bool),
     role: &Role,
     looked_up: impl FnOnce() -> VerdictWithPage,
 ) -> VerdictWithPage {
@@ -232,13 +262,19 @@ fn verdict(
     if let (Some((true, Some(page))), RequestStep::Private) = (of_role, step) {
         return (ExplainVerdict::Hit, None, Some(page.clone()));
     }
+    if is_refused {
+        return (ExplainVerdict::Answered, Some(Reason::OnlyIfCached), None);
+    }
     let (verdict, reason, page) = match step {
         RequestStep::Lookup => looked_up(),
-        RequestStep::Trial => {
-            let (would_be, _, page) = looked_up();
-            let page = page.filter(|_| would_be == ExplainVerdict::Hit);
-            (ExplainVerdict::Bypass, step.reason(), page)
-        }
+        RequestStep::Trial => match looked_up() {
+            // A file, or an error of Pagewell, is the same in a trial.
+            here @ (ExplainVerdict::Answered, _, _) => here,
+            (would_be, _, page) => {
+                let page = page.filter(|_| would_be == ExplainVerdict::Hit);
+                (ExplainVerdict::Bypass, step.reason(), page)
+            }
+        },
         step => (ExplainVerdict::Bypass, step.reason(), None),
     };
     (verdict, reason, of_role.map_or(page, |(_, page)| page.clone()))

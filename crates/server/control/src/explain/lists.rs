@@ -3,12 +3,11 @@
 //! Each list is bounded; the lists of several sites are merged.
 
 use super::{named, page};
-use config::MissesMode;
 use delivery::site::Site;
 use history::changes::ChangeName;
 use history::misses::{NameKind, Slow, Top, TopEntry};
 use history::{Change, refusals, shown};
-use miss_control::{MissOrder, percent};
+use miss_control::percent;
 use origin::ClientLevel;
 use page_store::{ChangeTarget, Strength};
 use serde_json::{Value, json};
@@ -124,16 +123,12 @@ pub fn misses(default_site: &Arc<Site>) -> Value {
 fn at_origin(site: &Arc<Site>) -> Value {
     let (places, figures) = (site.origin.places(), site.origin.places().figures());
     let report = places.report();
-    let busy: u64 = figures.busy_us.iter().sum();
-    let levels = ClientLevel::ALL.iter().zip(figures.busy_us);
-    let levels = levels.filter(|(_, busy_us)| *busy_us > 0).map(|(level, busy_us)| {
-        json!({ "level": level.as_str(), "percent_of_time": percent(busy_us, busy) })
-    });
-    let order = match site.config.misses.mode {
-        MissesMode::Protect => MissOrder::Rationed,
-        MissesMode::Off | MissesMode::Observe => MissOrder::Arrival,
-    };
-    let advice = report.busiest(order).map(|busiest| busiest.advice);
+    let levels = ClientLevel::ALL.iter().map(|level| level.as_str()).zip(figures.busy_us);
+    let levels = levels.chain([("comparisons", figures.comparison_us)]);
+    let busy: u64 = levels.clone().map(|(_, busy_us)| busy_us).sum();
+    let levels = levels.filter(|(_, busy_us)| *busy_us > 0).map(
+        |(level, busy_us)| json!({ "level": level, "percent_of_time": percent(busy_us, busy) }),
+    );
     let groups = report.groups.into_sorted();
     let (requests, busy) = groups.iter().fold((0, 0), |(requests, busy), (_, counts)| {
         (requests + counts.requests, busy + counts.busy_us)
@@ -159,7 +154,7 @@ fn at_origin(site: &Arc<Site>) -> Value {
         "overload_seconds": figures.overload_seconds,
         "waited": figures.waited,
         "deferred": figures.deferred,
-        "advice": advice,
+        "advice": places.busiest().map(|busiest| busiest.advice),
         "levels": levels.collect::<Vec<_>>(),
         "groups": groups.collect::<Vec<_>>(),
         "networks": networks.map(|(name, one)| by_client(name.to_string(), one.requests)).collect::<Vec<_>>(),

@@ -44,6 +44,8 @@ use telemetry::evidence::ClientEvidence;
 
 /// A request to explain.
 pub struct ExplainRequest {
+    /// The default site, which has the counts of all limits.
+    pub default_site: Arc<Site>,
     /// The site that answers it.
     pub site: Arc<Site>,
     /// The method of the request.
@@ -113,7 +115,8 @@ pub fn explain_request(
     if !site.config.hosts.have(&target.host) {
         return Err(NotAsked::SiteUnknown(target.host));
     }
-    Ok(ExplainRequest { site, method, headers, target, from: None, is_guess })
+    let default_site = default_site.clone();
+    Ok(ExplainRequest { default_site, site, method, headers, target, from: None, is_guess })
 }
 
 /// Returns the most likely scheme and host for a path: those of its stored page, else the site's

@@ -5,6 +5,7 @@
 
 use super::ExplainRequest;
 use super::judge::{ExplainVerdict, Judgement};
+use delivery::site::Site;
 use exchange::steps::{AnswerSource, RequestStep, later_step_names};
 use forward::rewrites::{self, RoutedRequest};
 use forward::{route_of, script_refusal};
@@ -12,7 +13,7 @@ use http::StatusCode;
 use origin::routes::Route;
 use reasons::Reason;
 use serde_json::{Value, json};
-use site_rules::{AccessRequest, RedirectSource, RequestView, ScriptRefusal};
+use site_rules::{AccessRequest, LimitCount, RedirectSource, RequestView, ScriptRefusal};
 
 /// Returns the rules, each with its kind, number and name. An entry that is no rule has no number.
 pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
@@ -30,8 +31,8 @@ pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {
         _ => {}
     }
     let (limit, password) = judged.checks;
-    if let Some(number) = limit {
-        add("limit", number);
+    if let Some(limit) = limit {
+        add("limit", limit.rule);
     }
     if let Some(number) = password {
         add("password", number);
@@ -98,32 +99,75 @@ pub(super) fn later_steps(asked: &ExplainRequest, judged: &Judgement) -> Vec<&'s
     later_step_names(source)
 }
 
+/// The line of a redirect file in words, if the redirect is one.
+fn of_line(asked: &ExplainRequest, source: RedirectSource) -> String {
+    let place = source.line.and_then(|line| asked.site.config.redirect_files.places.of(line));
+    place.map(|(path, line)| format!(", by line {line} of {}", path.display())).unwrap_or_default()
+}
+
+/// The checks that the request has to pass, in words, with the answers to requests that do not. The explanation is about
+/// one that does.
+fn of_checks(asked: &ExplainRequest, judged: &Judgement) -> String {
+    let (limit, password) = judged.checks;
+    let rule = |number: usize| format!("Rule {}", named(&asked.site, number));
+    let is_reached = |step: &str| judged.steps.contains(&step);
+    let of_limit = limit.and_then(|limit| {
+        let (counted, otherwise) = match limit.count {
+            LimitCount::All => is_reached("limited").then_some(("", ""))?,
+            LimitCount::Origin => later_steps(asked, judged)
+                .contains(&"limited-origin")
+                .then_some((" at the origin", ", or a stale page where that is allowed"))?,
+        };
+        let (rule, rate, burst) = (rule(limit.rule), limit.rate, limit.rate.burst);
+        Some(format!(
+            " {rule} limits each client to {rate}{counted}, {burst} at once: a request beyond gets a 429{otherwise}."
+        ))
+    });
+    let of_password = password.filter(|_| is_reached("password")).map(|number| {
+        format!(" {} needs a password: a request without one gets a 401.", rule(number))
+    });
+    let is_rendered = matches!(judged.verdict, ExplainVerdict::Render | ExplainVerdict::Bypass);
+    let of_renders = judged.renders.filter(|_| is_rendered).map(|(number, rate)| {
+        format!(
+            " {} has renders = \"{rate}\": a request beyond gets a stale page or a 429.",
+            rule(number)
+        )
+    });
+    of_limit.unwrap_or_default()
+        + &of_password.unwrap_or_default()
+        + &of_renders.unwrap_or_default()
+}
+
+/// The number of a rule, and its name in parentheses.
+pub(super) fn named(site: &Site, number: usize) -> String {
+    match site.config.rules.rule_name(number) {
+        Some(name) => format!("{number} ({name})"),
+        None => number.to_string(),
+    }
+}
+
 /// The answer of a rule in words, and the address of the client that is assumed, if a rule depends on it.
 pub(super) fn sentence(asked: &ExplainRequest, judged: &Judgement) -> String {
     let answer = match (judged.step, judged.location.as_deref()) {
         (RequestStep::Denied(denial), _) => format!(" The status is {}.", denial.status.as_u16()),
-        (RequestStep::Redirected(source), Some(location)) => {
-            let of_file = if source.rule.is_none() { ", by a redirect file" } else { "" };
-            format!(
-                " The status is {}, the new address {location}{of_file}.",
-                source.status.as_u16()
-            )
-        }
-        (RequestStep::Redirected(source), None) => {
-            format!(" The status is {}, by a redirect file.", source.status.as_u16())
+        (RequestStep::Redirected(source), location) => {
+            let (status, by) = (source.status.as_u16(), of_line(asked, source));
+            let to = location.map(|location| format!(", the new address {location}"));
+            format!(" The status is {status}{}{by}.", to.unwrap_or_default())
         }
         _ => String::new(),
     };
+    let answer = answer + &of_checks(asked, judged);
     let target = &asked.target;
     let path = &target.path_and_query;
     let sent = RequestView::of_url(&asked.method, target.scheme, &target.host, path);
-    let request = AccessRequest { sent, normal: None };
-    if !asked.site.config.rules.depends_on_address(&request) {
+    let rules = &asked.site.config.rules;
+    if !rules.depends_on_address(&AccessRequest::new(rules, sent, None)) {
         return answer;
     }
     answer
         + &match asked.from {
             Some(address) => format!(" The client's address is assumed to be {address}."),
-            None => " The client is assumed to have no address: name one with --from.".to_owned(),
+            None => " The client is assumed to have no address: name one with --client.".to_owned(),
         }
 }

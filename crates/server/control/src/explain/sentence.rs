@@ -35,7 +35,11 @@ fn of_page(judged: &Judgement, now_ms: u64) -> String {
             because(judged)
         ),
         ExplainVerdict::Bypass if judged.reason == Some(Reason::Trial) => {
-            let would_be = if judged.page.is_some() { "a hit" } else { "a miss" };
+            let would_be = match (judged.page.is_some(), judged.cookies.is_empty()) {
+                (true, _) => "a hit",
+                (false, true) => "a miss",
+                (false, false) => "a bypass, or answered by a private copy",
+            };
             format!(
                 "It is forwarded to the origin, because the site is in a trial (`{reason}`). Without the trial it would \
                  be {would_be}."

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 /// A key whose value differs from before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedKey {
-    /// The key, such as `limits.idle_timeout` or `rule[1].path`.
+    /// The key, such as `limits.idle_timeout` or `rule[1].path`; counted from 1.
     pub key: String,
     /// The old value as written; `None` if the key was absent. Secrets are hidden.
     pub from: Option<String>,
@@ -120,7 +120,7 @@ fn put(key: &str, value: &Value, all: &mut BTreeMap<String, String>) {
         }
         Value::Array(list) if list.iter().any(Value::is_table) => {
             for (at, value) in list.iter().enumerate() {
-                put(&format!("{key}[{at}]"), value, all);
+                put(&format!("{key}[{}]", at + 1), value, all);
             }
         }
         value => drop(all.insert(key.to_owned(), value.to_string())),
@@ -151,8 +151,8 @@ mod tests {
             ),
             [
                 ("listen".into(), some("\":80\""), None),
-                ("rule[0].path".into(), some("\"/a\""), some("\"/b\"")),
-                ("rule[1].path".into(), None, some("\"/c\"")),
+                ("rule[1].path".into(), some("\"/a\""), some("\"/b\"")),
+                ("rule[2].path".into(), None, some("\"/c\"")),
             ]
         );
     }

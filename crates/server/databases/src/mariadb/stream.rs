@@ -26,8 +26,8 @@ use mysql_wire::Refusal;
 use mysql_wire::greeting::Flavour;
 use mysql_wire::packet::Packet;
 use mysql_wire::response::ServerErrorKind;
+use random_number::random_number;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -222,10 +222,13 @@ impl Stream {
         let start = naming::start(from);
         let tables = std::mem::take(self.transactions.watch());
         self.transactions = Transactions::new(&start, Limits::default(), tables);
-        if self.naming == Naming::MySql && !self.committed.has_all(from) {
-            // A transaction that an earlier connection has received may be a definition that was not visible yet.
-            self.are_definitions_changed = true;
-        }
+        // MySQL logs a definition before it is visible: one that an earlier connection has received, or that is before
+        // the end of the log, may not have been seen by this one.
+        self.are_definitions_changed = match (self.naming, self.connection.flavour()) {
+            (Naming::MySql, _) => !self.committed.has_all(from),
+            (Naming::File, Flavour::MySql) => true,
+            (Naming::MariaDb | Naming::File, _) => false,
+        };
         self.connection.start_stream(own_id(), &start).await?;
         while !self.transactions.has_begun() {
             let packet = self.connection.next_event().await?;
@@ -408,7 +411,9 @@ impl Stream {
 
 fn watched(config: &Database, read: TableDefinitions) -> Tables {
     let feed = change_feed::Feed::new(&config.rules, &read.schema);
-    Tables::new(config.server.account.database.clone(), feed, read.shapes, read.followed)
+    let views = read.schema.tables.iter().filter(|(_, table)| table.is_view);
+    let views = views.map(|(name, _)| name.clone()).collect();
+    Tables::new(config.server.account.database.clone(), feed, read.shapes, read.followed, views)
 }
 
 /// The error for a stream that the server has ended.
@@ -430,9 +435,8 @@ fn are_of_one_server(own: &Position, end: &Position) -> bool {
 /// Returns a random server ID for this replication client, so that no other client has the same
 /// one.
 fn own_id() -> u32 {
-    let random = RandomState::new().build_hasher().finish() as u32;
     // Administrators rarely choose IDs in the upper half of the range.
-    random | 1 << 31
+    random_number() as u32 | 1 << 31
 }
 
 /// Converts an error of the stream.

@@ -16,6 +16,7 @@ use mysql_replication::{
     Change, ChangeScope, FallbackReason, Interest, NoText, Table, TableRows, Watch,
 };
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The followed part of a database: its name, its rules with the schema applied, its table shapes.
@@ -26,6 +27,8 @@ pub struct Tables {
     shapes: Shapes,
     /// The tables whose rows are reported with their values.
     followed: Option<FollowedTables>,
+    /// The views, by name in lower case.
+    views: HashSet<String>,
 }
 
 /// The changes of a transaction.
@@ -44,8 +47,9 @@ impl Tables {
         feed: Feed,
         shapes: Shapes,
         followed: Option<FollowedTables>,
+        views: HashSet<String>,
     ) -> Tables {
-        Tables { name, feed, shapes, followed }
+        Tables { name, feed, shapes, followed, views }
     }
 
     /// The tables as the reader of statements needs them, if rows are reported with their values.
@@ -62,16 +66,17 @@ impl Tables {
     pub fn touch(&self, change: &Change, changes: &mut TransactionChanges) {
         match &change.what {
             ChangeScope::Rows(rows) if self.is_own(&rows.table.schema) => self.rows(rows, changes),
-            ChangeScope::Table { schema, name, why: FallbackReason::Statement }
+            ChangeScope::Table { schema, why: FallbackReason::Statement, .. }
                 if self.is_own(schema) =>
             {
-                changes.rows.add_everything();
-                if self.feed.wanted(name) != RequiredChanges::Nothing {
-                    changes.touched.add_everything();
-                }
+                changes.add_everything();
             }
             ChangeScope::Table { schema, name, .. } if self.is_own(schema) => {
                 self.feed.table(name, &mut changes.touched);
+                // No rule names a view, and the tables that it reads are not known.
+                if self.is_view(name) {
+                    changes.touched.add_everything();
+                }
                 self.whole(name, &mut changes.rows);
             }
             ChangeScope::Schema { schema, .. } if self.is_own(schema) => changes.add_everything(),
@@ -140,6 +145,10 @@ impl Tables {
         }
     }
 
+    fn is_view(&self, name: &str) -> bool {
+        !self.views.is_empty() && self.views.contains(&name.to_lowercase())
+    }
+
     fn is_own(&self, schema: &str) -> bool {
         schema.eq_ignore_ascii_case(&self.name)
     }
@@ -171,10 +180,15 @@ impl Watch for Tables {
             return Interest::Rows;
         }
         match self.feed.wanted(table) {
+            RequiredChanges::Nothing if self.is_view(table) => Interest::Table,
             RequiredChanges::Nothing => Interest::None,
             RequiredChanges::Table => Interest::Table,
             RequiredChanges::Rows => Interest::Rows,
         }
+    }
+
+    fn follows(&mut self, schema: &str) -> bool {
+        self.is_own(schema)
     }
 
     fn shape(&mut self, schema: &str, table: &str) -> Option<Arc<TableShape>> {

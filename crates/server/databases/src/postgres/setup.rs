@@ -63,9 +63,15 @@ pub async fn server(connection: &mut Connection) -> Result<String, StreamFault> 
 /// A table cannot be followed.
 pub fn tables(tables: &[&Table]) -> Result<(), StreamFault> {
     match tables.iter().find_map(|table| stands_in_the_way(table)) {
-        Some(why) => Err(StreamFault::unusable(why)),
+        Some(why) => Err(not_published(why)),
         None => Ok(()),
     }
+}
+
+/// The error for rows that the server does not send. Changes of them may have been missed, so no page is used until
+/// an operator has corrected it.
+fn not_published(text: String) -> StreamFault {
+    StreamFault { name: "not-published", text, then: Recovery::Lost }
 }
 
 /// Returns why a table cannot be followed, with the statement that corrects it; `None`: it can be
@@ -226,7 +232,7 @@ async fn make(
     aim: Aim,
 ) -> Result<Vec<Warning>, StreamFault> {
     if what.manage == Manage::No {
-        return Err(StreamFault::unusable(format!(
+        return Err(not_published(format!(
             "{missing}. As the tables' owner: {sql}; or set manage = true"
         )));
     }
@@ -235,7 +241,7 @@ async fn make(
         Aim::Check => connection.query(&format!("BEGIN; {sql}; ROLLBACK")).await,
     };
     done.map_err(|failed| {
-        StreamFault::unusable(format!("{missing}, and it cannot be made ({failed}): {sql}"))
+        not_published(format!("{missing}, and it cannot be made ({failed}): {sql}"))
     })?;
     if aim == Aim::Check {
         return Ok(vec![(MADE, format!("{missing}: at the start it is made, {sql}"))]);

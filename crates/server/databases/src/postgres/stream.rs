@@ -21,7 +21,7 @@ use crate::stream_types::{
 };
 use change_feed::{CheckError, TouchedTags};
 use config::{Database, DatabaseKind, Replication};
-use database_links::fault::{ConnectionError, Recovery, StreamFault};
+use database_links::fault::{ConnectionError, Recovery, StreamFault, Warning};
 use postgres_replication::position::Lsn;
 use postgres_replication::wire::error::{ServerError, ServerErrorKind};
 use postgres_replication::wire::frame::Frame;
@@ -29,6 +29,7 @@ use postgres_replication::wire::login::Purpose;
 use postgres_replication::wire::query::QueryRefused;
 use postgres_replication::wire::stream::{self as wire, Reply, Subscription};
 use postgres_replication::{Limits, Refusal, Step, Transactions};
+use random_number::random_number;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,9 @@ const TURN: usize = 64;
 const BEAT: Duration = Duration::from_secs(1);
 /// The longest time without a frame before the stream counts as broken.
 const SILENT_MAX: Duration = Duration::from_secs(10);
+/// The most rounds of a connection in search of definitions and a publication that stay as they are. A round in which
+/// Pagewell creates or completes the publication counts, too.
+const ROUNDS_MAX: usize = 5;
 /// How long a transaction that changes definitions may take to become visible. The second constant
 /// is the pause between two queries.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(5);
@@ -59,47 +63,98 @@ pub async fn connect(
     let mut connection = Connection::open(&config.server, Purpose::Replication).await?;
     let system = setup::server(&mut connection).await?;
     let mut spare = Connection::open(&config.server, Purpose::Statements).await?;
-    let (first, fits) = read(config, &mut spare).await?;
-    let followed = first.followed();
-    setup::tables(&followed)?;
-    let published = setup::publication(&mut spare, what, &followed, aim).await;
-    // If a rule names a missing table, the rule is the error to report.
-    let mut warnings = match (published, fits) {
-        (Err(_), Err(why)) => return Err(StreamFault::unusable(why.to_string())),
-        (published, _) => published?,
-    };
-    let slot = setup::slot(&mut spare, what, aim).await?;
-    warnings.extend(slot.warnings);
-    let asked = Instant::now();
-    let committed = super::committed(&mut spare).await?;
-    // This query must come after the one for the committed position: every transaction in the log
-    // up to there has begun by now.
-    let mark = Some(VisibilityMarker::Begun(super::begun(&mut spare).await?));
     let prints = catalogue::prints(&config.rules, &what.publication);
-    let seen = prints_of(&mut spare, &prints).await?;
-    let (tables, fits) = read(config, &mut spare).await?;
-    warnings.extend(setup::not_sent(config, &tables.followed()));
-    let transactions = Transactions::new(Lsn(0), Limits::default(), tables);
-    let server = seen.named(&system);
-    let (now, config) = (Instant::now(), config.clone());
-    let (what, beat) = (what.clone(), now + BEAT);
-    let stream = Stream {
-        config,
-        what,
-        system,
-        connection,
-        spare,
-        transactions,
-        slot_at: slot.at,
-        confirmed: slot.at,
-        keep_bytes: slot.keep_bytes,
-        committed: place(&committed),
-        prints,
-        seen,
-        heard: now,
-        beat,
-    };
-    Ok(SourceConnection { stream, asked, server, committed, mark, fits, warnings })
+    let mut seen = prints_of(&mut spare, &prints).await?;
+    let mut rounds = 0;
+    loop {
+        let round = ConnectionRound::run(config, what, &mut spare, aim).await?;
+        let now = prints_of(&mut spare, &prints).await?;
+        rounds += 1;
+        let mut server = seen.named(&system);
+        if now != seen && rounds < ROUNDS_MAX {
+            seen = now;
+            continue;
+        }
+        if now != seen {
+            // No position fits to a server of this name, so every page is purged. The next check finds a difference to
+            // the definitions from before the round.
+            server = format!("{server}/{:x}", random_number()).into();
+        }
+        let ends = (connection, spare);
+        return Ok(round.connected((config, what), ends, (prints, seen), (system, server)));
+    }
+}
+
+/// The result of the queries before the stream starts. It is used if the definitions and the publication are the same
+/// before and after it. Otherwise a table that was created in between would be known and not published, and a
+/// definition that was changed in between would never differ from an earlier one.
+struct ConnectionRound {
+    tables: Tables,
+    fits: Result<(), CheckError>,
+    slot: setup::Slot,
+    warnings: Vec<Warning>,
+    asked: Instant,
+    committed: Position,
+    begun: Vec<u32>,
+}
+
+impl ConnectionRound {
+    async fn run(
+        config: &Database,
+        what: &Replication,
+        spare: &mut Connection,
+        aim: Aim,
+    ) -> Result<ConnectionRound, StreamFault> {
+        let (tables, fits) = read(config, spare).await?;
+        let followed = tables.followed();
+        setup::tables(&followed)?;
+        let published = setup::publication(spare, what, &followed, aim).await;
+        // If a rule names a missing table, the rule is the error to report.
+        let mut warnings = match (published, &fits) {
+            (Err(broken), Err(why)) if broken.then != Recovery::Again => {
+                return Err(StreamFault { text: why.to_string(), ..broken });
+            }
+            (published, _) => published?,
+        };
+        let mut slot = setup::slot(spare, what, aim).await?;
+        warnings.append(&mut slot.warnings);
+        warnings.extend(setup::not_sent(config, &followed));
+        let asked = Instant::now();
+        let committed = super::committed(spare).await?;
+        // This query must come after the one for the committed position: every transaction in the log
+        // up to there has begun by now.
+        let begun = super::begun(spare).await?;
+        Ok(ConnectionRound { tables, fits, slot, warnings, asked, committed, begun })
+    }
+
+    fn connected(
+        self,
+        (config, what): (&Arc<Database>, &Replication),
+        (connection, spare): (Connection, Connection),
+        (prints, seen): (String, Prints),
+        (system, server): (String, Arc<str>),
+    ) -> SourceConnection<Stream> {
+        let ConnectionRound { tables, fits, slot, warnings, asked, committed, begun } = self;
+        let now = Instant::now();
+        let stream = Stream {
+            config: config.clone(),
+            what: what.clone(),
+            system,
+            connection,
+            spare,
+            transactions: Transactions::new(Lsn(0), Limits::default(), tables),
+            slot_at: slot.at,
+            confirmed: slot.at,
+            keep_bytes: slot.keep_bytes,
+            committed: place(&committed),
+            prints,
+            seen,
+            heard: now,
+            beat: now + BEAT,
+        };
+        let mark = Some(VisibilityMarker::Begun(begun));
+        SourceConnection { stream, asked, server, committed, mark, fits, warnings }
+    }
 }
 
 /// Reads the catalogue, and checks the rules against it.

@@ -7,10 +7,12 @@
 //! reused for the next request, together with the Host line from which it was derived.
 //!
 //! If no page is stored, a file of the document root that was found within the last second is sent
-//! in the same way.
+//! in the same way; else a redirect, if the site has any.
 
-use super::read::{self, LineAt, Lines, PlainHead, PlainRequest};
-use super::send::{Hit, HitForm, HitParts, HitSource};
+use super::read::{self, GivenPassword, LineAt, Lines, PlainFacts, PlainHead, PlainRequest};
+use super::redirects;
+use super::send::{FoundHit, Hit, HitForm, HitParts};
+use config::HitWatch;
 use config::networks::Networks;
 use config::target::TargetUri;
 use delivery::audit::{AuditedHit, is_drawn};
@@ -27,6 +29,25 @@ use std::time::Instant;
 use stored_pages::page::{ReadPage, Section, SharedPage, select};
 use telemetry::client::{Client, ClientConnection};
 
+/// A request that is no plain hit.
+pub struct UnansweredRequest {
+    /// The buffer, for reuse.
+    pub buffer: Vec<u8>,
+    /// The number of the site's configuration (`SiteState::reading`) by which the request is not redirected; 0 if that is
+    /// not known.
+    pub unredirected: u64,
+}
+
+/// The reason why no answer was found.
+pub(super) enum NoHit {
+    /// It may have a password, without which it is looked for again.
+    MayHavePassword,
+    /// The configuration of its site with this number does not redirect it.
+    Unredirected(u64),
+    /// Any other.
+    Other,
+}
+
 /// Looks up plain hits for one connection.
 pub struct HitFinder {
     /// The default site of the listener. It has references to the other sites.
@@ -41,7 +62,7 @@ pub struct HitFinder {
 }
 
 /// The other end of a connection.
-struct ConnectionPeer {
+pub(super) struct ConnectionPeer {
     /// Whether it is a trusted proxy, whose forwarding fields are used.
     proxy_trust: Peer,
     address: Option<IpAddr>,
@@ -49,7 +70,7 @@ struct ConnectionPeer {
 }
 
 /// The client of a plain request. Its address is computed when it is used.
-struct PlainClient<'a> {
+pub(super) struct PlainClient<'a> {
     peer: &'a ConnectionPeer,
     proxies: &'a Networks,
     lines: Lines<'a>,
@@ -70,7 +91,7 @@ impl RequestClient for PlainClient<'_> {
 
 /// A buffer for cache keys. Scheme and host are reused for the next request.
 #[derive(Default)]
-struct Key {
+pub(super) struct Key {
     bytes: Vec<u8>,
     /// The length of scheme and host in `bytes`; 0 if they are unknown.
     origin_bytes: usize,
@@ -95,25 +116,60 @@ impl HitFinder {
     }
 
     /// Returns the answer to the request at the start of `bytes` and the length of its header
-    /// section, if it is a plain hit. Otherwise returns `buffer`, which is reused.
-    pub fn find(&mut self, bytes: &[u8], buffer: Vec<u8>) -> Result<(Hit, usize), Vec<u8>> {
+    /// section, if it is a plain hit. `buffer` is reused.
+    pub fn find(
+        &mut self,
+        bytes: &[u8],
+        buffer: Vec<u8>,
+    ) -> Result<(Hit, usize), UnansweredRequest> {
         if !self.site.is_current() {
             self.site = self.site.now();
             // A process that hands over never becomes current again, so this costs hits nothing.
             if !self.site.answers_from_cache() {
-                return Err(buffer);
+                return Err(UnansweredRequest { buffer, unredirected: 0 });
             }
         }
         let mut places = std::mem::take(&mut self.places);
-        let found = read::read(bytes, &self.site.limits, &mut places)
-            .and_then(|request| Some((self.find_by_head(&request)?, request.head_bytes)));
+        let found = self.find_in(bytes, &mut places);
         self.places = places;
         match found {
-            Some(((source, parts), head_bytes)) => {
-                Ok((Hit::new(source, parts, buffer), head_bytes))
+            Ok(((found, parts), head_bytes)) => Ok((Hit::new(found, parts, buffer), head_bytes)),
+            Err(NoHit::Unredirected(unredirected)) => {
+                Err(UnansweredRequest { buffer, unredirected })
             }
-            None => Err(buffer),
+            Err(_) => Err(UnansweredRequest { buffer, unredirected: 0 }),
         }
+    }
+
+    fn find_in(
+        &mut self,
+        bytes: &[u8],
+        places: &mut Vec<LineAt>,
+    ) -> Result<((FoundHit, HitParts), usize), NoHit> {
+        let request = read::read(bytes, &self.site.limits, places).ok_or(NoHit::Other)?;
+        let head_bytes = request.head_bytes;
+        match self.find_by_head(&request, None) {
+            Ok(found) => Ok((found, head_bytes)),
+            Err(NoHit::MayHavePassword) => {
+                let facts = request.facts();
+                Ok((self.find_with_password(facts, bytes, places)?, head_bytes))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Finds the answer to a request with `Authorization`. As in `exchange`, all but the check of the password is done as if
+    /// the field was not there.
+    #[inline(never)]
+    fn find_with_password(
+        &mut self,
+        facts: PlainFacts,
+        bytes: &[u8],
+        places: &mut Vec<LineAt>,
+    ) -> Result<(FoundHit, HitParts), NoHit> {
+        let found = PlainHead::without_password(facts, bytes, places);
+        let (request, value) = found.ok_or(NoHit::Other)?;
+        self.find_by_head(&request, Some(value))
     }
 
     /// Frees the buffers and the cached beginning of the key.
@@ -128,23 +184,46 @@ impl HitFinder {
         Lines::at(head, &self.places)
     }
 
-    fn find_by_head(&mut self, request: &PlainHead<'_>) -> Option<(HitSource, HitParts)> {
-        let asked = request.read_lines(&self.site, self.connection.proxy_trust, self.scheme)?;
+    fn find_by_head(
+        &mut self,
+        request: &PlainHead<'_>,
+        password: Option<&[u8]>,
+    ) -> Result<(FoundHit, HitParts), NoHit> {
+        let asked = request.read_lines(&self.site, self.connection.proxy_trust, self.scheme);
+        let mut asked = asked.ok_or(NoHit::Other)?;
         let schemes = Schemes { target: asked.scheme, connection: self.scheme };
-        self.key.write(schemes, asked.host, request.target)?;
+        self.key.write(schemes, asked.host, request.target).ok_or(NoHit::Other)?;
         let site = if self.site.other_sites.is_empty() {
             &self.site
         } else {
-            self.site.for_host(self.key.host()?)
+            self.site.for_host(self.key.host().ok_or(NoHit::Other)?)
         };
         let instant = site.clock.instant();
         let now = site.clock.at(instant);
-        if !asked.is_plain_for(site, &self.key) {
-            return None;
+        match password {
+            // It may be a password: it is found without this field, or by `exchange`.
+            None if asked.facts.authorization && site.config.rules.has_passwords() => {
+                return Err(NoHit::MayHavePassword);
+            }
+            None => {}
+            Some(value) => {
+                asked.password = Some(GivenPassword { value, default_site: &self.site });
+            }
         }
         let (when, most) = ((now, instant), self.content_max);
-        let page = HitFinder::page(site, &self.connection, &asked, &mut self.key, when, most);
-        page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most))
+        let is_plain = asked.is_plain_for(site, &self.key);
+        if is_plain {
+            let page = HitFinder::page(site, &self.connection, &asked, &mut self.key, when, most);
+            let found = page.or_else(|| HitFinder::file(site, &asked, &self.key, when, most));
+            if let Some(found) = found {
+                return Ok(found);
+            }
+        }
+        if !redirects::may_be(site) {
+            return Err(NoHit::Other);
+        }
+        let request = (&asked, &self.key, is_plain);
+        redirects::find((&self.site, site), &self.connection, request, when, most)
     }
 
     /// Returns the page that answers the request, if it is a plain hit.
@@ -155,7 +234,7 @@ impl HitFinder {
         key: &mut Key,
         (now, instant): (Timestamp, Instant),
         content_max: usize,
-    ) -> Option<(HitSource, HitParts)> {
+    ) -> Option<(FoundHit, HitParts)> {
         let plan = asked.plan(site, peer, now, key)?;
         let candidates = site.store.candidates(site.store.key(&key.bytes));
         let pages = candidates.as_slice();
@@ -169,8 +248,10 @@ impl HitFinder {
         };
         let page = &pages[*candidate];
         let form = form(&asked.facts, page, answer, content_max)?;
-        if site.config.watches_hits {
-            if !asked.is_free(site, key, (page, true)) {
+        if site.config.watches_hits != HitWatch::Nothing {
+            if site.config.watches_hits == HitWatch::Rules
+                && !asked.is_admitted(site, key, (page, true), instant)
+            {
                 return None;
             }
             if site.config.audit.is_some_and(is_drawn) {
@@ -183,7 +264,7 @@ impl HitFinder {
         site.counters.requests.add();
         site.counters.hits.add();
         page.serve();
-        Some((HitSource::Page(page.clone()), asked.answered(form, (now, instant))))
+        Some((FoundHit::Page(page.clone()), asked.answered(form, (now, instant))))
     }
 
     /// Returns the file that answers the request, if it was found at its path within the last
@@ -194,10 +275,10 @@ impl HitFinder {
         key: &Key,
         (now, instant): (Timestamp, Instant),
         content_max: usize,
-    ) -> Option<(HitSource, HitParts)> {
+    ) -> Option<(FoundHit, HitParts)> {
         let (_, files) = site.files.as_deref()?;
         let path = asked.target.split('?').next()?;
-        let file = files.found(path, site.config.rules.fields_print(), now)?;
+        let file = files.found(path, site.reading(), now)?;
         if asked.facts.cache_control.only_if_cached || !site.config.hosts.have(key.host()?) {
             return None;
         }
@@ -207,12 +288,14 @@ impl HitFinder {
         // The file is that of the path, under every host and with every query.
         let is_of_path = path.len() == asked.target.len();
         let is_kept = || is_of_path && !site.config.rules.answers_by_host();
-        if site.config.watches_hits && !asked.is_free(site, key, (&file, is_kept())) {
+        if site.config.watches_hits == HitWatch::Rules
+            && !asked.is_admitted(site, key, (&file, is_kept()), instant)
+        {
             return None;
         }
         site.counters.requests.add();
         site.counters.files.add();
-        Some((HitSource::File(file), asked.answered(form, (now, instant))))
+        Some((FoundHit::File(file), asked.answered(form, (now, instant))))
     }
 }
 
@@ -236,17 +319,18 @@ impl Key {
     }
 
     /// The host of the key, normalised.
-    fn host(&self) -> Option<&str> {
+    pub(super) fn host(&self) -> Option<&str> {
         str::from_utf8(&self.bytes[self.scheme.len() + 3..self.origin_bytes]).ok()
     }
 }
 
 impl PlainRequest<'_> {
     /// Combines the selected form with this request's method, version and connection options.
-    fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
+    pub(super) fn answered(&self, form: HitForm, (now, instant): (Timestamp, Instant)) -> HitParts {
         let is_get = self.kind == Method::Get;
         let (version, ends_connection) = (self.version, self.ends_connection);
-        HitParts { form, is_get, version, ends_connection, now, instant }
+        let is_for_some = self.password.is_some();
+        HitParts { form, is_get, is_for_some, version, ends_connection, now, instant }
     }
 
     /// Whether the target is normalised and the host is the canonical host of the site.
@@ -289,52 +373,32 @@ impl PlainRequest<'_> {
         Some(())
     }
 
-    /// Whether no trial is on, and the site's rules neither refuse nor redirect any client that sends the request.
-    /// `is_kept`: the result for this host and target is kept beside the page, so that the rules are compared once.
-    ///
-    /// Only *free* is kept, as the number of the configuration (`SiteState::reading`), which no other one has. It is used
-    /// for the same page under the same number, and then all that the rules read here is the same:
-    ///
-    /// - host, path and query: the page is stored under exactly these bytes, and the target is in its normal form
-    ///   (`is_plain_for`). Another spelling, host or query is another page, or is left to `exchange`. The scheme is in the
-    ///   key, too, and no rule reads it.
-    /// - method: it is kept only if GET and HEAD are both free.
-    /// - client: a URL about which a rule has a condition on the client, a password or a limit is not free for anybody.
-    /// - rules and redirect files: whatever reads them again makes another configuration, with another number. So does
-    ///   another process, whose pages begin with none.
-    ///
-    /// A reload during a hit: the hit goes on with the old configuration, as before, and may write the old number after
-    /// the new one. Then the next hit compares the rules again. No order of the two leaves the new number without a
-    /// comparison with the new rules, because the number and the rules come from one immutable `SiteState`.
+    /// The client that sent the request, as the rules see it.
     #[inline]
-    fn is_free(&self, site: &Site, key: &Key, (page, is_kept): (&SharedPage, bool)) -> bool {
-        if site.config.trial.is_some() {
-            return false;
-        }
-        if !site.config.rules.may_answer() {
-            return true;
-        }
-        let is_known = is_kept && page.payload().is_free_under(site.reading());
-        is_known || self.find_free(site, key, is_kept.then_some(page))
+    pub(super) fn client<'s>(
+        &'s self,
+        site: &'s Site,
+        peer: &'s ConnectionPeer,
+    ) -> PlainClient<'s> {
+        PlainClient { peer, proxies: &site.config.trusted_proxies, lines: self.fields.0 }
     }
 
-    /// Compares the request with the rules. If none answers GET or HEAD, that is noted in `page`.
-    #[inline(never)]
-    fn find_free(&self, site: &Site, key: &Key, page: Option<&SharedPage>) -> bool {
-        let Some(host) = key.host() else { return false };
-        let is_free = |method| {
-            let view = RequestView::of_url(method, self.scheme, host, self.target);
-            site.config.rules.is_free(view)
-        };
-        let (own, other) = match self.kind {
-            Method::Head => (&http::Method::HEAD, &http::Method::GET),
-            _ => (&http::Method::GET, &http::Method::HEAD),
-        };
-        let is_own_free = is_free(own);
-        if let Some(page) = page.filter(|_| is_own_free && is_free(other)) {
-            page.payload().set_free_under(site.reading());
-        }
-        is_own_free
+    /// The request as the rules see it.
+    #[inline]
+    pub(super) fn view<'s>(
+        &'s self,
+        key: &'s Key,
+        client: &'s PlainClient<'s>,
+    ) -> Option<RequestView<'s>> {
+        let is_head = self.kind == Method::Head;
+        Some(RequestView {
+            method: if is_head { &http::Method::HEAD } else { &http::Method::GET },
+            scheme: self.scheme,
+            host: key.host()?,
+            path_and_query: self.target,
+            fields: &self.fields,
+            client,
+        })
     }
 
     /// Applies the rules to the request and completes its key, which has been written. `None` if
@@ -350,20 +414,8 @@ impl PlainRequest<'_> {
         if !self.has_cookies && !rules.has_rules() {
             return Some(rules.plain_plan());
         }
-        let is_head = self.kind == Method::Head;
-        let view = RequestView {
-            method: if is_head { &http::Method::HEAD } else { &http::Method::GET },
-            scheme: self.scheme,
-            host: key.host()?,
-            path_and_query: self.target,
-            fields: &self.fields,
-            client: &PlainClient {
-                peer,
-                proxies: &site.config.trusted_proxies,
-                lines: self.fields.0,
-            },
-        };
-        let plan = rules.plan(&view, site.load(), now.0);
+        let client = self.client(site, peer);
+        let plan = rules.plan(&self.view(key, &client)?, site.load(), now.0);
         rules.write_key(&plan, &self.fields, &mut key.bytes);
         (plan.handling == Handling::Store).then_some(plan)
     }

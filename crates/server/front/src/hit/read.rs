@@ -13,6 +13,7 @@ use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
 use site_rules::Peer;
 use std::net::IpAddr;
+use std::ops::Range;
 use telemetry::request_fields::AllAsSent;
 
 /// Maximum number of header lines of a plain request.
@@ -83,6 +84,15 @@ pub struct PlainHead<'a> {
     pub lines: Lines<'a>,
 }
 
+/// A plain request without its header lines.
+pub(super) struct PlainFacts {
+    head_bytes: usize,
+    is_head: bool,
+    version: PlainVersion,
+    /// Where the target is in the header section.
+    target: Range<usize>,
+}
+
 /// The protocol versions of plain requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainVersion {
@@ -102,6 +112,15 @@ impl PlainVersion {
     }
 }
 
+/// A password that a plain request has.
+#[derive(Clone, Copy)]
+pub(super) struct GivenPassword<'a> {
+    /// The value of `Authorization`.
+    pub(super) value: &'a [u8],
+    /// The default site of the listener, which remembers the passwords of all sites.
+    pub(super) default_site: &'a Site,
+}
+
 /// A plain request: its target, and its header lines in the form that the cache needs.
 pub(super) struct PlainRequest<'a> {
     pub(super) kind: Method,
@@ -111,6 +130,8 @@ pub(super) struct PlainRequest<'a> {
     pub(super) fields: AllAsSent<Lines<'a>>,
     pub(super) facts: RequestFacts<'a>,
     pub(super) has_cookies: bool,
+    /// The password, which is in none of the fields.
+    pub(super) password: Option<GivenPassword<'a>>,
     pub(super) version: PlainVersion,
     pub(super) ends_connection: bool,
 }
@@ -158,6 +179,38 @@ pub fn read<'a>(
 }
 
 impl<'a> PlainHead<'a> {
+    /// This request without its line for `Authorization`, and the value of that line; `None` if there is none, or several.
+    /// `bytes` and `places` are those from which it was read.
+    pub(super) fn without_password(
+        facts: PlainFacts,
+        bytes: &'a [u8],
+        places: &'a mut Vec<LineAt>,
+    ) -> Option<(PlainHead<'a>, &'a [u8])> {
+        let head = &bytes[..facts.head_bytes];
+        let is_password = |(name, _): (&[u8], &[u8])| name.eq_ignore_ascii_case(b"authorization");
+        let at = Lines { head, places }.iter().position(is_password)?;
+        let line = places.remove(at);
+        if (Lines { head, places }).iter().any(is_password) {
+            return None;
+        }
+        let value = &head[usize::from(line.value)..usize::from(line.value_end)];
+        let PlainFacts { head_bytes, is_head, version, target } = facts;
+        let target = str::from_utf8(head.get(target)?).ok()?;
+        let lines = Lines { head, places };
+        Some((PlainHead { head_bytes, is_head, version, target, lines }, value))
+    }
+
+    /// The other facts of the request, without its lines.
+    pub(super) fn facts(&self) -> PlainFacts {
+        let start = if self.is_head { "HEAD ".len() } else { "GET ".len() };
+        PlainFacts {
+            head_bytes: self.head_bytes,
+            is_head: self.is_head,
+            version: self.version,
+            target: start..start + self.target.len(),
+        }
+    }
+
     /// Reads the header lines of a request that came to `site` over a connection of this scheme.
     /// `None` if only hyper and `exchange` can interpret one of the lines.
     #[inline]
@@ -199,7 +252,9 @@ impl<'a> PlainHead<'a> {
                 14 if is("content-length") => return None,
                 17 if is("transfer-encoding") => return None,
                 17 if proxy_trust == Peer::Trusted && is("x-forwarded-proto") => {
-                    if told_scheme.replace(plain_scheme(value)?).is_some() {
+                    let told = plain_scheme(value)?;
+                    // The connection itself is not redirected to HTTPS.
+                    if told_scheme.replace(told).is_some() || exchange::is_redirected(site, told) {
                         return None;
                     }
                 }
@@ -217,6 +272,7 @@ impl<'a> PlainHead<'a> {
             fields: AllAsSent(self.lines),
             facts,
             has_cookies,
+            password: None,
             version: self.version,
             ends_connection: closes || !keeps,
         })
@@ -380,6 +436,28 @@ mod tests {
         let long = |bytes: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(bytes));
         assert!(reading(long(20 << 10).as_bytes()).is_some());
         assert!(reading(long(40 << 10).as_bytes()).is_none());
+    }
+
+    #[test]
+    fn the_password_is_taken_from_the_lines() {
+        let text =
+            "HEAD /a?b HTTP/1.1\r\nHost: x\r\nauthorization:  Basic YTpi \r\nA: b\r\n\r\nGET";
+        let (bytes, mut places) = (text.as_bytes(), Vec::new());
+        let facts = read(bytes, &Limits::default(), &mut places).expect("plain").facts();
+        let found = PlainHead::without_password(facts, bytes, &mut places);
+        let (request, value) = found.expect("a password");
+        assert_eq!(value, b"Basic YTpi");
+        let found = (request.head_bytes, request.is_head, request.version, request.target);
+        assert_eq!(found, (text.len() - 3, true, PlainVersion::Http11, "/a?b"));
+        let names: Vec<_> = request.lines.iter().collect();
+        assert_eq!(names, [(&b"Host"[..], &b"x"[..]), (&b"A"[..], &b"b"[..])]);
+        let facts = request.facts();
+        assert!(PlainHead::without_password(facts, bytes, &mut places).is_none());
+        let twice =
+            "GET / HTTP/1.1\r\nAuthorization: Basic YTpi\r\nAUTHORIZATION: Basic YTpi\r\n\r\n";
+        let bytes = twice.as_bytes();
+        let facts = read(bytes, &Limits::default(), &mut places).expect("plain").facts();
+        assert!(PlainHead::without_password(facts, bytes, &mut places).is_none());
     }
 
     proptest! {

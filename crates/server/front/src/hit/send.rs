@@ -1,17 +1,20 @@
 //! Sends a plain hit to the client. It consists of the status line and the lines that differ from
 //! hit to hit, the stored header lines, and the content. As many writes are made as the client's
-//! socket needs.
+//! socket needs. A redirect has no stored lines.
 //!
 //! The response has the HTTP version of the request. A `Connection` field is sent only if the
 //! version does not imply its option (RFC 9112 section 9.3).
 
 use super::read::PlainVersion;
+use delivery::redirect_forms::RedirectForm;
 use delivery::serve;
+use exchange::{PlainRedirect, write_private_lines};
 use http::StatusCode;
 use http_cache::Timestamp;
 use http_cache::codings::Coding;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use stored_pages::page::{EncodedForm, ReadPage, Section, SharedPage, WireForm};
@@ -21,18 +24,27 @@ use tokio::io::AsyncWrite;
 /// The index of the minor version in a status line.
 const MINOR: usize = "HTTP/1.".len();
 
-/// The source of a hit: a stored page or a file.
+/// The source of a hit: a stored page, a file or a redirect.
 pub(super) enum HitSource {
     Page(SharedPage),
     File(SharedPage),
+    Redirect(Arc<RedirectForm>),
 }
 
 impl HitSource {
-    fn page(&self) -> &SharedPage {
+    fn page(&self) -> Option<&SharedPage> {
         match self {
-            HitSource::Page(page) | HitSource::File(page) => page,
+            HitSource::Page(page) | HitSource::File(page) => Some(page),
+            HitSource::Redirect(_) => None,
         }
     }
+}
+
+/// The answer that was found for a plain request.
+pub(super) enum FoundHit {
+    Page(SharedPage),
+    File(SharedPage),
+    Redirect(PlainRedirect),
 }
 
 /// A plain hit that is being sent to the client.
@@ -42,8 +54,10 @@ pub struct Hit {
     /// The content coding of the response; none: not compressed.
     coding: Option<Coding>,
     /// The status line, and the lines that differ from hit to hit or can be written as fast as
-    /// copied.
+    /// copied. All lines, if only some clients get the page.
     first: Vec<u8>,
+    /// Whether the stored lines are sent as they are.
+    with_lines: bool,
     with_content: bool,
     /// The total length, and the length before the content, in bytes.
     length: usize,
@@ -59,6 +73,8 @@ pub struct Hit {
 pub(super) struct HitParts {
     pub(super) form: HitForm,
     pub(super) is_get: bool,
+    /// Whether only some clients get the page: those that have a password.
+    pub(super) is_for_some: bool,
     pub(super) version: PlainVersion,
     pub(super) ends_connection: bool,
     /// The time of the decision: the `Age` that is sent is the one on which the decision was based.
@@ -79,32 +95,36 @@ pub(super) struct HitForm {
 
 impl Hit {
     /// Creates the answer from its parameters. `first` is a reusable buffer.
-    pub(super) fn new(source: HitSource, parts: HitParts, mut first: Vec<u8>) -> Hit {
-        let HitParts { form, is_get, version, ends_connection, now, instant } = parts;
+    pub(super) fn new(found: FoundHit, parts: HitParts, mut first: Vec<u8>) -> Hit {
+        let HitParts { form, is_get, is_for_some, version, ends_connection, now, instant } = parts;
         let HitForm { head, coding, lines_bytes, length } = form;
         first.clear();
-        let stored = &source.page().payload().stored;
-        match head {
-            Section::NotModified => first.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
-            Section::Whole => write_status_and_length(stored.status, length, &mut first),
-        }
-        if version == PlainVersion::Http10 {
-            first[MINOR] = b'0';
-        }
-        match &source {
-            HitSource::Page(_) => {
+        let source = match found {
+            FoundHit::Page(page) => {
+                write_begin(&page, (head, length), &mut first);
+                let stored = &page.payload().stored;
                 let (age, ttl) = (stored.age_seconds(now), stored.ttl_seconds(now));
                 first.extend_from_slice(b"\r\nage: ");
                 first.extend_from_slice(itoa::Buffer::new().format(age).as_bytes());
                 first.extend_from_slice(b"\r\ncache-status: pagewell; hit; ttl=");
                 first.extend_from_slice(itoa::Buffer::new().format(ttl).as_bytes());
+                HitSource::Page(page)
             }
-            HitSource::File(_) => {
+            FoundHit::File(file) => {
+                write_begin(&file, (head, length), &mut first);
                 first.extend_from_slice(b"\r\ncache-status: ");
                 first.extend_from_slice(serve::FILE_STATUS.as_bytes());
-                first.extend_from_slice(b"\r\ndate: ");
-                first.extend_from_slice(&http_cache::date::format(now));
+                write_date(now, &mut first);
+                HitSource::File(file)
             }
+            FoundHit::Redirect(PlainRedirect { form, location }) => {
+                form.write_lines(location.as_deref(), &mut first);
+                write_date(now, &mut first);
+                HitSource::Redirect(form)
+            }
+        };
+        if version == PlainVersion::Http10 {
+            first[MINOR] = b'0';
         }
         // The `Connection` option, if the version does not imply it.
         match (version, ends_connection) {
@@ -115,14 +135,23 @@ impl Hit {
             _ => {}
         }
         first.extend_from_slice(b"\r\n");
+        match source.page() {
+            None => first.extend_from_slice(b"\r\n"),
+            Some(page) if is_for_some => {
+                write_private_lines(lines_of(page, head, coding), &mut first);
+            }
+            Some(_) => {}
+        }
         let with_content = is_get && head == Section::Whole;
-        let before_content = first.len() + lines_bytes;
+        let with_lines = !is_for_some && !matches!(source, HitSource::Redirect(_));
+        let before_content = first.len() + if with_lines { lines_bytes } else { 0 };
         let length = before_content + if with_content { length } else { 0 };
         Hit {
             source,
             head,
             coding,
             first,
+            with_lines,
             with_content,
             length,
             before_content,
@@ -134,32 +163,40 @@ impl Hit {
     }
 
     fn pieces(&self) -> [&[u8]; 3] {
-        let form = self.form();
-        match self.head {
-            Section::Whole => [&self.first, form.head(), self.content_in(form)],
-            Section::NotModified => [&self.first, form.not_modified(), &[]],
+        match self.stored_form() {
+            Some(form) => match self.head {
+                Section::Whole => [&self.first, form.head(), self.content_in(form)],
+                Section::NotModified => [&self.first, form.not_modified(), &[]],
+            },
+            None => [&self.first, &[], self.content()],
         }
     }
 
-    fn form(&self) -> WireForm<'_> {
-        let page = self.source.page();
-        let form = self.coding.and_then(|coding| page.payload().forms().get(coding));
-        form.map_or_else(|| page.plain(), EncodedForm::form)
+    /// The form of the page, if its stored lines are sent as they are.
+    #[inline]
+    fn stored_form(&self) -> Option<WireForm<'_>> {
+        let page = self.source.page().filter(|_| self.with_lines);
+        page.map(|page| form_of(page, self.coding))
     }
 
     /// Returns the header section in pieces that end at line ends: status line, lines, empty line.
     pub fn head(&self) -> [&[u8]; 3] {
-        match self.head {
-            Section::Whole => [&self.first, self.form().head(), &[]],
-            Section::NotModified => self.pieces(),
+        match (self.stored_form(), self.head) {
+            (None, _) => [&self.first, &[], &[]],
+            (Some(form), Section::Whole) => [&self.first, form.head(), &[]],
+            (Some(_), Section::NotModified) => self.pieces(),
         }
     }
 
     /// Returns the content that is sent.
     pub fn content(&self) -> &[u8] {
-        match self.head {
-            Section::Whole => self.content_in(self.form()),
-            Section::NotModified => &[],
+        match (&self.source, self.head) {
+            (_, Section::NotModified) => &[],
+            (HitSource::Redirect(form), _) if self.with_content => form.content(),
+            (HitSource::Redirect(_), _) => &[],
+            (HitSource::Page(page) | HitSource::File(page), _) => {
+                self.content_in(form_of(page, self.coding))
+            }
         }
     }
 
@@ -207,8 +244,13 @@ impl Hit {
     pub fn page(&self) -> Option<&SharedPage> {
         match &self.source {
             HitSource::Page(page) => Some(page),
-            HitSource::File(_) => None,
+            HitSource::File(_) | HitSource::Redirect(_) => None,
         }
+    }
+
+    /// Whether it is a redirect, which is no evidence about the client.
+    pub fn is_redirect(&self) -> bool {
+        matches!(self.source, HitSource::Redirect(_))
     }
 
     /// The time of the decision.
@@ -228,17 +270,21 @@ impl Hit {
 
     /// The status code of the response.
     pub fn status(&self) -> u16 {
-        match self.head {
-            Section::Whole => self.source.page().payload().stored.status.as_u16(),
-            Section::NotModified => 304,
+        match (&self.source, self.head) {
+            (_, Section::NotModified) => 304,
+            (HitSource::Redirect(form), _) => form.status().as_u16(),
+            (HitSource::Page(page) | HitSource::File(page), _) => {
+                page.payload().stored.status.as_u16()
+            }
         }
     }
 
     /// The outcome for the access log.
-    pub fn outcome(&self) -> Outcome<'static> {
-        match self.source {
+    pub fn outcome(&self) -> Outcome<'_> {
+        match &self.source {
             HitSource::Page(_) => HIT,
             HitSource::File(_) => FILE,
+            HitSource::Redirect(form) => form.outcome(),
         }
     }
 
@@ -260,6 +306,34 @@ impl Hit {
     /// Returns the buffer for reuse.
     pub fn into_buffer(self) -> Vec<u8> {
         self.first
+    }
+}
+
+/// Writes the beginning of a response with a page, without the end of its last line.
+fn write_begin(page: &SharedPage, (head, length): (Section, usize), out: &mut Vec<u8>) {
+    match head {
+        Section::NotModified => out.extend_from_slice(b"HTTP/1.1 304 Not Modified"),
+        Section::Whole => write_status_and_length(page.payload().stored.status, length, out),
+    }
+}
+
+fn write_date(now: Timestamp, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\r\ndate: ");
+    out.extend_from_slice(&http_cache::date::format(now));
+}
+
+/// The form of a page with this content coding.
+fn form_of(page: &SharedPage, coding: Option<Coding>) -> WireForm<'_> {
+    let form = coding.and_then(|coding| page.payload().forms().get(coding));
+    form.map_or_else(|| page.plain(), EncodedForm::form)
+}
+
+/// The header lines of a page in this form, and the empty line.
+fn lines_of(page: &SharedPage, head: Section, coding: Option<Coding>) -> &[u8] {
+    let form = form_of(page, coding);
+    match head {
+        Section::Whole => form.head(),
+        Section::NotModified => form.not_modified(),
     }
 }
 

@@ -5,7 +5,7 @@
 //! the client's windows.
 
 use super::frame::{flag, write_block, write_content};
-use super::reader::Request;
+use super::reader::{LeftRequest, Request};
 use crate::front::logged::{Lines, LoggedRequest, show_hit};
 use crate::hit::{Hit, HitFinder};
 use delivery::site::Site;
@@ -54,17 +54,25 @@ impl Answers {
 
     /// Answers a request if it is a plain hit whose content fits. Writes the frames to `out`, and
     /// returns the content's length in bytes.
-    pub fn answer(&mut self, request: &Request<'_>, out: &mut Vec<u8>) -> Option<usize> {
+    ///
+    /// # Errors
+    /// hyper has to answer it.
+    pub fn answer(
+        &mut self,
+        request: &Request<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<usize, LeftRequest> {
         // The same limit as over HTTP/1.1; each cookie field counts.
         if request.fields.lines() > self.site.limits.headers {
-            return None;
+            return Err(LeftRequest::default());
         }
-        request.fields.write_plain(self.scheme, &mut self.text)?;
+        let written = request.fields.write_plain(self.scheme, &mut self.text);
+        written.ok_or(LeftRequest::default())?;
         self.hits.bound(request.room.min(CONTENT_BYTES_MAX));
         match self.hits.find(&self.text, std::mem::take(&mut self.tail)) {
             Ok((mut hit, head_bytes)) => {
                 debug_assert_eq!(head_bytes, self.text.len());
-                self.hits_sent += 1;
+                self.hits_sent += u32::from(!hit.is_redirect());
                 let sent = self.write(&hit, request.stream, out);
                 if self.site.request_tap.is_watched() {
                     show_hit(&self.site, &self.text, &self.hits.lines(&self.text), &hit);
@@ -76,14 +84,14 @@ impl Answers {
                     lines.write_hit(&self.site, &said, &hit, true);
                 }
                 self.tail = hit.into_buffer();
-                Some(sent)
+                Ok(sent)
             }
-            Err(unused) => {
-                self.tail = unused;
+            Err(unanswered) => {
+                self.tail = unanswered.buffer;
                 if let Some(evidence) = &self.evidence {
                     evidence.add_hits(std::mem::take(&mut self.hits_sent));
                 }
-                None
+                Err(LeftRequest { unredirected: unanswered.unredirected })
             }
         }
     }

@@ -11,7 +11,7 @@ use super::Activity;
 use super::answers::Answers;
 use super::frame::{ErrorCode, kind, write_goaway, write_number};
 use super::output_position::OutputPosition;
-use super::reader::{Reader, Step};
+use super::reader::{LeftRequest, Reader, Step};
 use super::windows::Windows;
 use delivery::send_backlog::HeldBytes;
 use std::io;
@@ -85,9 +85,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Front<IO> {
         reader.acknowledged(self.sent.acknowledged);
         let answers = self.answers.as_mut().filter(|_| may_answer);
         reader.step(windows, |request| {
-            let sent = answers?.answer(&request, waiting)?;
+            let answers = answers.ok_or(LeftRequest::default())?;
+            let sent = answers.answer(&request, waiting)?;
             activity.answered();
-            Some(sent)
+            Ok(sent)
         })
     }
 

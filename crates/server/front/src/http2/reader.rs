@@ -46,6 +46,13 @@ pub struct Request<'a> {
     pub room: usize,
 }
 
+/// A request that is left to hyper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftRequest {
+    /// The number of the site's configuration by which it is not redirected; 0 if that is not known.
+    pub unredirected: u64,
+}
+
 /// The result of processing the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -193,14 +200,14 @@ impl Reader {
     }
 
     /// Processes one frame. `answer` is called for a request that may be a plain hit. If it answers the
-    /// request, it returns how many bytes of content it has sent.
+    /// request, it returns how many bytes of content it has sent; otherwise, what it has found out about it.
     ///
     /// # Errors
     /// The client violates the protocol or causes excessive load; the connection has to end.
     pub fn step(
         &mut self,
         windows: &mut Windows,
-        answer: impl FnOnce(Request<'_>) -> Option<usize>,
+        answer: impl FnOnce(Request<'_>) -> Result<usize, LeftRequest>,
     ) -> Result<Step, ErrorCode> {
         match &self.state {
             State::Preface { .. } | State::Pass { .. } => return Ok(Step::Starved),
@@ -326,7 +333,7 @@ impl Reader {
         head: FrameHead,
         (mut from, mut to): (usize, usize),
         windows: &mut Windows,
-        answer: impl FnOnce(Request<'_>) -> Option<usize>,
+        answer: impl FnOnce(Request<'_>) -> Result<usize, LeftRequest>,
     ) -> Result<(), ErrorCode> {
         if head.has(flag::PADDED) {
             let padding = *self.arrived[from..to].first().ok_or(ErrorCode::FrameSize)?;
@@ -359,7 +366,7 @@ impl Reader {
         head: FrameHead,
         (from, to): (usize, usize),
         windows: &mut Windows,
-        answer: impl FnOnce(Request<'_>) -> Option<usize>,
+        answer: impl FnOnce(Request<'_>) -> Result<usize, LeftRequest>,
     ) -> Result<(), ErrorCode> {
         let State::Block(mut begun) = std::mem::replace(&mut self.state, State::Frame) else {
             return Err(ErrorCode::Protocol);
@@ -392,22 +399,26 @@ impl Reader {
         priority: &[u8],
         block: &[u8],
         windows: &mut Windows,
-        answer: impl FnOnce(Request<'_>) -> Option<usize>,
+        answer: impl FnOnce(Request<'_>) -> Result<usize, LeftRequest>,
     ) -> Result<(), ErrorCode> {
         let read = self.fields.read(&mut self.decoder, block, self.header_bytes_max);
         read.map_err(|_| ErrorCode::Compression)?;
         let stream = head.stream;
         let kind = self.opened.headers(stream, head.has(flag::END_STREAM))?;
         let is_new = kind == Block::Request;
+        let mut left = LeftRequest::default();
         if is_new {
             let is_whole = head.has(flag::END_STREAM) && !self.small_table;
             // A stream that depends on itself is an error; hyper handles it.
             let waits_for = priority.first_chunk().copied().map_or(0, u32::from_be_bytes);
             if is_whole && waits_for & WINDOW_BYTES_MAX != stream {
                 let room = self.stream_window.room().min(windows.ours()) as usize;
-                if let Some(sent) = answer(Request { fields: &self.fields, stream, room }) {
-                    windows.sent(sent as u32);
-                    return Ok(());
+                match answer(Request { fields: &self.fields, stream, room }) {
+                    Ok(sent) => {
+                        windows.sent(sent as u32);
+                        return Ok(());
+                    }
+                    Err(request) => left = request,
                 }
             }
             self.last_behind = stream;
@@ -415,7 +426,8 @@ impl Reader {
         self.again.clear();
         self.fields.write_block(kind, &mut self.again);
         if is_new {
-            write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut self.again);
+            let value = field_value(stream, left.unredirected);
+            write_field(FIELD.as_bytes(), value.as_bytes(), &mut self.again);
         }
         let flags = head.flags & (flag::END_STREAM | flag::PRIORITY);
         write_block(stream, flags, priority, &self.again, &mut self.forward);

@@ -41,8 +41,14 @@ fn settings(list: &[(u16, u32)]) -> Vec<u8> {
 
 /// The header block that hyper gets when `block` opens this stream.
 fn handed(stream: u32, block: &[u8]) -> Vec<u8> {
+    handed_under(0, stream, block)
+}
+
+/// The same, if the configuration with this number does not redirect the request.
+fn handed_under(unredirected: u64, stream: u32, block: &[u8]) -> Vec<u8> {
     let mut of_stream = Vec::new();
-    write_field(FIELD.as_bytes(), field_value(stream).as_bytes(), &mut of_stream);
+    let value = field_value(stream, unredirected);
+    write_field(FIELD.as_bytes(), value.as_bytes(), &mut of_stream);
     [block, &of_stream].concat()
 }
 
@@ -72,7 +78,8 @@ impl Read {
             while reader.hand_on(7, |bytes| handed.extend_from_slice(bytes)) > 0 {}
             let step = reader.step(windows, |request| {
                 offered.push((request.stream, request.room));
-                (answered(request.stream) && request.room >= 10).then_some(10)
+                let is_answered = answered(request.stream) && request.room >= 10;
+                is_answered.then_some(10).ok_or(LeftRequest { unredirected: 0 })
             })?;
             let waits = reader.forward.len() > reader.forwarded
                 || matches!(reader.state, State::Pass { left } if left > 0 && reader.at < reader.arrived.len());
@@ -213,6 +220,22 @@ fn protocol_errors_end_the_connection() {
     assert_eq!(error(&[&begun, &flood]), ErrorCode::EnhanceYourCalm);
     let large = frame(kind::CONTINUATION, 0, 1, &[0; 16_000]);
     assert_eq!(error(&[&begun, &large, &large, &large]), ErrorCode::EnhanceYourCalm);
+}
+
+/// So the rules of redirects are not compared again for it.
+#[test]
+fn the_configuration_that_does_not_redirect_a_request_goes_with_it() {
+    let mut read = Read::new(|_| false);
+    read.arrive(&settings(&[])).unwrap();
+    for (stream, unredirected) in [(1, 7), (3, 0)] {
+        read.reader.arrive(&request(stream));
+        let left = LeftRequest { unredirected };
+        assert_eq!(read.reader.step(&mut read.windows, |_| Err(left)), Ok(Step::On));
+        read.arrive(&[]).unwrap();
+        let frames = read.frames();
+        let last = frames.last().expect("a request");
+        assert_eq!(last.3, handed_under(unredirected, stream, &block(&LINE)), "stream {stream}");
+    }
 }
 
 #[test]

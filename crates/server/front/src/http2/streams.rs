@@ -10,7 +10,7 @@
 //!
 //! The share is `write_rate` divided by the number of streams that wait for the client, because they
 //! share the client's bandwidth. hyper does not expose the stream of a request, so the front adds it as
-//! a field, [`FIELD`].
+//! a field, [`FIELD`], together with what it has found out about the request.
 //!
 //! One lock per connection, held to add or remove a stream or to count a frame.
 
@@ -23,24 +23,30 @@ use std::time::Duration;
 use telemetry::limit_hits::Limit;
 use tokio::time::Instant;
 
-/// The field that names the stream in hyper's requests, and the number of digits of its value. The
-/// front appends it, so it comes after any field of this name from the client.
+/// The field that names the stream in hyper's requests, and the configuration that does not redirect them. The front
+/// appends it, so it comes after any field of this name from the client.
 pub const FIELD: &str = "pagewell-stream";
-const DIGITS: usize = 10;
+/// The number of digits of a stream, and of the number of a configuration, in its value.
+const STREAM_DIGITS: usize = 10;
+const READING_DIGITS: usize = 20;
 /// The size of the field in a field list, in bytes (RFC 9113 section 6.5.2).
-pub const FIELD_COUNTS: usize = FIELD.len() + DIGITS + 32;
+pub const FIELD_COUNTS: usize = FIELD.len() + STREAM_DIGITS + READING_DIGITS + 32;
 
-/// The value of the field for a stream.
-pub fn field_value(stream: u32) -> String {
-    format!("{stream:0DIGITS$}")
+/// The value of the field for a stream. `unredirected` is the number of the site's configuration by which the request is
+/// not redirected; 0 if that is not known.
+pub fn field_value(stream: u32, unredirected: u64) -> String {
+    format!("{stream:0STREAM_DIGITS$}{unredirected:0READING_DIGITS$}")
 }
 
-/// Removes the field from a request, and returns its stream; 0 if there is none.
-pub fn take_field(headers: &mut HeaderMap) -> u32 {
-    let stream = headers.get_all(FIELD).iter().next_back();
-    let stream = stream.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0);
+/// Removes the field from a request, and returns both numbers; 0 if there is none.
+pub fn take_field(headers: &mut HeaderMap) -> (u32, u64) {
+    let value = headers.get_all(FIELD).iter().next_back();
+    let numbers = value.and_then(|value| {
+        let (stream, unredirected) = value.to_str().ok()?.split_at_checked(STREAM_DIGITS)?;
+        Some((stream.parse().ok()?, unredirected.parse().ok()?))
+    });
     headers.remove(FIELD);
-    stream
+    numbers.unwrap_or_default()
 }
 
 /// The progress of the content of one response.
@@ -318,11 +324,13 @@ mod tests {
     #[test]
     fn the_field_is_the_last_of_its_name() {
         let mut headers = HeaderMap::new();
-        for value in ["7".to_owned(), field_value(11)] {
+        for value in ["7".to_owned(), field_value(7, 7), field_value(11, 3)] {
             headers.append(FIELD, value.parse().unwrap());
         }
-        assert_eq!(take_field(&mut headers), 11);
+        assert_eq!(take_field(&mut headers), (11, 3));
         assert!(headers.is_empty());
-        assert_eq!(field_value(u32::MAX).len(), DIGITS);
+        headers.append(FIELD, field_value(u32::MAX, u64::MAX).parse().unwrap());
+        assert_eq!(take_field(&mut headers), (u32::MAX, u64::MAX));
+        assert_eq!(field_value(1, 0).len(), STREAM_DIGITS + READING_DIGITS);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: the rule to which they belong (`rewrites`), and expressions as patterns (`pattern`).
 
-use crate::draft::RuleConditions;
+use crate::draft::{RuleConditions, signed};
 use crate::fields;
 use crate::pattern::{Exactness, PathPattern, literal, value_globs};
 use crate::source::Directive;
@@ -132,10 +132,6 @@ fn method(is_not: bool, value: &str) -> Option<RuleConditions> {
         |word: &String| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase());
     let conditions = RuleConditions::default();
     words.iter().all(is_name).then(|| conditions.with("method", signed(words, is_not)))
-}
-
-fn signed(words: Vec<String>, is_not: bool) -> Vec<String> {
-    if is_not { words.into_iter().map(|word| format!("!{word}")).collect() } else { words }
 }
 
 fn path(is_not: bool, value: &str, ignores_case: bool) -> Result<RuleConditions, String> {

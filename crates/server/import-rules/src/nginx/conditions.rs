@@ -4,7 +4,7 @@
 
 use super::Translation;
 use super::scope::Scope;
-use crate::draft::RuleConditions;
+use crate::draft::{RuleConditions, signed};
 use crate::fields;
 use crate::pattern::{Exactness, PathPattern, literal, value_globs};
 use crate::source::Directive;
@@ -113,10 +113,6 @@ fn compare(
         "invalid_referer" if operator.is_empty() => referers(scope, names).and_then(whole),
         _ => named(subject, operator, value).map_or_else(none, whole),
     }
-}
-
-fn signed(words: Vec<String>, is_not: bool) -> Vec<String> {
-    if is_not { words.into_iter().map(|word| format!("!{word}")).collect() } else { words }
 }
 
 fn path(

@@ -206,7 +206,12 @@ pub(super) fn judge(judgements: &mut Judgements, of: &Directive) {
     } else if NOT_NEEDED.contains(&name) {
         judgements.not_needed(of);
     } else if CACHE.contains(&name) {
-        judgements.not_needed_because(of, "Pagewell caches the pages itself");
+        let why = match name.rsplit_once("_cache_").map(|(_, what)| what) {
+            Some("valid") => "pages without Cache-Control or tags need a rule with store",
+            Some("purge") => "PURGE is built in; for purges by GET, set purge.get_below",
+            _ => "Pagewell caches the pages itself",
+        };
+        judgements.not_needed_because(of, why);
     } else if let Some((_, why)) = REFUSED.iter().find(|(known, _)| *known == name) {
         if restricts(of) {
             judgements.lost_restriction(of, why);

@@ -220,6 +220,10 @@ pub(super) fn redirect(
         let host = target.host.clone().unwrap_or_default();
         translation.site.canonical(&host);
         translation.site.canonical_redirect = Some(permanent);
+        // A host that is redirected to itself was requested over plain HTTP.
+        if translation.server_names.contains(&host) {
+            over_https(translation, one, &target.text, permanent);
+        }
         translation.judgements.translated_but(one, "as site.canonical_redirect");
         return;
     }
@@ -247,6 +251,14 @@ pub(super) fn redirect(
         translation.judgements.translated(one);
     } else {
         translation.judgements.translated_but(one, "the query of the client is appended");
+    }
+}
+
+/// A redirect of plain HTTP to a fixed host: to HTTPS, too, if the target says so.
+fn over_https(translation: &mut Translation<'_>, one: &Directive, target: &str, status: u16) {
+    if target.starts_with("https://") {
+        translation.site.https_redirect = Some(status);
+        translation.https.push(one.clone());
     }
 }
 
@@ -411,9 +423,11 @@ fn condition<'a>(
         .iter()
         .any(|inner| inner.name == "return" && denial_status(inner.word(0)).is_some());
     match read {
-        Ok(IfCondition::NotHttps) => moved_host(translation, one, None, around),
-        Ok(IfCondition::OtherHost(host)) => moved_host(translation, one, Some(&host), around),
-        Ok(IfCondition::Www) => moved_host(translation, one, None, around),
+        Ok(IfCondition::NotHttps) => moved_host(translation, one, (None, true), around),
+        Ok(IfCondition::OtherHost(host)) => {
+            moved_host(translation, one, (Some(&host), false), around);
+        }
+        Ok(IfCondition::Www) => moved_host(translation, one, (None, false), around),
         Ok(IfCondition::Conditions(more)) => match around.and(&more) {
             Some(around) => body(translation, one, &around),
             None => lost(translation, one, "two expressions for one path", refuses),
@@ -451,11 +465,11 @@ fn lost(translation: &mut Translation<'_>, one: &Directive, why: &str, refuses: 
     }
 }
 
-/// An `if` about the scheme or the host: its redirect is an option of the site.
+/// An `if` about the host, or the scheme (`is_plain`): its redirect is an option of the site.
 fn moved_host(
     translation: &mut Translation<'_>,
     one: &Directive,
-    host: Option<&str>,
+    (host, is_plain): (Option<&str>, bool),
     around: &Around,
 ) {
     for inner in one.inner() {
@@ -474,6 +488,9 @@ fn moved_host(
         let permanent = if code == "308" { 308 } else { 301 };
         match MoveTarget::read(&translation.expanded(&written), None) {
             Ok(target) if target.host.is_some() && target.needs_path => {
+                if is_plain {
+                    over_https(translation, inner, &target.text, permanent);
+                }
                 translation.site.canonical(&target.host.unwrap_or_default());
                 translation.site.canonical_redirect = Some(permanent);
                 translation.judgements.translated(inner);
@@ -510,6 +527,7 @@ fn refused_host(
     let host = host.to_ascii_lowercase();
     if translation.server_names.iter().all(|name| *name == host) && !translation.has_open_names {
         let why = "requests for other hosts are refused (421)";
+        translation.site.refuses_others = true;
         return translation.judgements.built_in_but(inner, why);
     }
     let other = RuleConditions::default().with("host", vec![format!("!{host}")]);

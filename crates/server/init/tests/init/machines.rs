@@ -29,6 +29,9 @@ fn wordpress_behind_nginx() {
             "[[rule]]",
             "path = \"/wp-content/uploads/**\"",
             "php = false",
+            "[snapshot]",
+            "directory = \"/var/lib/pagewell\"",
+            "unwatched = \"drop\"",
         ]
     );
     for part in [
@@ -60,6 +63,10 @@ fn wordpress_behind_nginx() {
     };
     let with_trial = after(&text, seds[0]);
     assert!(with_trial.contains("\nmode = \"trial\"\n"), "{with_trial}");
+    // The database is not followed yet, and the record of the trial survives restarts.
+    let config = tree.check(&with_trial);
+    let directory = config.kept_directory().map(|path| path.display().to_string());
+    assert_eq!(directory.as_deref(), Some("/var/lib/pagewell"), "{with_trial}");
     let with_protect = format!("{with_trial}\n[misses]\nmode = \"protect\"\n");
     let ended = after(&with_protect, seds[2]);
     assert!(ended.contains("\n#mode = \"trial\"\n"), "{ended}");

@@ -78,7 +78,9 @@ impl FastCgi {
             }
             Ok(Ok(socket)) => Ok(socket),
             Ok(Err(error)) => {
-                tracing::warn!(event = "origin-refused", address = %self.address, %error);
+                if self.places.is_refusal_due() {
+                    tracing::warn!(event = "origin-refused", address = %self.address, %error);
+                }
                 Err(Failure::Refused)
             }
         }

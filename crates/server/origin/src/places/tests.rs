@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::admission::{OriginClass, SharedLevel};
-use miss_control::{MissGroup, MissKind};
+use miss_control::MissGroup;
+use telemetry::client::PageAtOrigin;
 
 /// Places of an origin with this mode and queue.
 fn places(count: usize, mode: MissesMode, queue: usize) -> Arc<Places> {
@@ -13,9 +14,10 @@ fn places(count: usize, mode: MissesMode, queue: usize) -> Arc<Places> {
 fn admission(level: ClientLevel, url: &str) -> Admission {
     Admission {
         class: OriginClass::Page,
-        level: SharedLevel::new(level),
+        level: SharedLevel::new(level, 0),
         group: MissGroup::of(MissKind::Page, url),
         address: None,
+        page: None,
         network: None,
         agent: None,
     }
@@ -109,20 +111,80 @@ async fn a_waiter_that_gives_way_is_deferred() {
 }
 
 #[tokio::test]
-async fn a_write_of_a_flood_that_gives_way_is_refused_and_not_deferred() {
-    let write = |level| {
-        let group = MissGroup::of(MissKind::Write, "/comment");
-        Admission { class: OriginClass::Write, group, ..admission(level, "/comment") }
+async fn a_write_or_fragment_of_a_flood_that_gives_way_is_refused_and_not_deferred() {
+    let of_kind = |class, kind, level| {
+        let group = MissGroup::of(kind, "/comment");
+        Admission { class, group, ..admission(level, "/comment") }
     };
-    let places = places(1, MissesMode::Protect, 1);
-    let place = places.enter(&unknown()).await.unwrap();
-    let flood = wait(&places, write(ClientLevel::Unknown)).await;
-    let (own, login) = (places.clone(), write(ClientLevel::Confirmed));
-    let login = tokio::spawn(async move { own.enter(&login).await });
-    assert_eq!(flood.await.unwrap().unwrap_err(), Failure::Overloaded);
-    drop(place);
-    assert!(login.await.unwrap().is_ok());
-    assert_eq!(places.figures().deferred, 0);
+    for (class, kind) in
+        [(OriginClass::Write, MissKind::Write), (OriginClass::Fragment, MissKind::Part)]
+    {
+        let places = places(1, MissesMode::Protect, 1);
+        let place = places.enter(&unknown()).await.unwrap();
+        let flood = wait(&places, of_kind(class, kind, ClientLevel::Unknown)).await;
+        let own = places.clone();
+        let login = of_kind(OriginClass::Write, MissKind::Write, ClientLevel::Confirmed);
+        let login = tokio::spawn(async move { own.enter(&login).await });
+        assert_eq!(flood.await.unwrap().unwrap_err(), Failure::Overloaded, "{kind:?}");
+        drop(place);
+        assert!(login.await.unwrap().is_ok(), "{kind:?}");
+        assert_eq!(places.figures().deferred, 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn the_time_of_a_comparison_is_that_of_no_client() {
+    let places = places(2, MissesMode::Protect, 10);
+    let group = MissGroup::of(MissKind::Page, "/");
+    let place = places.line.lock().enter_if_free(group, 2).expect("two are free");
+    places.line.release(place, Duration::from_millis(30), true);
+    let figures = places.figures();
+    assert_eq!((figures.comparison_us, figures.busy_us.iter().sum::<u64>()), (30_000, 0));
+}
+
+/// A place may have become free by time alone, without a request that would give it away.
+#[test]
+fn a_waiter_whose_longest_wait_ends_gets_a_place_that_is_free_for_it() {
+    let places = places(1, MissesMode::Protect, 10);
+    let group = MissGroup::of(MissKind::Page, "/");
+    let miss = Miss { level: ClientLevel::Unknown, credit: 0, group, address: None };
+    let entry = places.line.lock().enter(miss, || panic!("it does not wait"), &mut None);
+    let QueueEntry::Place(held) = entry else { panic!("the place is free") };
+    let Arrival::Waits { position, mut receiver, .. } = places.line.enter(&unknown()) else {
+        panic!("it waits")
+    };
+    places.line.lock().release(held, Duration::from_millis(30));
+    assert_eq!((places.taken(), places.waiting()), (0, 1), "nobody has given it");
+    assert!(matches!(position.defer(), Deferral::Gone));
+    assert_eq!((places.taken(), places.waiting()), (1, 0));
+    drop(receiver.try_recv().expect("its permit is in the channel"));
+    assert_eq!((places.taken(), places.figures().deferred), (0, 0));
+}
+
+#[tokio::test]
+async fn a_page_is_deferred_before_its_first_fragment_or_not_at_all() {
+    let places = places(1, MissesMode::Protect, 100);
+    let _place = places.enter(&unknown()).await.unwrap();
+    let [begun, late] = [(); 2].map(|()| Some(Arc::new(PageAtOrigin::default())));
+    let fragment = |page: &Option<Arc<PageAtOrigin>>, address| Admission {
+        class: OriginClass::Fragment,
+        group: MissGroup::of(MissKind::Part, "/part"),
+        address: Some(address),
+        page: page.clone(),
+        ..unknown()
+    };
+    for _ in 0..8 {
+        wait(&places, fragment(&begun, 7)).await;
+    }
+    for _ in 0..2 {
+        let first = places.enter(&fragment(&late, 7)).await;
+        assert_eq!(first.unwrap_err(), Failure::Deferred);
+    }
+    wait(&places, fragment(&begun, 7)).await;
+    wait(&places, fragment(&late, 8)).await;
+    // By the request of another address, it has begun.
+    wait(&places, fragment(&late, 7)).await;
+    assert_eq!((places.waiting(), places.figures().deferred), (11, 2));
 }
 
 #[tokio::test]
@@ -133,18 +195,31 @@ async fn a_follower_raises_its_leader_while_it_waits_and_before() {
     let leader = unknown();
     let level = leader.level.clone();
     let leader = wait(&places, leader).await;
-    level.raise(ClientLevel::Confirmed);
+    assert!(level.raise(ClientLevel::Known, 9));
+    assert!(!level.raise(ClientLevel::Known, 9), "it has that credit already");
+    assert!(level.raise(ClientLevel::Known, 10));
+    assert!(level.raise(ClientLevel::Confirmed, 0));
     drop(place);
     let place = leader.await.unwrap().unwrap();
     assert!(!other.is_finished());
-    // It does not wait any more, so nothing happens.
-    level.raise(ClientLevel::Confirmed);
     let early = unknown();
-    early.level.raise(ClientLevel::Confirmed);
+    assert!(early.level.raise(ClientLevel::Known, 3));
+    assert!(early.level.raise(ClientLevel::Confirmed, 0));
     let early = wait(&places, early).await;
     drop(place);
     drop(early.await.unwrap().unwrap());
-    drop(other.await.unwrap().unwrap());
+    let other = other.await.unwrap().unwrap();
+    // A request that was sent comes no earlier: after a wait, and without one.
+    let (waited, at_once) = (admission(ClientLevel::Known, "/"), unknown());
+    let level = waited.level.clone();
+    let waited = wait(&places, waited).await;
+    drop(other);
+    drop(waited.await.unwrap().unwrap());
+    let place = places.enter(&at_once).await.unwrap();
+    for level in [level, at_once.level.clone()] {
+        assert!(!level.raise(ClientLevel::Confirmed, 0));
+    }
+    drop(place);
     assert_eq!((places.taken(), places.waiting()), (0, 0));
 }
 

@@ -22,8 +22,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
     if let Some(user) = &config.user {
         all.extend(of(user, config.group.as_deref()).err());
     }
-    let others = config.other_sites.iter().map(|site| &**site);
-    for site in std::iter::once(config).chain(others) {
+    for site in config.all_sites() {
         all.extend(site.site.files.as_ref().and_then(links));
         all.extend(shared_user(config, &site.site.origin));
         let OriginConfig::OwnPhp(php) = &site.site.origin else { continue };
@@ -36,6 +35,10 @@ pub fn warnings(config: &Config) -> Vec<String> {
     }
     all.extend(memory(config));
     all.extend(automatic_https(config));
+    let keys = config.tls.iter().map(|pair| ("tls.key", &pair.key));
+    let secrets = config.acme.iter().flat_map(|acme| &acme.secret_files);
+    let secrets = secrets.map(|(key, file)| (*key, file));
+    all.extend(keys.chain(secrets).filter_map(|(key, file)| public_file(key, file)));
     all.extend(directories(config));
     all.into_iter().collect()
 }
@@ -45,9 +48,7 @@ fn automatic_https(config: &Config) -> Vec<String> {
     if config.acme.is_none() {
         return Vec::new();
     }
-    let others = config.other_sites.iter().map(|site| &**site);
-    let hosts: Vec<&String> =
-        std::iter::once(config).chain(others).flat_map(|site| site.hosts.all()).collect();
+    let hosts: Vec<&String> = config.all_sites().flat_map(|site| site.hosts.all()).collect();
     let refused = hosts.iter().filter_map(|host| {
         let why = name_refusal(host)?;
         Some(format!("acme: {host} gets no certificate: {why}"))
@@ -67,6 +68,16 @@ fn automatic_https(config: &Config) -> Vec<String> {
         );
     }
     all
+}
+
+/// A warning about a file of a secret that every user of this machine can read: its mode and those of all directories
+/// above allow it. `key`: its key in the configuration.
+fn public_file(key: &str, file: &Path) -> Option<String> {
+    let has =
+        |path: &Path, bit: u32| std::fs::metadata(path).is_ok_and(|found| found.mode() & bit != 0);
+    let is_public = has(file, 0o004) && file.ancestors().skip(1).all(|above| has(above, 0o001));
+    let file = file.display();
+    is_public.then(|| format!("{key}: {file}: every user can read it: chmod o-r {file}"))
 }
 
 /// A warning about scripts that run as Pagewell's user. Of a php-fpm that Pagewell does not start, the owner of the
@@ -138,8 +149,7 @@ fn directories(config: &Config) -> Vec<String> {
 }
 
 fn memory(config: &Config) -> Option<String> {
-    let sites = config.other_sites.iter().map(|site| site.memory_bytes);
-    let wanted = sites.fold(config.memory_bytes, usize::saturating_add);
+    let wanted = config.all_sites().map(|site| site.memory_bytes).fold(0, usize::saturating_add);
     let there = machine_memory_bytes();
     let why = format!("memory: {}M are more than there are, {}M", wanted >> 20, there >> 20);
     (wanted > there).then_some(why)

@@ -36,9 +36,8 @@ pub fn report(
     config: &Config,
     account: Option<&Account>,
 ) -> Result<Vec<Result<String, String>>, String> {
-    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     let mut places: BTreeMap<String, TestedOrigin> = BTreeMap::new();
-    for site in sites {
+    for site in config.all_sites() {
         let limit = site.limits.origin_connect_timeout.min(AT_MOST);
         for (option, place) in places_of(&site.site.origin, limit)? {
             let name = format!("{option} {}", place.shown());
@@ -85,9 +84,8 @@ fn places_of(origin: &OriginConfig, limit: Duration) -> Result<Vec<(&str, Place)
 /// is connected: the files are looked at only, so that a start is not delayed. Call this after
 /// privileges are dropped.
 pub fn warn_of_sockets(config: &Config) {
-    let sites = std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site));
     let mut sockets = BTreeMap::new();
-    for site in sites {
+    for site in config.all_sites() {
         if let OriginConfig::FastCgi(address @ Address::Unix(path)) = &site.site.origin {
             sockets.insert(path.clone(), address.clone());
         }

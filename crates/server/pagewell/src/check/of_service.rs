@@ -56,7 +56,7 @@ struct PathUse {
     is_warning: bool,
 }
 
-const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/tls.md";
+const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/certbot.md";
 const READ_AGAIN: &str =
     "let its group read it (chgrp, chmod 640): a reload that cannot read it fails";
 const DOCUMENT_ROOT: &str =
@@ -189,7 +189,7 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
             add(&pair.key, Use::Read, CERTIFICATES, user.begins_as_root);
         }
     }
-    for site in std::iter::once(config).chain(config.other_sites.iter().map(|site| &**site)) {
+    for site in config.all_sites() {
         if let Some(files) = &site.site.files {
             add(&files.root, Use::List, DOCUMENT_ROOT, false);
         }
@@ -200,8 +200,8 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
         if user.begins_as_root {
             continue;
         }
-        if let Some(snapshot) = &site.snapshot {
-            add(&snapshot.directory, Use::Own, DIRECTORIES, false);
+        if let Some(directory) = site.kept_directory() {
+            add(directory, Use::Own, DIRECTORIES, false);
         }
         let automatic = site.automatic.as_ref();
         if let Some(directory) = automatic.and_then(|on| on.capture_directory.as_ref()) {

@@ -27,13 +27,27 @@ pub struct Unit {
     /// The group of the service: `Group=`.
     pub group: Option<String>,
     /// Whether `/home`, `/root` and `/run/user` are hidden (`ProtectHome=`).
-    hides_home: bool,
+    homes: Homes,
+    /// Directories that are mounted for the service (`BindPaths=`, `BindReadOnlyPaths=`).
+    bound: Vec<PathBuf>,
     /// The directories that the service cannot write (`ProtectSystem=`).
     protection: Protection,
     /// Directories that it can write nevertheless (`ReadWritePaths=`).
     writable: Vec<PathBuf>,
     /// Directories that systemd creates for the service, below `/run`, `/var/lib` and `/var/log`.
     created: Vec<PathBuf>,
+}
+
+/// How the service sees `/home`, `/root` and `/run/user`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Homes {
+    /// As they are.
+    #[default]
+    Visible,
+    /// Empty, but for what is mounted below them.
+    Empty,
+    /// Not at all.
+    Hidden,
 }
 
 /// What `ProtectSystem=` makes read-only.
@@ -91,7 +105,16 @@ impl Unit {
             "User" => return self.user = text(),
             "Group" => return self.group = text(),
             "ProtectHome" => {
-                return self.hides_home = matches!(value, "yes" | "true" | "on" | "1" | "tmpfs");
+                self.homes = match value {
+                    "yes" | "true" | "on" | "1" => Homes::Hidden,
+                    "tmpfs" => Homes::Empty,
+                    _ => Homes::Visible,
+                };
+                return;
+            }
+            "BindPaths" | "BindReadOnlyPaths" if value.is_empty() => return self.bound.clear(),
+            "BindPaths" | "BindReadOnlyPaths" => {
+                return self.bound.extend(value.split_whitespace().map(bound_path));
             }
             "ProtectSystem" => {
                 self.protection = match value {
@@ -145,14 +168,28 @@ impl Unit {
     /// A sentence if the service cannot see this path.
     pub fn hides(&self, path: &Path) -> Option<String> {
         let is_home = ["/home", "/root", "/run/user"].iter().any(|home| path.starts_with(home));
-        (self.hides_home && is_home).then(|| {
+        let setting = match self.homes {
+            Homes::Visible => return None,
+            Homes::Empty if self.bound.iter().any(|bound| path.starts_with(bound)) => return None,
+            Homes::Empty => "tmpfs",
+            Homes::Hidden => "yes",
+        };
+        is_home.then(|| {
             format!(
-                "{}: the unit {NAME} has ProtectHome=yes, so the service cannot see it – run `systemctl edit \
-                 pagewell` and set ProtectHome=read-only below [Service]",
+                "{0}: the unit {NAME} has ProtectHome={setting}, so the service cannot see it – run `systemctl edit \
+                 pagewell` and set ProtectHome=tmpfs and BindReadOnlyPaths={0}, or a directory above it, below \
+                 [Service]",
                 path.display()
             )
         })
     }
+}
+
+/// The place of a bind mount: `[-]SOURCE[:DESTINATION[:OPTIONS]]`.
+fn bound_path(value: &str) -> PathBuf {
+    let mut parts = value.trim_start_matches('-').split(':');
+    let source = parts.next().unwrap_or_default();
+    PathBuf::from(parts.next().filter(|place| !place.is_empty()).unwrap_or(source))
 }
 
 #[cfg(test)]
@@ -170,10 +207,26 @@ mod tests {
             .into_iter(),
         );
         assert_eq!(unit.user.as_deref(), Some("pagewell"));
-        assert_eq!((unit.group.as_deref(), unit.hides_home), (None, false));
+        assert_eq!((unit.group.as_deref(), unit.homes), (None, Homes::Visible));
         assert!(unit.creates(Path::new("/var/lib/pagewell/snapshots")));
         assert!(unit.creates(Path::new("/var/lib/other/dir")));
         assert!(!unit.creates(Path::new("/var/lib/pagewell2")));
+    }
+
+    #[test]
+    fn a_directory_below_home_can_be_mounted() {
+        let hides = |text: &str, path: &str| {
+            let unit = Unit::read([format!("[Service]\n{text}").as_str()].into_iter());
+            unit.hides(Path::new(path)).is_some()
+        };
+        let site = "/home/forge/example.org/current/public";
+        assert!(!hides("", site) && hides("ProtectHome=tmpfs", site));
+        let bound = "ProtectHome=tmpfs\nBindReadOnlyPaths=-/srv/x /home/forge/example.org\n";
+        assert!(!hides(bound, site) && hides(bound, "/home/forge/example.org2"));
+        assert!(hides(&format!("{bound}BindReadOnlyPaths=\n"), site));
+        assert!(hides(&format!("{bound}ProtectHome=yes\n"), site), "it hides mounts, too");
+        let elsewhere = "ProtectHome=tmpfs\nBindPaths=-/srv/site:/home/site:rbind\n";
+        assert!(!hides(elsewhere, "/home/site/x") && hides(elsewhere, site));
     }
 
     #[test]
@@ -199,7 +252,8 @@ mod tests {
         let unit = Unit::read([text].into_iter());
         assert_eq!(unit.user.as_deref(), Some("pagewell"));
         let hidden = unit.hides(Path::new("/home/me/site")).expect("it is hidden");
-        assert!(hidden.contains("ProtectHome=read-only"), "{hidden}");
+        let remedy = "ProtectHome=tmpfs and BindReadOnlyPaths=/home/me/site, or a directory";
+        assert!(hidden.contains(remedy), "{hidden}");
         assert_eq!(unit.hides(Path::new("/var/www/html")), None);
         let protected = unit.protects(Path::new("/srv/snapshots")).expect("it is read-only");
         assert!(protected.contains("ReadWritePaths=/srv/snapshots below [Service]"), "{protected}");

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 use delivery::site::Site;
-use page_snapshot::{Content, PageStatements, Record, SavedPage};
+use page_snapshot::{Content, PageStatements, SavedPage};
 use page_store::{NotRestored, RestoreSession, WalkedPage, Worth};
 use statements::footprints::StatementWalk;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const USES: u8 = 0b11;
 /// The snapshot form of a page.
 pub enum PageForm<'p> {
     /// It is written.
-    Record(Box<Record<'p>>),
+    Saved(Box<SavedPage<'p>>),
     /// It does not belong in a snapshot.
     Excluded,
     /// The snapshot does not have its statements.
@@ -54,7 +54,7 @@ pub fn form<'p>(
     let forms = page.forms().codings().iter();
     let in_coding = |coding| page.forms().get(coding)?.form().content();
     let forms = forms.filter_map(|coding| Some((*coding, in_coding(*coding)?)));
-    PageForm::Record(Box::new(Record {
+    PageForm::Saved(Box::new(SavedPage {
         key: found.page.key().bytes(),
         worth: found.worth.uses & USES | stay,
         marked_at_ms: found.page.marked().map(|marked| marked.at_ms),

@@ -14,15 +14,15 @@ use change_sources::{Feed, LogRetention};
 use delivery::site::Site;
 use page_snapshot::{Head, Position, WriteOutcome, Writer};
 use page_store::Walk;
+use random_number::random_number;
 use site_state::journal::{ForgottenBecause, Open, Snapshots, Stage};
 use statements::footprints::StatementWalk;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use telemetry::phase::{Phase, PhaseWatch};
-use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The places of the store that are read while its index is locked once.
 const PLACES: usize = 256;
@@ -156,20 +156,17 @@ pub fn begin_last(site: &Arc<Site>) -> Option<StartedSnapshot> {
 pub async fn write_last(site: &Arc<Site>, begun: StartedSnapshot) {
     let Some(snapshots) = &site.snapshots else { return };
     let _writing = snapshots.pause().await;
-    let (time_is_up, over) = watch::channel(false);
+    let until = Instant::now() + site.limits.snapshot_stop;
     let own = site.clone();
-    let write = tokio::task::spawn_blocking(move || {
-        let is_written = write(&own, begun, None, &|| *over.borrow());
+    let write = move || {
+        // The writer checks this after every batch.
+        let is_written = write(&own, begun, None, &|| Instant::now() >= until);
         if is_written && let Some(snapshots) = &own.snapshots {
             end(snapshots);
         }
-    });
-    tokio::pin!(write);
-    if tokio::time::timeout(site.limits.snapshot_stop, &mut write).await.is_err() {
-        time_is_up.send_replace(true);
-        // The writer checks this after every batch.
-        let _ = write.await;
-    }
+    };
+    // A panic is in the log already.
+    let _ = tokio::task::spawn_blocking(write).await;
 }
 
 /// Deletes the snapshot at shutdown, because an operation in flight may still change data at the
@@ -239,7 +236,7 @@ fn begin_journal(snapshots: &Snapshots) -> Result<u64, NotWritten> {
         snapshots.forget(&mut journal, ForgottenBecause::Journals, &why);
         return Err(NotWritten::Journal);
     }
-    let open = Open::begin(files.create_journal()?, generation, complete, random())?;
+    let open = Open::begin(files.create_journal()?, generation, complete, random_number())?;
     files.name_journal(generation)?;
     snapshots.begin_with(&mut journal, open);
     if journal.is_some() { Ok(generation) } else { Err(NotWritten::Journal) }
@@ -292,7 +289,8 @@ fn write_pages(
     let bytes_max = snapshots.config.bytes_max;
     let mut statements = site.footprints.begin_walk();
     let head = Head { tables: statements.as_ref().map(StatementWalk::tables), ..head.clone() };
-    let (mut writer, mut walk, mut left_out) = (Writer::new(&head, random()), Walk::default(), 0);
+    let (mut writer, mut walk, mut left_out) =
+        (Writer::new(&head, random_number()), Walk::default(), 0);
     let rest = || {
         if is_over() {
             return Err(NotWritten::Interrupted);
@@ -316,8 +314,8 @@ fn write_pages(
             let is_written = match page::form(site, statements.as_ref(), &found) {
                 PageForm::Excluded => continue,
                 PageForm::WithoutStatements => false,
-                PageForm::Record(record) => {
-                    out.bytes < bytes_max && writer.page(&record) == WriteOutcome::Yes
+                PageForm::Saved(saved) => {
+                    out.bytes < bytes_max && writer.page(&saved) == WriteOutcome::Yes
                 }
             };
             left_out += u64::from(!is_written);
@@ -362,9 +360,4 @@ fn put_in_place(snapshots: &Snapshots, generation: u64) -> Result<(), NotWritten
     snapshots.files.sync()?;
     snapshots.files.remove_journals(generation);
     Ok(())
-}
-
-/// Returns a random number that distinguishes this file from others.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }

@@ -93,6 +93,23 @@ fn it_begins_with_the_findings() {
 }
 
 #[test]
+fn each_line_of_an_error_is_shown_as_one() {
+    let site = site();
+    let pagewell = site.serve("");
+    site.config("[limits]\nheaders = \"many\"\n", "");
+    let request = Request::new("POST", "/v1/reload").content(b"{}");
+    let request = request.header("Content-Type", "application/json");
+    let refused = Client::new(pagewell.admin().clone()).send(&request).expect("an answer");
+    assert_eq!(refused.status, 409);
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "#attention", "The last reload failed");
+    let lines = "return document.querySelector('#attention strong').innerText.split('\\n').length";
+    let lines = script(&mut browser, lines);
+    assert!(lines.as_u64().is_some_and(|lines| lines > 3), "{lines}");
+    is_quiet(&mut browser);
+}
+
+#[test]
 fn it_shows_figures_and_purges_pages() {
     let site = site();
     let pagewell = site.serve("");
@@ -163,15 +180,23 @@ fn the_first_hour_has_next_steps() {
     is_quiet(&mut browser);
 }
 
-/// axe-core finds nothing to improve for screen readers and by contrast, with every part of the page open.
-#[test]
-fn it_is_right_for_screen_readers() {
+/// The script that returns what axe-core finds.
+pub(super) fn axe() -> String {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target"),
         std::path::PathBuf::from,
     );
     let axe = std::fs::read_to_string(target.join("axe/axe.min.js"))
         .expect("axe-core is installed: scripts/setup test");
+    format!(
+        "{axe};\nreturn axe.run(document, {{ resultTypes: ['violations'] }}).then((found) => \
+         found.violations.map((one) => one.id + ': ' + one.nodes[0].target.join(' ')))"
+    )
+}
+
+/// axe-core finds nothing to improve for screen readers and by contrast, with every part of the page open.
+#[test]
+fn it_is_right_for_screen_readers() {
     let site = site();
     let pagewell = site.serve("");
     visit(&pagewell, "/one");
@@ -187,10 +212,7 @@ fn it_is_right_for_screen_readers() {
     });
     script(&mut browser, "document.querySelectorAll('details').forEach((one) => one.open = true)");
     shows(&mut browser, "#plot table", "purged pages");
-    let run = format!(
-        "{axe};\nreturn axe.run(document, {{ resultTypes: ['violations'] }}).then((found) => \
-         found.violations.map((one) => one.id + ': ' + one.nodes[0].target.join(' ')))"
-    );
+    let run = axe();
     for (scheme, width, mobile) in [("light", 1280, false), ("dark", 390, true)] {
         browser.prefer("prefers-color-scheme", scheme).expect("another scheme");
         browser.resize(width, 844, mobile).expect("another size");
@@ -244,8 +266,9 @@ fn answers_are_short_where_there_is_one_site() {
 #[test]
 fn the_last_hour_is_there_at_the_first_view() {
     let site = site();
-    let pagewell = site.serve("");
+    let pagewell = site.serve("[[rule]]\npath = \"/secret\"\ndeny = 403\n");
     visit(&pagewell, "/one");
+    assert_eq!(client(&pagewell).get("/secret").expect("an answer").status, 403);
     let mut raw = Raw::to(pagewell.address());
     raw.send(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(20_000)));
     assert_eq!(raw.answer().status, 414);
@@ -268,7 +291,7 @@ fn the_last_hour_is_there_at_the_first_view() {
     let mut browser = browser();
     browser.go(&url(&pagewell)).expect("it opens");
     shows(&mut browser, "#state", "listen already");
-    shows(&mut browser, "[data-tile=Requests] ul", "2 since the start");
+    shows(&mut browser, "[data-tile=Requests] ul", "3 since the start");
     shows(&mut browser, "[data-tile=Requests] .value", "/s");
     shows(&mut browser, "[data-tile='Hit ratio'] .value", "%");
     shows(&mut browser, "[data-tile=Origin] .value", "ms");
@@ -280,7 +303,9 @@ fn the_last_hour_is_there_at_the_first_view() {
     drop(listening);
     shows(&mut browser, "#state", "Live");
     shows(&mut browser, "#requested tbody tr", "/one");
-    shows(&mut browser, "#refused tbody tr", "Malformed");
+    let refused = shows(&mut browser, "#refused tbody", "Malformed");
+    assert!(refused.contains("that a rule refuses"), "{refused}");
+    shows(&mut browser, "#plot .legend", "Errors of Pagewell's own");
     assert!(browser.text("#sources-section").is_ok_and(|text| text.is_empty()), "no database");
 }
 
@@ -368,7 +393,10 @@ fn it_fits_a_phone_and_is_named_for_readers() {
     client(&pagewell).get(&long).expect("an answer");
     visit(&pagewell, "/one");
     let mut browser = open(&pagewell);
-    shows(&mut browser, "#origins", "% of the requests are for /");
+    let origins = shows(&mut browser, "#origins", "No request has waited for the origin");
+    for named in ["/long-way/*/*/*/*…?a&b", "127.0.0.0/24"] {
+        assert!(origins.contains(named), "{named}: {origins}");
+    }
     browser.write("#question", &long).expect("a field");
     browser.click("#look button").expect("a button");
     let answered = "return document.getElementById('answer').children.length > 0";

@@ -4,4 +4,5 @@ mod dashboard;
 mod live;
 mod metrics;
 mod openapi;
+mod proof;
 mod traffic;

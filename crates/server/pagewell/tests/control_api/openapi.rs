@@ -153,6 +153,7 @@ fn failing() -> Vec<(&'static str, u16, Request)> {
     all.push(("/v1/history", 404, Request::get("/v1/history?site=nobody.test")));
     let path = "/v1/trial";
     all.push((path, 400, Request::get("/v1/trial?host=a.test")));
+    all.push((path, 400, Request::get("/v1/trial?text=no")));
     all.push((path, 404, post_to(path, r#"{"restart":true,"site":"nobody.test"}"#)));
     all.push((path, 413, post_to(path, &format!("{{\"site\":\"{}\"}}", "x".repeat(17 << 20)))));
     all.push((path, 415, Request::new("POST", path).content(b"{}")));

@@ -3,7 +3,7 @@
 //! damaged byte. Plain hits are answered by the front, or not: each stream must end in the same way with the
 //! same response. The origin must receive the same requests.
 
-use super::{BOUND, LINES, Side, TARGETS, number};
+use super::{BEHIND_PASSWORD, BOUND, LINES, PASSWORD, Side, TARGETS, number};
 use front::http2::PREFACE;
 use front::http2::frame::{FrameHead, HEAD_BYTES, flag, kind, write_number};
 use harness::Random;
@@ -62,12 +62,9 @@ fn fields(random: &mut Random) -> Vec<Field> {
     let method = random.one(&["GET", "GET", "GET", "GET", "GET", "HEAD", "POST", "PURGE", "get"]);
     let scheme = if random.chance(20) { "https" } else { "http" };
     let authority = random.one(&["a.test", "a.test", "a.test", "a.test", "A.Test:80", "a b", ""]);
-    let mut all = vec![
-        (":method", method),
-        (":scheme", scheme),
-        (":authority", authority),
-        (":path", random.one(TARGETS)),
-    ];
+    let path = random.one(TARGETS);
+    let mut all =
+        vec![(":method", method), (":scheme", scheme), (":authority", authority), (":path", path)];
     match random.below(40) {
         0 => drop(all.remove(random.below(4))),
         1 => all.push(all[random.below(4)]),
@@ -80,6 +77,9 @@ fn fields(random: &mut Random) -> Vec<Field> {
         let line = random.one(LINES).lines().next().unwrap_or_default();
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
         all.push((name, value.trim()));
+    }
+    if path == BEHIND_PASSWORD && !random.chance(4) {
+        all.push(("authorization", PASSWORD));
     }
     for _ in 0..random.below(3) {
         all.push(random.one(&[("cookie", "a=b"), ("cookie", "c=d; e=f"), ("te", "trailers")]));
@@ -246,7 +246,7 @@ async fn hits_in_front_change_nothing_over_http2() {
     let seed = number("DIFFERENTIAL_SEED", 0x5eed);
     let mut random = Random::new(seed);
     let (front, behind) = (Side::start(true).await, Side::start(false).await);
-    let (mut hits, mut in_front) = (0, 0);
+    let (mut hits, mut redirected, mut in_front) = (0, 0, 0);
     for case in 0..number("DIFFERENTIAL_CASES", 1500) {
         let mut begin = [PREFACE, &frame(kind::SETTINGS, 0, 0, &[])].concat();
         if !random.chance(5) {
@@ -264,10 +264,15 @@ async fn hits_in_front_change_nothing_over_http2() {
         let piece = random.one(&[64, 1000, 64 << 10]);
         let one = front.ask(&begin, &requests, piece).await;
         let other = behind.ask(&begin, &requests, piece).await;
-        let is_hit = |end: &&End| matches!(end, End::Answer(fields, _) if fields.iter().any(|field| field.contains("; hit;")));
-        hits += one.0.iter().filter(is_hit).count();
+        let has = |text: &str| {
+            let is_one = |end: &&End| matches!(end, End::Answer(fields, _) if fields.iter().any(|field| field.contains(text)));
+            one.0.iter().filter(is_one).count()
+        };
+        hits += has("; hit;");
+        redirected += has("=redirected");
         let shown: Vec<_> = requests.iter().map(|bytes| bytes.escape_ascii().to_string()).collect();
         assert_eq!(one, other, "seed {seed} case {case} piece {piece}: {shown:#?}");
     }
     assert!(hits > 100 && in_front > 100, "plain hits are among the cases: {hits}");
+    assert!(redirected > 50, "redirects are among the cases: {redirected}");
 }

@@ -5,7 +5,7 @@
 use super::OptionTables;
 use footprint::schema::TableId;
 use footprint::{SqlCharset, SqlMode};
-use std::hash::{BuildHasher, RandomState};
+use random_number::random_number;
 use std::sync::LazyLock;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -17,7 +17,7 @@ const MACHINE_ID_BYTES: usize = 32;
 pub(super) fn machine_seed() -> u64 {
     static SEED: LazyLock<u64> = LazyLock::new(|| {
         let id = std::fs::read("/etc/machine-id").ok().filter(|id| id.len() >= MACHINE_ID_BYTES);
-        id.map_or_else(|| RandomState::new().hash_one(0), |id| xxh3_64(&id))
+        id.map_or_else(random_number, |id| xxh3_64(&id))
     });
     *SEED
 }

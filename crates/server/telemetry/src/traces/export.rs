@@ -14,9 +14,9 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use random_number::random_number;
 use serde_json::Value;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -40,8 +40,6 @@ pub struct Exporter {
     config: config::Traces,
     queue: mpsc::Sender<Span>,
     waiting: Mutex<Option<mpsc::Receiver<Span>>>,
-    keys: RandomState,
-    last: AtomicU64,
     over: AtomicBool,
     ending: Notify,
     pub(super) clock: Clock,
@@ -57,8 +55,6 @@ impl Exporter {
             config: config.clone(),
             queue,
             waiting: Mutex::new(Some(waiting)),
-            keys: RandomState::new(),
-            last: AtomicU64::new(0),
             over: AtomicBool::new(false),
             ending: Notify::new(),
             clock,
@@ -75,8 +71,7 @@ impl Exporter {
 
     /// A random span number; never zero.
     pub fn number(&self) -> u64 {
-        // A keyed hash of a counter, with keys unique to this process.
-        self.keys.hash_one(self.last.fetch_add(1, Ordering::Relaxed)).max(1)
+        random_number().max(1)
     }
 
     /// The context of a new trace, sampled with the configured probability.

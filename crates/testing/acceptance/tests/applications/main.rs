@@ -5,6 +5,7 @@
 //! file.
 
 mod automatic;
+mod held_place;
 mod mediawiki;
 mod news;
 mod php_contract;

@@ -6,6 +6,7 @@
 //! editor through the first one. Its answer has arrived when the comparison begins, and nothing waits for a time.
 
 mod changes;
+mod crawled;
 mod editor;
 
 use acceptance::mediawiki::{self, HOST, Wiki};
@@ -286,11 +287,12 @@ fn urls(editor: &Editor) -> Vec<Url> {
     STORED.iter().map(|(kind, pattern)| Url { kind, path: path(pattern) }).collect()
 }
 
-/// Requests each page twice: the second answer is from the cache.
+/// Requests each page three times: the last answer is from the cache. A feed is stored when MediaWiki has its differences
+/// in its own cache.
 fn fill(site: &ComparedWiki, urls: &[Url], change: &str) {
     in_parts(urls, |part| {
         for url in part {
-            let answers = [(), ()].map(|()| site.get(&url.path));
+            let answers = [(), (), ()].map(|()| site.get(&url.path));
             let [.., again] = &answers;
             let status = cache_status(again);
             let refusal = again.header("x-pagewell-refusal").unwrap_or("none");

@@ -113,7 +113,8 @@ fn cookie_of(response: &Response) -> Option<String> {
     response.header("set-cookie")?.split(';').next().map(str::to_owned)
 }
 
-fn token_of(page: &Response) -> String {
+/// The token of the form in a page.
+pub fn token_of(page: &Response) -> String {
     let text = page.text();
     let (_, rest) = text.split_once("name=\"token\" value=\"").expect("a form with a token");
     rest.split('"').next().expect("its value").to_owned()

@@ -1,6 +1,17 @@
 //! Certificates for databases, created by the test: a CA, and a server certificate that it has signed.
 
+use harness::PrivateDir;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Writes a PEM file that a server of another user can read, and returns its path.
+pub fn written(dir: &PrivateDir, name: &str, text: &str) -> String {
+    let path = dir.path().join(name);
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
+    path.display().to_string()
+}
 
 /// A CA, a certificate for `localhost` that it has signed, and the key of that certificate, all PEM.
 pub fn certificates() -> (String, String, String) {

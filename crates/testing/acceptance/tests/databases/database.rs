@@ -11,6 +11,7 @@ mod elsewhere;
 mod faults;
 mod not_visible;
 mod proxy;
+mod redefined;
 mod relayed;
 mod why;
 

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod database;
+mod held_statement;
 mod paper;
 mod postgres;
 mod searches;

@@ -54,8 +54,8 @@ pub fn config_by(url: &str, more: &str, rules: &str) -> String {
     format!("[[database]]\nurl = {url:?}\n{more}\n{rules}")
 }
 
-/// The host is the same whatever the port is, because some pages outlive a process.
-fn ask(pagewell: &Pagewell, request: Request) -> Response {
+/// Sends a request. Its host is the same whatever the port is, because some pages outlive a process.
+pub fn ask(pagewell: &Pagewell, request: Request) -> Response {
     client(pagewell).send(&request.header("Host", "paper.test")).expect("an answer")
 }
 

@@ -9,6 +9,7 @@
 mod command;
 mod elsewhere;
 mod redefined;
+mod redefined_meanwhile;
 mod warm;
 
 use crate::paper::{RULES, config_by, get, post, shows, stored};

@@ -11,7 +11,8 @@ mod nodes;
 mod trial;
 mod unpublished;
 
-use acceptance::{Site, advance, binary, cache_status, client, counter, is_hit, until};
+use crate::paper::{ask, get, post, shows, stored};
+use acceptance::{Site, advance, binary, cache_status, counter, is_hit, until};
 use harness::{Pagewell, Request, Response, Signal, Valkey};
 use std::fs;
 use std::process::Command;
@@ -33,6 +34,10 @@ $n = basename($_GET['n']);
 $file = getenv('NOTES') . "/truth-$n";
 file_put_contents("$file.new", $_GET['to']);
 rename("$file.new", $file);
+if (isset($_GET['held'])) {
+    note('written');
+    wait_for('go');
+}
 if (!isset($_GET['silent'])) {
     header("Cache-Group-Invalidation: \"file:$n\"");
 }
@@ -90,28 +95,6 @@ fn truth(site: &Site, n: u32, text: &str) {
     fs::write(site.at("notes").join(format!("truth-{n}")), text).expect("it is written");
 }
 
-fn ask(pagewell: &Pagewell, request: Request) -> Response {
-    client(pagewell).send(&request.header("Host", "a.test")).expect("an answer")
-}
-
-fn get(pagewell: &Pagewell, path: &str) -> Response {
-    ask(pagewell, Request::get(path))
-}
-
-fn post(pagewell: &Pagewell, path: &str) -> Response {
-    let response = ask(pagewell, Request::form(path, ""));
-    assert_eq!(response.status, 200, "{}", response.text());
-    response
-}
-
-fn stored(pagewell: &Pagewell, path: &str) {
-    until(&format!("{path} is stored"), || is_hit(&get(pagewell, path)));
-}
-
-fn shows(pagewell: &Pagewell, path: &str, text: &str) {
-    until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
-}
-
 /// Waits until this number of gaps is counted; a request may find its page purged before.
 fn has_gaps(pagewell: &Pagewell, count: u64) {
     until("the gap is counted", || counter(pagewell, "database_gaps") == count);
@@ -145,7 +128,7 @@ fn an_invalidation_on_one_node_applies_on_all() {
             assert_eq!(ask(&here, purge).status, 200);
         }),
         ("by hand", &|| {
-            let put = ["XADD", "pagewell", "*", "url", "https://a.test/page.php?n=1"];
+            let put = ["XADD", "pagewell", "*", "url", "https://paper.test/page.php?n=1"];
             machines.stream.command(&put).expect("an entry");
         }),
     ];

@@ -360,6 +360,15 @@ fn an_explanation_names_the_checks_and_goes_on() {
         { "kind": "password", "number": 2, "name": null },
     ]);
     assert_eq!(told["other_rules"], rules, "{told}");
+    for part in [
+        "Rule 4 (all) limits each client to 9/s, 9 at once: a request beyond gets a 429.",
+        "Rule 2 needs a password: a request without one gets a 401.",
+    ] {
+        assert!(told["sentence"].as_str().is_some_and(|text| text.contains(part)), "{told}");
+    }
+    let told = pagewell.explain("{\"url\":\"/staff/\",\"from\":\"192.0.2.1\"}");
+    let told = told.expect("an explanation");
+    assert_eq!(told["client"]["now"], "401: rule 2 needs a password", "{told}");
     let told = pagewell.explain("{\"url\":\"/own/\"}").expect("an explanation");
     assert_eq!((&told["verdict"], &told["reason"]), (&"bypass".into(), &"rule".into()), "{told}");
 }

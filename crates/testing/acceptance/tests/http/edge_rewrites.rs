@@ -92,6 +92,8 @@ fn documented_rewrites_are_expressed() {
             assert_eq!(asked(&pagewell, path), ran(right), "{path}");
         }
     }
+    // The second of each path is a hit, but for that of the file.
+    assert!(counter(&pagewell, "rewritten") >= 9);
 }
 
 #[test]
@@ -251,6 +253,7 @@ set_headers = { X-All = "yes" }
         (503, Some("300"), "other")
     );
     assert_eq!(asked(&pagewell, "/own.php"), (404, "of the application".to_owned()));
+    assert_eq!(counter(&pagewell, "error_pages"), 5);
     fs::write(site.root().join("404.html"), "<p>changed</p>").expect("written");
     acceptance::until("the page is read again", || asked(&pagewell, "/.env").1 == "<p>changed</p>");
 }

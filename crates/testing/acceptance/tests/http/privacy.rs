@@ -1,5 +1,6 @@
 //! An audit and a trial write nothing about visitors. Requests and pages carry canaries in every place; then the
-//! log, all files but the stored pages, and all answers of the control interface are searched.
+//! log, all files but the stored pages, and all answers of the control interface are searched. An operator who asks a trial
+//! for words gets those of Pagewell's own renders, and none of a visitor's request or answer.
 
 use acceptance::{Site, advance, binary, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, Request, Response};
@@ -176,8 +177,24 @@ fn a_trial_writes_nothing_of_a_visitor() {
         }
         number += 1;
         site.note("changed");
+        advance(&pagewell, 1);
         let report = admin.get("/v1/trial").expect("an answer").text();
         report.contains("random.php") && report.contains("currency")
     });
+    let on_request = admin.get("/v1/trial?text=true").expect("an answer").text();
+    let Address::Tcp(address) = pagewell.admin() else { panic!("a TCP address") };
+    let mut command = Command::new(binary());
+    let output = command.args(["trial", "--text", "--admin", &address.to_string()]).output();
+    let shown = String::from_utf8_lossy(&output.expect("it runs").stdout).into_owned();
+    for text in [on_request, shown] {
+        // The word of the page for a visitor without the cookie.
+        assert!(text.contains("kanarienvogelnone"), "{text}");
+        for sent in ["currency", "ga", "theme", "utm", "query", "key", ".test"] {
+            assert!(!text.contains(&format!("{CANARY}{sent}")), "{sent}: {text}");
+        }
+        for sent in [AGENT, TOKEN, &format!("fr-{CANARY}")] {
+            assert!(!text.contains(sent), "{sent}: {text}");
+        }
+    }
     ended(&site, pagewell);
 }

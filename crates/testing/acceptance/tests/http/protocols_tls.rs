@@ -1,7 +1,7 @@
 //! TLS and HTTP/2 in the real binary, with independent clients: curl and openssl. TLS is served on a Unix
 //! socket, so that no port needs to be known. Certificates are created for each test.
 
-use acceptance::{Raw, Site, client, counter, until};
+use acceptance::{Raw, Site, client, counter, skip, until};
 use harness::Pagewell;
 use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -203,6 +203,22 @@ fn clients_without_tls_are_redirected_to_https() {
     assert_eq!(raw.answer().status, 308, "nor from memory");
 }
 
+#[test]
+fn a_proxy_over_tls_that_names_http_is_redirected_to_https() {
+    let site = site(&["a.test"]);
+    let more = "https_redirect = 308\ntrusted_proxies = [\"unix\"]";
+    let _served = serve(&site, &["a.test"], more);
+    let url = "https://a.test/file.txt";
+    for version in ["--http1.1", "--http2"] {
+        // The second response is from memory.
+        for said in [curl_tls(&site, &[version, url]), curl_tls(&site, &[version, url])] {
+            assert!(said.contains("a file"), "{said}");
+        }
+        let said = curl_tls(&site, &[version, "-H", "X-Forwarded-Proto: http", url]);
+        assert!(said.contains(&format!("location: {url}")) && !said.contains("a file"), "{said}");
+    }
+}
+
 /// The status line of a request over TLS with the server name `a.test` and this `Host`, and its `Location`.
 fn with_host(site: &Site, version: &str, path: &str, host: &str) -> (String, String) {
     let (url, host) = (format!("https://a.test{path}"), format!("Host: {host}"));
@@ -284,10 +300,13 @@ fn forward_to(socket: PathBuf) -> SocketAddr {
 /// be wrong: no authority that sslyze knows has signed it.
 #[test]
 fn the_grade_is_that_of_mozillas_intermediate_profile() {
+    let program = harness::root::target().join("sslyze/bin/sslyze");
+    if !program.exists() {
+        return skip(&format!("there is no {}: scripts/setup test", program.display()));
+    }
     let site = site(&["a.test"]);
     let _pagewell = serve(&site, &["a.test"], "");
     let address = forward_to(site.at("tls.sock"));
-    let program = harness::root::target().join("sslyze/bin/sslyze");
     let report = site.at("grade.json");
     let graded = Command::new(&program)
         .args(["--mozilla_config", "intermediate", "--json_out"])

@@ -1,13 +1,15 @@
 //! Several HTTP servers as the origin, with TLS or without: failover, backups, checks, and certificates. The servers are
 //! real ones (nginx); one that loses its connections is played by the test.
 
-use acceptance::{Site, asked_again, client};
+use acceptance::{Site, asked_again, client, limit_hit, until};
 use harness::nginx::{self, NginxConf};
 use harness::{OnPort, Pagewell, PrivateDir, Request};
+use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 /// An nginx that says its name, also in answer to forms.
 fn server(name: &str, more: &str) -> OnPort {
@@ -55,7 +57,7 @@ fn a_server_that_is_gone_costs_no_request() {
         assert_eq!((sent.status, sent.text()), (200, "two POST".into()));
     }
     assert_eq!(answers(&pagewell, 8), set(&["two"]));
-    assert_eq!(pagewell.log().matches("origin-left-out").count(), 1, "{}", pagewell.log());
+    assert_eq!(pagewell.times_logged("origin-left-out"), 1, "{}", pagewell.log());
 }
 
 #[test]
@@ -113,8 +115,69 @@ fn a_server_that_fails_its_check_gets_no_requests() {
             well.address()
         ),
     );
-    acceptance::until("it is checked", || pagewell.log().contains("origin-check-failed"));
+    until("it is checked", || pagewell.log().contains("origin-check-failed"));
     assert_eq!(answers(&pagewell, 8), set(&["well"]));
+}
+
+#[test]
+fn a_server_that_passes_its_checks_again_gets_requests() {
+    let site = Site::new(&[]);
+    let health = site.at("health");
+    let location =
+        format!("location /health {{ root {}; try_files /health =503; }}", site.at("").display());
+    let (back, well) = (server("back", &location), server("well", ""));
+    let pagewell = serve(
+        &site,
+        &format!(
+            "origin = [\"http://{}\", \"http://{}\"]\norigin_check = \"/health\"",
+            back.address(),
+            well.address()
+        ),
+    );
+    until("it is checked", || pagewell.log().contains("origin-check-failed"));
+    assert_eq!(answers(&pagewell, 8), set(&["well"]));
+    fs::write(&health, "well").expect("written");
+    until("it has passed two checks", || pagewell.log().contains("origin-check-passed"));
+    assert_eq!(answers(&pagewell, 8), set(&["back", "well"]));
+}
+
+/// A server whose queue for connections is full, so that the kernel answers no further one; with those in the queue.
+fn accepts_nothing() -> (Socket, Vec<TcpStream>, SocketAddr) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    socket.bind(&any.into()).expect("a port");
+    socket.listen(0).expect("it listens");
+    let address = socket.local_addr().ok().and_then(|address| address.as_socket());
+    let address = address.expect("bound");
+    let mut queued = Vec::new();
+    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(500)) {
+        queued.push(stream);
+        assert!(queued.len() < 64, "the queue ends");
+    }
+    (socket, queued, address)
+}
+
+#[test]
+fn a_server_that_accepts_no_connection_in_time_is_left_out() {
+    let site = Site::new(&[]);
+    let two = server("two", "");
+    let (_socket, _queued, full) = accepts_nothing();
+    // This one accepts connections, but begins no TLS.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent_at = silent.local_addr().expect("bound");
+    for slow in [format!("http://{full}"), format!("https://{silent_at}")] {
+        let limits = "[limits]\norigin_connect_timeout = \"300ms\"";
+        let alone = serve(&site, &format!("origin = \"{slow}\"\n{limits}"));
+        let response = client(&alone).get("/").expect("an answer");
+        assert_eq!(response.status, 504, "{slow}");
+        assert!(limit_hit(&alone, "origin_connect_timeout") >= 1, "{slow}");
+        let both = format!("origin = [\"{slow}\", \"http://{}\"]\n{limits}", two.address());
+        let pagewell = serve(&site, &both);
+        assert_eq!(answers(&pagewell, 8), set(&["two"]));
+        let sent = client(&pagewell).send(&Request::form("/form", "a=b")).expect("an answer");
+        assert_eq!((sent.status, sent.text()), (200, "two POST".into()));
+        assert!(pagewell.log().contains("origin-left-out"), "{}", pagewell.log());
+    }
 }
 
 #[test]

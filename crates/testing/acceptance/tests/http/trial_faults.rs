@@ -2,14 +2,30 @@
 //! that write at each view, are in `tests/scenarios/trial`; two nodes and databases in the tests of databases.
 
 use crate::trial_report::{config, report, visit};
-use acceptance::{Site, advance, client, counter, get_meanwhile, until};
-use harness::{Pagewell, Request};
+use acceptance::{BOUND, Site, advance, bound_files, client, counter, get_meanwhile, until};
+use harness::{Pagewell, Request, Signal, Wait};
+use std::fs;
 
 /// A page of its own for each number.
 const PAGE: &str = "<?php header('Cache-Control: max-age=86400'); echo '<p>page ', $_GET['n'] ?? '', ' ', file_exists(getenv('NOTES') . '/deployed') ? 'new' : 'old';";
 const RANDOM: &str = "<?php header('Cache-Control: max-age=600'); echo '<p>'; for ($i = 0; $i < 200; $i++) { echo 'x', bin2hex(random_bytes(4)), ' '; }";
 /// A page for which a worker may be held, and which counts the requests of Pagewell itself.
 const SLOW: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_GET['held'])) { note('held'); wait_for('go'); } isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && note('reference'); echo '<p>text';";
+
+/// A page of its own for each path.
+const BY_PATH: &str =
+    "<?php header('Cache-Control: max-age=86400'); echo '<p>', md5($_SERVER['REQUEST_URI']);";
+
+/// Paths whose patterns are long, so that a record of all of them is longer than a log.
+const LONG_PATHS: u32 = 40;
+
+/// One of these paths.
+fn long_path(n: u32) -> String {
+    let name = ["north", "south", "east", "west", "up", "down", "left", "right"];
+    let (one, other) = (name[n as usize / 8], name[n as usize % 8]);
+    let rest = format!("/{}", ["word"; 14].join("-")).repeat(9);
+    format!("/{one}/{other}{rest}")
+}
 
 fn answers(pagewell: &Pagewell) -> u64 {
     counter(pagewell, "trial_answers")
@@ -46,6 +62,7 @@ fn a_site_with_random_pages_only_is_never_safe() {
         (&"not-enough".into(), vec!["random".into()])
     );
     assert!(report["compared"].as_u64() < Some(5), "{report}");
+    assert_eq!(report["versions"], 0, "a draw proves nothing");
 }
 
 #[test]
@@ -97,6 +114,21 @@ fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
 }
 
 #[test]
+fn a_database_that_is_not_followed_is_noticed_and_stops_no_visitor() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let port = harness::free_port().expect("a port");
+    let pagewell = site.serve(&format!(
+        "mode = \"trial\"\nphp.children = 4\n[[database]]\nurl = \"mysql://a:b@127.0.0.1:{port}/x\"\n\
+         [[change]]\ntable = \"news\"\ntags = [\"news\"]\n"
+    ));
+    (0..4).for_each(|_| compared(&pagewell, "/page.php"));
+    assert!(says(&pagewell, "is not followed, so nothing is judged"));
+    let report = report(&pagewell);
+    assert_eq!((classes(&pagewell), &report["versions"]), (vec![], &0.into()));
+    assert_eq!(counter(&pagewell, "renders"), 0, "a page is made when it can be stored");
+}
+
+#[test]
 fn a_cache_in_front_is_noticed() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("mode = \"trial\"\nphp.children = 4\n");
@@ -134,4 +166,37 @@ fn a_trial_goes_on_over_a_take_over() {
     assert_eq!(after["requests"].as_u64(), before["requests"].as_u64().map(|count| count + 6));
     assert!(after["compared"].as_u64() > before["compared"].as_u64(), "{after}");
     assert_eq!(classes(&next), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_keeps_the_last_record_and_stops_no_visitor() {
+    let site = Site::new(&[("index.php", BY_PATH)]);
+    let config = config(&site);
+    let mut pagewell = site.serve(&config);
+    (0..2).for_each(|_| compared(&pagewell, "/one"));
+    let before = report(&pagewell);
+    pagewell.stop();
+    let mut files = fs::read_dir(site.at("snapshots")).expect("a directory").flatten();
+    let is_record = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "trial");
+    let file = files.find_map(|entry| Some(entry.path()).filter(is_record)).expect("a record");
+    let saved = fs::read(&file).expect("it can be read");
+
+    let mut pagewell = site.serve(&config);
+    (0..LONG_PATHS).for_each(|n| (0..2).for_each(|_| compared(&pagewell, &long_path(n))));
+    assert_eq!(report(&pagewell)["versions"], LONG_PATHS + 1);
+    let log = fs::metadata(pagewell.dir().join("pagewell.log")).expect("a log").len();
+    // More than the log needs, and less than the record.
+    let bound = log + 5_000;
+    assert!(bound < u64::from(LONG_PATHS) * long_path(0).len() as u64, "{log}");
+    bound_files(&pagewell, Some(bound));
+    (0..3).for_each(|_| visit(&pagewell, "/one", None));
+    pagewell.signal(Signal::TERM);
+    assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
+    assert!(pagewell.log().contains("trial-not-saved"), "{}", pagewell.log());
+    assert_eq!(fs::read(&file).expect("it stays"), saved);
+    assert!(!file.with_extension("trial.new").exists(), "a part of it would take room");
+
+    let pagewell = site.serve(&config);
+    until("the record is read", || report(&pagewell)["requests"] == before["requests"]);
+    assert_eq!(report(&pagewell)["versions"], 1);
 }

@@ -3,15 +3,22 @@
 //!
 //! The classes of differences and the causes are tested by the gallery (`audit`), privacy by `privacy`.
 
-use acceptance::{Site, binary, client, is_hit, until};
+use acceptance::{Site, advance, binary, client, counter, is_hit, until};
 use harness::{Address, Pagewell, Request};
 use serde_json::Value;
 use std::process::Command;
+use std::time::Duration;
 
 const RIGHT: &str =
     "<?php header('Cache-Control: max-age=600'); echo '<p>page ', $_GET['n'] ?? '', '</p>';";
 /// A page that shows the currency of its visitor, and says that it is for everybody.
 const LEAK: &str = "<?php header('Cache-Control: public, max-age=600'); echo '<p>', $_COOKIE['currency'] ?? 'EUR', '</p>';";
+
+/// A page that goes on with time, and reads nothing of its visitors.
+const CLOCK: &str = "<?php header('Cache-Control: public, max-age=86400'); echo '<p>Weather at ', file_get_contents(__DIR__ . '/now.txt');";
+
+/// A page that counts the visits of its visitor, known by the address, and says that it is for everybody.
+const VISITS: &str = "<?php header('Cache-Control: public, max-age=86400'); $left = 'many'; if (str_starts_with($_SERVER['REMOTE_ADDR'], '127.')) { $file = getenv('NOTES') . '/visits'; $left = (int) (@file_get_contents($file) ?: 99); file_put_contents($file, $left - 1); } echo '<p>', $left, ' free articles';";
 
 /// The configuration of a trial whose record is kept.
 pub(crate) fn config(site: &Site) -> String {
@@ -53,7 +60,9 @@ pub(crate) fn visit(pagewell: &Pagewell, path: &str, cookie: Option<&str>) {
 #[test]
 fn a_site_is_safe_or_not_and_its_record_outlives_the_process() {
     let site = Site::new(&[("right.php", RIGHT), ("leak.php", LEAK)]);
-    let mut pagewell = site.serve(&config(&site));
+    // The record is kept also where no page is.
+    let config = config(&site).replace("unwatched = \"serve\"", "unwatched = \"drop\"");
+    let mut pagewell = site.serve(&config);
     let (text, status) = command(&pagewell, &[]);
     assert_eq!(status, 2, "{text}");
     assert!(text.contains("Not enough yet: 0 of 300 versions of pages"), "{text}");
@@ -86,7 +95,7 @@ fn a_site_is_safe_or_not_and_its_record_outlives_the_process() {
     assert!(status.contains("trial-running") && status.contains("Not safe"), "{status}");
     pagewell.stop();
 
-    let mut pagewell = site.serve(&config(&site));
+    let mut pagewell = site.serve(&config);
     until("the record is read", || report(&pagewell)["requests"] == before["requests"]);
     let after = report(&pagewell);
     for name in ["since", "compared", "versions", "problems", "sentence"] {
@@ -99,4 +108,61 @@ fn a_site_is_safe_or_not_and_its_record_outlives_the_process() {
     let (text, status) = command(&site.serve(""), &[]);
     assert!(text.contains("mode = \"trial\""), "{text}");
     assert_eq!(status, 3);
+}
+
+#[test]
+fn a_page_that_follows_the_clock_is_no_leak_whatever_cookies_its_visitors_have() {
+    let site = Site::new(&[("clock.php", CLOCK)]);
+    let turn = |moment: &str| {
+        let next = site.file("next.txt", moment);
+        std::fs::rename(next, site.root().join("now.txt")).expect("it is replaced");
+    };
+    turn("1");
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    let answers = || counter(&pagewell, "trial_answers");
+    for count in 1..=2 {
+        visit(&pagewell, "/clock.php", Some("currency=EUR"));
+        until("it is compared", || answers() == count);
+    }
+    turn("2");
+    let before = counter(&pagewell, "audit_renders");
+    visit(&pagewell, "/clock.php", Some("currency=USD"));
+    until("the samples are taken", || counter(&pagewell, "audit_renders") >= before + 6);
+    // The clock of the page is slower than the page was old.
+    let mut seconds = 0;
+    until("the page is judged", || {
+        std::thread::sleep(Duration::from_millis(300));
+        seconds += 1;
+        if seconds == 3 {
+            turn("3");
+        }
+        advance(&pagewell, 1);
+        answers() == 3
+    });
+    let report = report(&pagewell);
+    let problems = report["problems"].as_array().expect("a list");
+    let classes: Vec<&Value> = problems.iter().map(|problem| &problem["class"]).collect();
+    assert_eq!(classes, ["by-the-clock"], "{report}");
+}
+
+#[test]
+fn a_page_that_counts_the_visits_of_its_visitor_is_a_leak() {
+    let site = Site::new(&[("visits.php", VISITS)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    for count in 1..=2 {
+        visit(&pagewell, "/visits.php", None);
+        // A comparison may wait for a later second of the clock.
+        until("it is compared", || {
+            std::thread::sleep(Duration::from_millis(100));
+            advance(&pagewell, 1);
+            counter(&pagewell, "trial_answers") == count
+        });
+    }
+    let report = report(&pagewell);
+    let problems = report["problems"].as_array().expect("a list");
+    let named = |name: &str| problems.iter().map(|one| one[name].clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (named("class"), named("cause")),
+        (vec!["leak".into()], vec!["cause unknown".into()])
+    );
 }

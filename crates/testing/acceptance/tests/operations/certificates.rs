@@ -2,17 +2,17 @@
 //! renewal, a restart, an authority and a Valkey that are down, and nodes that share a directory or a Valkey. Faults
 //! of an authority that Pebble does not have are tested in the crate `acme`.
 
-use acceptance::{Site, binary, skip, until};
+use acceptance::{Site, advance, binary, skip, until};
 use harness::{
     Address, Client, Pagewell, Pebble, PebbleSettings, PrivateDir, Process, Request, StartReason,
-    Valkey, free_port,
+    Stopwatch, Valkey, free_port,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const HOST: &str = "site.example.org";
@@ -188,13 +188,6 @@ fn a_public_name_gets_https_and_only_then_the_redirect() {
     let metrics =
         Client::new(node.pagewell.admin().clone()).get("/metrics").expect("metrics").text();
     assert!(metrics.contains("pagewell_acme_orders_total{result=\"failed\"} 1"), "{metrics}");
-    let mut doctor = Command::new(binary());
-    doctor.args(["doctor", "--config"]).arg(site.at(&format!("node-{}.toml", ports.tls)));
-    let out = doctor.arg(site.root()).env("SSL_CERT_FILE", pebble.roots()).output();
-    let out = out.expect("doctor runs");
-    let text = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.code() == Some(3) && text.contains("certificate-authority"), "{text}");
-    assert!(text.contains(&format!("{away}: Connection refused")), "{text}");
     // A restart keeps the waiting time: nothing is tried again.
     let next = node.status(HOST)["next_try_ms"].clone();
     drop(node);
@@ -202,6 +195,14 @@ fn a_public_name_gets_https_and_only_then_the_redirect() {
     let node = Node::start(&site, &pebble, ports, &[HOST], "");
     assert_eq!(node.status(HOST)["next_try_ms"], next);
     assert_eq!(pebble.issued(), 0);
+    pebble.stop();
+    let mut doctor = Command::new(binary());
+    doctor.args(["doctor", "--config"]).arg(site.at(&format!("node-{}.toml", ports.tls)));
+    let out = doctor.arg(site.root()).env("SSL_CERT_FILE", pebble.roots()).output();
+    let out = out.expect("doctor runs");
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.code() == Some(3) && text.contains("certificate-authority"), "{text}");
+    assert!(text.contains(&format!("{away}: Connection refused")), "{text}");
 }
 
 #[test]
@@ -225,6 +226,36 @@ fn http_01_gives_https_and_a_restart_needs_no_order() {
     let node = Node::start(&site, &pebble, ports, &[HOST, "www.example.org"], "");
     node.until_https(HOST);
     assert_eq!(pebble.issued(), 2, "one certificate for each name");
+}
+
+/// `make acme` shows the time from the start to HTTPS, with the settings of the guide. Pebble takes up to 3 seconds for
+/// the validation, as an authority on the Internet does.
+#[test]
+fn https_works_after_the_start() {
+    let ports = Ports::new();
+    let Some(pebble) = pebble(ports, DAY * 90, Some(Duration::from_secs(3))) else { return };
+    let site = Site::new(&[]);
+    let text = format!(
+        "listen = \"127.0.0.1:{}\"\nlisten_tls = \"127.0.0.1:{}\"\nhttps_redirect = 308\n\
+         admin = \"127.0.0.1:0\"\nmemory = \"64M\"\n\
+         [site]\nhost = {HOST:?}\n[acme]\ndirectory = {:?}\nstorage = {:?}\n",
+        ports.http,
+        ports.tls,
+        pebble.directory(),
+        site.at("acme")
+    );
+    let file = site.at("guide.toml");
+    fs::write(&file, text).expect("written");
+    let mut command = Command::new(binary());
+    command.arg("serve").arg(site.root()).arg("--config").arg(&file);
+    command.env("SSL_CERT_FILE", pebble.roots());
+    let dir = PrivateDir::temporary("node").expect("a directory");
+    let clock = Stopwatch::start();
+    let pagewell = Pagewell::start_command(dir, &mut command).expect("pagewell starts");
+    let node = Node { pagewell, ports };
+    node.until_https(HOST);
+    println!("HTTPS works {:.1} s after the start", clock.elapsed().as_secs_f64());
+    assert_eq!(pebble.issued(), 1);
 }
 
 #[test]
@@ -400,6 +431,76 @@ fn certificates_in_files_are_listed_with_their_end_and_a_renewal_that_cannot_be_
     let (text, code) = node.text(&["status"]);
     assert!(code == 1 && text.contains("certificate-ends"), "{text}");
     assert!(text.contains("was renewed, and the new one cannot be used"), "{text}");
+}
+
+/// Whether the TLS session in a file goes on at this socket. Without the file, a new session is stored in it.
+fn goes_on(socket: &Path, session: &Path) -> bool {
+    let option = if session.exists() { "-sess_in" } else { "-sess_out" };
+    let out = Command::new("openssl")
+        .args(["s_client", "-tls1_2", "-servername", HOST, "-unix"])
+        .arg(socket)
+        .arg(option)
+        .arg(session)
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl can be started");
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(said.contains("Cipher is ECDHE"), "{said}");
+    said.contains("Reused, ")
+}
+
+#[test]
+fn a_tls_session_goes_on_at_another_node_until_its_key_is_forgotten() {
+    let site = Site::new(&[]);
+    let (pair, storage) = (given(&site, HOST), site.at("acme"));
+    let node = |name: &str| {
+        let socket = site.at(name);
+        let text = format!(
+            "listen_tls = \"unix:{}\"\n[site]\nhost = {HOST:?}\n[acme]\nstorage = {storage:?}\n\
+             [limits]\ncertificate_look = \"20ms\"\n{pair}",
+            socket.display()
+        );
+        (site.serve(&text), socket)
+    };
+    let ((one, at_one), (two, at_two)) = (node("one.sock"), node("two.sock"));
+    let (first, second) = (site.at("first.session"), site.at("second.session"));
+    let pass_six_hours = || {
+        for node in [&one, &two] {
+            advance(node, 6 * 3600);
+        }
+    };
+    assert!(!goes_on(&at_one, &first), "it is new");
+    until("it goes on at the other node", || goes_on(&at_two, &first));
+    let key = || fs::read(storage.join("tickets/keys.json")).expect("shared keys");
+    let before = key();
+    pass_six_hours();
+    until("another key", || key() != before);
+    // Until a node has looked, its tickets are of the key before.
+    until("the second session is of the other key", || {
+        let _ = fs::remove_file(&second);
+        assert!(!goes_on(&at_one, &second), "it is new");
+        !same_key(&first, &second)
+    });
+    until("it goes on at the other node", || goes_on(&at_two, &second));
+    assert!(goes_on(&at_two, &first), "that of the key before, too");
+    pass_six_hours();
+    until("the first key is forgotten", || !goes_on(&at_two, &first));
+    assert!(goes_on(&at_two, &second));
+}
+
+/// Whether the tickets of two sessions begin with the name of the same key.
+fn same_key(one: &Path, other: &Path) -> bool {
+    let name = |session: &Path| {
+        let out = Command::new("openssl")
+            .args(["sess_id", "-noout", "-text", "-in"])
+            .arg(session)
+            .output()
+            .expect("openssl can be started");
+        let said = String::from_utf8_lossy(&out.stdout).into_owned();
+        let line = said.lines().find(|line| line.trim_start().starts_with("0000 - "));
+        line.unwrap_or_else(|| panic!("no ticket: {said}")).to_owned()
+    };
+    name(one) == name(other)
 }
 
 /// Whether a node has begun an order.

@@ -5,7 +5,7 @@ use acceptance::{Site, binary};
 use harness::am_root;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -61,7 +61,7 @@ fn root_tests_certificates_as_the_user_of_the_service() {
     assert!(!good, "{text}");
     for path in [&key, &certificate] {
         let line = format!(
-            "{}: user {USER} cannot read it (directory {} is 0700 root) – copy it by a deploy hook: docs/guide/tls.md",
+            "{}: user {USER} cannot read it (directory {} is 0700 root) – copy it by a deploy hook: docs/guide/certbot.md",
             path.display(),
             live.display()
         );
@@ -73,11 +73,48 @@ fn root_tests_certificates_as_the_user_of_the_service() {
     assert!(!good && text.contains(&line) && text.contains("1 error"), "{text}");
     mode(&key, 0o644);
     let (text, good) = check(&[&file, "--user", USER]);
-    assert!(good && text.contains("no errors"), "{text}");
+    let line = format!("tls.key: {0}: every user can read it: chmod o-r {0}", key.display());
+    assert!(good && text.contains("no errors") && text.contains(&line), "{text}");
     // Without a user, root serves, which can read everything.
     mode(&key, 0o600);
     let (text, good) = check(&[&file, "--user", "root"]);
-    assert!(good, "{text}");
+    assert!(good && !text.contains(&line), "{text}");
+    // The directory above keeps others away.
+    mode(&key, 0o644);
+    mode(&live, 0o700);
+    let (text, good) = check(&[&file, "--user", "root"]);
+    assert!(good && !text.contains(&line), "{text}");
+}
+
+#[test]
+fn keys_of_acme_that_every_user_can_read_are_named() {
+    let (site, file) = site("");
+    let (root, socket) = (site.root().display().to_string(), site.at("tls.sock"));
+    let keys = [("eab.key_file", site.at("eab.key")), ("seal_key_file", site.at("seal.key"))];
+    let [(_, eab), (_, seal)] = &keys;
+    fs::write(eab, "AQID").expect("written");
+    fs::write(seal, "0f".repeat(32)).expect("written");
+    let toml = format!(
+        "listen_tls = \"unix:{}\"\n[site]\nroot = {root:?}\nhost = \"a.test\"\n\
+         [cluster]\nurl = \"redis://127.0.0.1:1\"\n\
+         [acme]\nstorage = \"valkey\"\nseal_key_file = {seal:?}\n\
+         eab = {{ key_id = \"k\", key_file = {eab:?} }}\n",
+        socket.display()
+    );
+    fs::write(&file, toml).expect("written");
+    for (bits, is_named) in [(0o644, true), (0o640, false)] {
+        for (_, path) in &keys {
+            mode(path, bits);
+        }
+        let (text, _) = check(&[&file]);
+        // Another warning shows that the configuration was read.
+        assert!(text.contains("listens at neither"), "{text}");
+        for (key, path) in &keys {
+            let path = path.display();
+            let line = format!("acme.{key}: {path}: every user can read it: chmod o-r {path}");
+            assert_eq!(text.contains(&line), is_named, "{line}\n{text}");
+        }
+    }
 }
 
 #[test]
@@ -141,6 +178,14 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     mode(&passwords, 0o644);
     let (text, good) = check(&[&file]);
     assert!(good && !text.contains(warning), "{text}");
+    // They may belong to the user of the service.
+    fs::write(&file, &toml).expect("written");
+    for path in [&redirects, &passwords] {
+        chown(path, Some(33), None).expect("given");
+        mode(path, 0o600);
+    }
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(good, "{text}");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-fn run(args: &[&str]) -> Output {
+/// The result of a command of Pagewell.
+pub fn run(args: &[&str]) -> Output {
     Command::new(acceptance::binary()).args(args).output().expect("it runs")
 }
 
 /// The output of a command that succeeds.
-fn said(args: &[&str]) -> String {
+pub fn said(args: &[&str]) -> String {
     let output = run(args);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {errors}");
@@ -159,8 +160,7 @@ fn check_reports_the_errors_of_a_configuration() {
     let root = site.root().display().to_string();
     let check = |text: &str| {
         fs::write(&file, text).expect("can be written");
-        let path = file.display().to_string();
-        run(&["check", "--config", &path])
+        run(&["check", "--config", &file.display().to_string()])
     };
     let good = check(&format!(
         "listen = [\"127.0.0.1:8080\", \"unix:/run/x.sock\"]\nmemory = \"256M\"\n\
@@ -170,6 +170,9 @@ fn check_reports_the_errors_of_a_configuration() {
     assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stderr));
     assert!(String::from_utf8_lossy(&good.stdout).contains("no errors"));
     let site_line = format!("[site]\nroot = {root:?}\n");
+    let rule = "[[rule]]\npath = \"/x\"\nmethod = \"PSOT\"\ndeny = 405\n";
+    let odd = check(&format!("{rule}{site_line}[php]\nchildren = 4\n"));
+    assert!(odd.status.success() && String::from_utf8_lossy(&odd.stdout).contains("\"PSOT\""));
     for (text, words) in [
         ("memry = \"1G\"\n", &["memry", "did you mean `memory`?", "checked.toml"][..]),
         ("[site]\nfront_contoller = \"x\"\n", &["did you mean `front_controller`?"]),
@@ -220,6 +223,17 @@ fn check_reports_the_errors_of_a_configuration() {
         assert!(text.lines().any(is_told), "{warning}: {text}");
     }
     assert!(complaint(&["check", "--config", "/no/such.toml"], 1).contains("/no/such.toml"));
+}
+
+#[test]
+fn check_names_the_shares_of_a_trial_that_is_off() {
+    let site = kept_site();
+    let (file, root) = (site.at("shares.toml"), site.root().display().to_string());
+    let text = format!("trial.serve = \"5%\"\n[site]\nroot = {root:?}\n[php]\nchildren = 4\n");
+    fs::write(&file, text).expect("can be written");
+    let checked = run(&["check", "--config", &file.display().to_string()]);
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && said.contains("trial.serve has no effect"), "{said}");
 }
 
 #[test]
@@ -537,7 +551,7 @@ fn check_warns_of_unreachable_rules_and_missing_directories() {
         "access_log.to: there is no directory /no/such",
         "admin: there is no directory /no/such",
         "memcached.listen: there is no directory /no/such",
-        "rule 3 is never reached: rule 2 has no conditions",
+        "rule 3 is never reached for caching: rule 2 has no conditions",
         "rule 3 has no effect: it sets nothing",
     ] {
         assert!(said.contains(words), "{words} is not in\n{said}");

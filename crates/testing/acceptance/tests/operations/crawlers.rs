@@ -1,7 +1,7 @@
-//! Rationed misses as operators and search engines see them: a crawler is verified by the name of its address, at a
-//! resolver of the test's own; a ticket counts on each node with the same secret, and after a restart; the requests of
-//! one HTTP/2 connection that wait are bounded; the log and `pagewell misses` name a crawl; hits give credit; a browser
-//! without JavaScript gets its page.
+//! Rationed misses as operators and search engines see them: a crawler is verified by its networks, or by the name of
+//! its address at a resolver of the test's own; a ticket counts on each node with the same secret, and after a restart;
+//! the requests of one HTTP/2 connection that wait are bounded; the log and `pagewell misses` name a crawl; hits give
+//! credit; a browser without JavaScript gets its page.
 //!
 //! The order of requests, and what is deferred, is tested in the scenarios (`tests/scenarios/misses`).
 
@@ -9,6 +9,7 @@ use acceptance::http2::kind::HEADERS;
 use acceptance::{Frames, Raw, Site, asked, asked_again, before_origin, client, counter, until};
 use harness::{Address, Browser, Client, Pagewell, PrivateDir, Request, Response};
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -91,6 +92,27 @@ fn a_search_engine_is_verified_by_the_name_of_its_address_and_hits_ask_nobody() 
     // The address leads back to 127.0.0.1 only.
     let call = CALL.replace("127.0.0.1", "192.0.2.9");
     assert!(explained(&pagewell, &call)["crawler"].is_null());
+}
+
+#[test]
+fn a_search_engine_is_known_by_the_networks_that_it_publishes_and_is_not_deferred() {
+    const CALL: &str = r#"{"url":"http://localhost/cold","from":"127.0.0.1"}"#;
+    let published = Site::new(&[]);
+    let file = published.at("networks.json");
+    fs::write(&file, r#"{"prefixes": [{"ipv4Prefix": "127.0.0.0/8"}]}"#).expect("written");
+    let (pagewell, origin, _site) = before_origin(&format!(
+        "[misses]\nmode = \"protect\"\n[[misses.crawlers]]\nname = \"testbot\"\nranges = {:?}\n\
+         [limits]\norigin_connections = 1\n",
+        file.display().to_string()
+    ));
+    let held = acceptance::get_meanwhile(&pagewell, "/held");
+    let (stream, _) = asked(&origin);
+    let client = explained(&pagewell, CALL);
+    assert_eq!((&client["crawler"], &client["kind"]), (&json!("testbot"), &json!("crawler")));
+    assert_eq!(client["now"], "it would wait for its turn; it is not deferred");
+    assert!(explained(&pagewell, &CALL.replace("127.0.0.1", "192.0.2.9"))["crawler"].is_null());
+    answer(stream);
+    assert_eq!(held.join().expect("it ended").status, 200);
 }
 
 /// Has a request deferred, and returns its Set-Cookie line.
@@ -234,7 +256,7 @@ fn the_log_and_pagewell_misses_name_the_crawl_and_what_to_do() {
         "networks=\"127.0.0.0/24 (100 %)\"",
         "agents=\"Mozilla/5.0 (a crawl) (100 %)\"",
         "waiting=1",
-        "block it or ask its operator. If visitors wait, set misses.mode",
+        "block it in the firewall. To let visitors come first, set misses.mode",
     ] {
         assert!(line.contains(part), "{part}: {line}");
     }
@@ -248,21 +270,25 @@ fn the_log_and_pagewell_misses_name_the_crawl_and_what_to_do() {
     let said = Command::new(acceptance::binary()).args(command).output().expect("it runs");
     let said = String::from_utf8_lossy(&said.stdout).into_owned();
     for part in [
-        "The origin: overloaded now, ",
-        " requests waited, 0 were deferred (misses.mode = \"observe\")",
-        "  networks: 127.0.0.0/24 (100 %)\n",
-        "  user agents: Mozilla/5.0 (a crawl) (100 %)\n",
-        "  time by what is known of the client: unknown 100 %\n",
-        "  100 % of the requests are for /shop?a&b. Most come from one network, 127.0.0.0/24: ",
-        "If visitors wait, set misses.mode = \"protect\" and reload. If these URLs have no end, ",
+        "The origin is overloaded now, for ",
+        " in all since the start. Requests that waited for it: ",
+        " (misses.mode = \"observe\").\n",
+        "  Networks: 127.0.0.0/24 (100 %)\n",
+        "  User agents: Mozilla/5.0 (a crawl) (100 %)\n",
+        "  Time of the origin since the start, by client: unknown 100 %\n",
+        "  100 % of the requests are for URLs like /shop?a&b. Most come from one network, 127.0.0.0/24: ",
+        "set misses.mode = \"protect\" and run pagewell reload. If visitors do not need ",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    assert!(!said.contains("a 503 that reloads"), "nothing is deferred in this mode: {said}");
+    let at = |part: &str| said.find(part).unwrap_or_else(|| panic!("{part}: {said}"));
+    assert!(at("  /shop?a&b\n") < at("Slowest origin requests\n"), "the groups are first: {said}");
     let row = said.lines().find(|line| line.ends_with("  /shop?a&b")).expect("a row");
     let words: Vec<&str> = row.split_whitespace().collect();
-    assert_eq!(words[..5], ["page", "100", "%", "100", "%"], "{row}");
+    assert_eq!(words[..4], ["100", "%", "100", "%"], "{row}");
     // One request had the only place for the second after which an overload begins.
-    assert!(words[5].parse::<u64>().expect("seconds") >= 1, "{row}");
+    assert!(words[4].parse::<u64>().expect("seconds") >= 1, "{row}");
 }
 
 #[test]
@@ -360,4 +386,63 @@ fn a_browser_without_javascript_gets_the_page_after_it_has_loaded_again() {
     assert_eq!(browser.text("#page").as_deref(), Ok("the page"), "no script was run");
     assert_eq!(held.join().expect("it ended").status, 200);
     assert_eq!(counter(&pagewell, "tickets_issued"), 1, "it kept its ticket");
+}
+
+/// A client of another address, whose request is sent.
+fn crawler_asks(pagewell: &Pagewell, request: &str) -> TcpStream {
+    let Address::Tcp(address) = pagewell.address() else { panic!("not TCP") };
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    let own = SocketAddr::from(([127, 0, 0, 2], 0));
+    socket.bind(&own.into()).expect("all of 127.0.0.0/8 is loopback");
+    socket.connect(&(*address).into()).expect("it accepts connections");
+    let mut stream = TcpStream::from(socket);
+    stream.write_all(request.as_bytes()).expect("sent");
+    stream
+}
+
+/// Otherwise one client with credit could raise all requests of a crawler.
+#[test]
+fn a_follower_pays_for_a_request_that_it_raises_and_not_for_one_that_was_sent() {
+    const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 4\r\nConnection: close\r\n\r\npage";
+    const CALL: &str = r#"{"url":"http://localhost/cold","from":"127.0.0.1"}"#;
+    let ask = |target: &str, more: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n")
+    };
+    let last = |target: &str| ask(target, "Connection: close\r\n");
+    // Requests wait as long as any: nothing is deferred.
+    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 1\n");
+    let answer = |target: &str| {
+        let (mut stream, head) = asked(&origin);
+        assert!(head.starts_with(&format!("get {target} ")), "{head}");
+        stream.write_all(PAGE).expect("sent");
+    };
+    let follow = |target: &str| {
+        let follower = Raw::with(&pagewell, last(target));
+        until("it follows", || counter(&pagewell, "followers") == 1);
+        follower
+    };
+
+    let mut first = Raw::with(&pagewell, last("/stored"));
+    answer("/stored");
+    assert!(first.rest().ends_with("page"));
+    // The credit of four or five hits: enough for one miss.
+    Raw::with(&pagewell, [ask("/stored", "").repeat(4), last("/stored")].concat()).rest();
+    until("it is known", || explained(&pagewell, CALL)["level"] == "known");
+
+    let _sent = crawler_asks(&pagewell, &last("/sent"));
+    let (mut stream, _) = asked(&origin);
+    let mut follower = follow("/sent");
+    stream.write_all(PAGE).expect("sent");
+    assert!(follower.rest().ends_with("page"));
+    assert_eq!(explained(&pagewell, CALL)["level"], "known");
+
+    let _held = crawler_asks(&pagewell, &last("/held"));
+    let (mut stream, _) = asked(&origin);
+    let _waits = crawler_asks(&pagewell, &last("/waits"));
+    until("it waits", || counter(&pagewell, "origin_queue") == 1);
+    let mut follower = follow("/waits");
+    stream.write_all(PAGE).expect("sent");
+    answer("/waits");
+    assert!(follower.rest().ends_with("page"));
+    assert_eq!(explained(&pagewell, CALL)["level"], "unknown");
 }

@@ -2,21 +2,10 @@
 //! php-fpm: why a page is never a hit, which change purged it, which pages have a tag; also over a Unix socket
 //! and with a token. The content of each explanation is tested in the scenarios (`tests/scenarios/explain`).
 
-use acceptance::{Raw, Site, binary, cache_status, client, is_hit};
+use crate::cli::{run, said};
+use acceptance::{Raw, Site, cache_status, client, is_hit};
 use harness::{Address, Pagewell, Request};
 use std::fs;
-use std::process::{Command, Output};
-
-fn run(args: &[&str]) -> Output {
-    Command::new(binary()).args(args).output().expect("it runs")
-}
-
-fn said(args: &[&str]) -> String {
-    let output = run(args);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {errors}");
-    String::from_utf8(output.stdout).expect("text")
-}
 
 fn admin(pagewell: &Pagewell) -> String {
     match pagewell.admin() {

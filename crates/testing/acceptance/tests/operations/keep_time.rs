@@ -18,7 +18,7 @@ fn set(pagewell: &Pagewell, seconds: i64, times: usize) {
         .content(call.as_bytes());
     let answer = Client::new(pagewell.admin().clone()).send(&request).expect("an answer");
     assert_eq!(answer.status, 200, "{}", answer.text());
-    until("it is noticed", || pagewell.log().matches("clock-moved").count() == times);
+    until("it is noticed", || pagewell.times_logged("clock-moved") == times);
 }
 
 fn get(pagewell: &Pagewell, ahead: i64) -> Response {

@@ -64,6 +64,12 @@ fn all_is_well_until_the_origin_fails() {
     let doctor = Command::new(binary()).args(["doctor", "--json", "--config", &file]).output();
     let doctor = String::from_utf8_lossy(&doctor.expect("it runs").stdout).into_owned();
     assert!(doctor.contains("\"name\":\"origin-failing\""), "{doctor}");
+    // The log does not grow with the requests.
+    for _ in 0..50 {
+        assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 502);
+    }
+    let logged = pagewell.times_logged("origin-refused");
+    assert!((1..50).contains(&logged), "{}", pagewell.log());
 }
 
 #[test]
@@ -111,6 +117,119 @@ fn a_snapshot_that_was_not_written_is_named() {
     assert!(text.contains("a directory") && text.contains("df -h"), "{text}");
     fs::remove_dir(&blocked).expect("removed");
     until("the next one is written", || names(&pagewell).is_empty());
+}
+
+/// Files of the configuration that cannot be used are named until they are mended, and stop no others.
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    const STAFF: &str = "anna:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n";
+    let lists = [("moved.tsv", "/a\t/1\n"), ("other.tsv", "/x\t/1\n")];
+    let site = Site::new(&[("index.php", "<?php echo 1;"), lists[0], lists[1]]);
+    let (staff, [moved, other]) = (site.at("staff"), lists.map(|(name, _)| site.root().join(name)));
+    fs::write(&staff, STAFF).expect("written");
+    let config = format!(
+        "site.redirect_files = [{moved:?}, {other:?}]\n[limits]\ncertificate_look = \"10ms\"\n\
+         [[rule]]\npath = \"/staff/*\"\nauth_file = {staff:?}\n"
+    );
+    let pagewell = site.serve(&config);
+    assert!(names(&pagewell).is_empty());
+    let location = |path: &str| {
+        let answer = client(&pagewell).get(path).expect("an answer");
+        answer.header("location").map(str::to_owned)
+    };
+    site.file("moved.tsv", "/a\t/2\nwrong\n");
+    until("it is found", || names(&pagewell) == ["file-not-read"]);
+    site.file("other.tsv", "/x\t/2\n");
+    until("the other file is read", || location("/x").as_deref() == Some("/2"));
+    assert_eq!(location("/a").as_deref(), Some("/1"), "the line from before");
+    // No request needs the passwords.
+    fs::write(&staff, "anna:secret\n").expect("written");
+    until("both are named", || names(&pagewell) == ["file-not-read"; 2]);
+    assert_eq!(metric(&pagewell, "file-not-read"), 2);
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    for part in [
+        "moved.tsv",
+        "line 2: write the old path",
+        "so Pagewell still sends the former redirects",
+        "staff",
+        "htpasswd -B",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    fs::write(&staff, STAFF).expect("written");
+    site.file("moved.tsv", "/a\t/b\n/b\t/a\n");
+    until("the circle is named", || names(&pagewell) == ["redirects-endless"]);
+    assert!(status(&pagewell, &[]).0.contains("/a never ends"));
+    let admin = pagewell.admin().to_string();
+    let warned = Command::new(binary()).args(["reload", "--admin", &admin]).output();
+    let warned = String::from_utf8_lossy(&warned.expect("it runs").stdout).into_owned();
+    assert!(warned.contains("warning: A redirect file leads in a circle"), "{warned}");
+    site.file("moved.tsv", "/a\t/3\n");
+    until("all is well", || names(&pagewell).is_empty());
+    assert_eq!(location("/a").as_deref(), Some("/3"));
+}
+
+/// A changed file is not forgotten while another file keeps the whole configuration from being read.
+#[test]
+fn a_changed_file_is_read_once_the_configuration_can_be() {
+    let site = Site::new(&[("index.php", "<?php echo 1;"), ("moved.tsv", "/a\t/1\n")]);
+    let (mount, away, moved) = (site.at("mount"), site.at("away"), site.root().join("moved.tsv"));
+    let secret = mount.join("secret");
+    fs::create_dir(&mount).expect("a directory");
+    fs::write(&secret, "0123456789abcdef0123456789abcdef").expect("written");
+    let pagewell = site.serve(&format!(
+        "site.redirect_files = {moved:?}\n[limits]\ncertificate_look = \"10ms\"\n\
+         [cookies]\nsecret_file = {secret:?}\n"
+    ));
+    let location = || {
+        let answer = client(&pagewell).get("/a").expect("an answer");
+        answer.header("location").map(str::to_owned)
+    };
+    fs::rename(&mount, &away).expect("moved");
+    site.file("moved.tsv", "/a\t/2\n");
+    until("it is found", || names(&pagewell) == ["file-not-read"]);
+    assert!(status(&pagewell, &[]).0.contains("cookies.secret_file"));
+    assert_eq!(location().as_deref(), Some("/1"));
+    fs::rename(&away, &mount).expect("moved");
+    until("the new line counts", || location().as_deref() == Some("/2"));
+    until("all is well", || names(&pagewell).is_empty());
+    assert_eq!(pagewell.times_logged("not-reloaded"), 1, "{}", pagewell.log());
+}
+
+/// A file whose disk was away for a moment is named until it is back, though it has not changed.
+#[test]
+fn a_file_that_was_away_is_named_until_it_is_back() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let (mount, away) = (site.at("mount"), site.at("away"));
+    let moved = mount.join("moved.tsv");
+    fs::create_dir(&mount).expect("a directory");
+    fs::write(&moved, "/a\t/1\n").expect("written");
+    let pagewell = site.serve(&format!(
+        "site.redirect_files = {moved:?}\n[limits]\ncertificate_look = \"10ms\"\n"
+    ));
+    fs::rename(&mount, &away).expect("moved");
+    until("it is found", || names(&pagewell) == ["file-not-read"]);
+    fs::rename(&away, &mount).expect("moved");
+    until("all is well", || names(&pagewell).is_empty());
+}
+
+/// A reload that fails is a problem until one succeeds.
+#[test]
+fn a_failed_reload_is_named() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let pagewell = site.serve("");
+    let reload = || {
+        let request = Request::new("POST", "/v1/reload").content(b"{}");
+        let request = request.header("Content-Type", "application/json");
+        Client::new(pagewell.admin().clone()).send(&request).expect("an answer").status
+    };
+    site.config("[limits]\nconnections = 7\n", "");
+    assert_eq!((reload(), names(&pagewell)), (409, vec!["reload-failed".to_owned()]));
+    let (text, _) = status(&pagewell, &[]);
+    assert!(text.contains("limits.connections") && text.contains("pagewell check"), "{text}");
+    site.config("", "");
+    assert_eq!((reload(), names(&pagewell)), (200, Vec::new()));
 }
 
 /// While one response is collected, there is no room for another, which is therefore not stored.

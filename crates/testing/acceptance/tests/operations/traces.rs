@@ -222,8 +222,8 @@ fn traces_over_http2_are_the_same() {
 #[test]
 fn an_unreachable_collector_blocks_no_request() {
     let site = Site::new(&[("page.php", PAGE)]);
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-    let config = format!("[traces]\nto = \"http://{nobody}/v1/traces\"\nshare = 1.0\n");
+    let nobody = harness::free_port().expect("a port");
+    let config = format!("[traces]\nto = \"http://127.0.0.1:{nobody}/v1/traces\"\nshare = 1.0\n");
     let pagewell = site.serve(&config);
     assert_eq!(asked(&pagewell, "/page.php", &[]).status, 200);
     until("it is counted", || counter(&pagewell, "spans_dropped") == 2);

@@ -8,11 +8,10 @@
  *     Pagewell-Tagged-Tables, -Table-Tags        with automatic dependencies: statements and tags that do not count
  *     Cache-Control: no-cache                    for browsers: revalidate, by ETag
  *
- * The page is buffered until it is complete, because only then are its dependencies known. The
- * decision runs filters and code of other plugins. So it is made when WordPress ends (`shutdown`),
- * and never in the buffer's callback, where ob_start() is fatal. That callback only refuses a page
- * that is flushed early. A refused page has the reason, and `Pagewell-Cache-Control: no-store`, so
- * that no rule of the site stores it either.
+ * The page is buffered until it is complete, because only then are its dependencies known. The decision runs filters
+ * and code of other plugins. So it is made when WordPress ends (`shutdown`), and never in the buffer's callback, where
+ * ob_start() is fatal. That callback only refuses a page that is flushed early. A refused page has the reason, and
+ * `Pagewell-Cache-Control: no-store`, so that no rule of the site stores it either.
  */
 
 declare(strict_types=1);
@@ -58,6 +57,7 @@ final class CacheHeaders
         self::observe('nonce_life', self::nonceFor(...));
         self::observe('set_current_user', self::signs(...));
         self::observe('wp_is_mobile', DeviceQuestions::asked(...));
+        self::observe('user_can_richedit', DeviceQuestions::editor(...));
         self::observe('redirect_canonical', self::redirects(...));
         // Before the REST API answers (10).
         self::observe('parse_request', self::forgetConditions(...), 0);

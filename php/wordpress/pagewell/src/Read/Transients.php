@@ -32,8 +32,8 @@ final class Transients
 {
     private const OPTION = '_transient_';
 
-    /** Times, versions, numbers of terms, bookkeeping, and those of WordPress. */
-    private const SILENT = '/^(timeout_|is_multi_author$|doing_cron$|global_styles|wp_|oembed_|dash_|update_|feed_|rss_|settings_errors|health-check|pagewell_|theme_roots$|plugin_slugs$|dirsize_cache$|random_seed$)|-transient-version$|(^|_)term_counts$/';
+    /** Transients without a name: times, versions, numbers of terms, bookkeeping, and those of WordPress. */
+    private const NAMELESS = '/^(timeout_|is_multi_author$|doing_cron$|global_styles|wp_|oembed_|dash_|update_|feed_|rss_|settings_errors|health-check|pagewell_|theme_roots$|plugin_slugs$|dirsize_cache$|random_seed$)|-transient-version$|(^|_)term_counts$/';
 
     /** The results of queries for products. */
     private const QUERIES = 'wc_product_loop_';
@@ -85,6 +85,6 @@ final class Transients
     /** Returns the name for a transient; null if it has none. */
     public static function name(string $transient): ?string
     {
-        return preg_match(self::SILENT, $transient) === 1 ? null : "transient:$transient";
+        return preg_match(self::NAMELESS, $transient) === 1 ? null : "transient:$transient";
     }
 }

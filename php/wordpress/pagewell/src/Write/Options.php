@@ -56,7 +56,7 @@ final class Options
     ];
 
     /** Options on WordPress's own settings pages that no page shows. */
-    private const SILENT = [
+    private const UNSHOWN = [
         'new_admin_email', 'default_role', 'default_post_format', 'default_email_category', 'default_link_category', 'ping_sites', 'mailserver_url', 'mailserver_port', 'mailserver_login', 'mailserver_pass',
         'default_pingback_flag', 'default_ping_status', 'default_comment_status', 'comments_notify', 'moderation_notify', 'comment_moderation', 'comment_previously_approved', 'comment_max_links', 'moderation_keys', 'disallowed_keys',
         'uploads_use_yearmonth_folders', 'thumbnail_crop',
@@ -156,7 +156,7 @@ final class Options
     private static function isSetting(string $option): bool
     {
         return match (true) {
-            str_starts_with($option, 'pagewell_'), in_array($option, self::SILENT, true) => false,
+            str_starts_with($option, 'pagewell_'), in_array($option, self::UNSHOWN, true) => false,
             // A settings page, of WordPress or a plugin, is being saved.
             ($GLOBALS['pagenow'] ?? '') === 'options.php' && !str_starts_with($option, '_') => true,
             default => Settings::isSaved($option),

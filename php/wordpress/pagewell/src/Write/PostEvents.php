@@ -30,7 +30,7 @@ final class PostEvents
     private const OF_LISTS = ['post_status', 'post_date', 'post_author', 'post_parent', 'menu_order', 'post_type', 'post_password', 'post_name'];
 
     /** Meta that no page shows: bookkeeping of the editor, of editing together and of the trash, and known view counters. */
-    private const SILENT_META = '/^(_edit_|wp_sync_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
+    private const UNSHOWN_META = '/^(_edit_|wp_sync_|_encloseme|_pingme|_oembed_|_wp_old_|_wp_trash_|_wp_desired_|_menu_item_|_customize_|_?views$|_?post_views_count$|wpb_post_views_count$|pvc_views$)/';
 
     /** The columns of the modification time, and others that no list uses. */
     private const PASSING = ['post_modified', 'post_modified_gmt', 'to_ping', 'pinged', 'comment_count', 'filter', 'guid'];
@@ -101,8 +101,8 @@ final class PostEvents
 
     public static function metaWritten(mixed $ids, int $post, string $key): void
     {
-        $silent = preg_match(self::SILENT_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
-        $shown = $silent ? null : get_post($post);
+        $isUnshown = preg_match(self::UNSHOWN_META, $key) || in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true);
+        $shown = $isUnshown ? null : get_post($post);
         if (self::isSeen($shown) && ProductStock::isMeta($key) && ProductStock::has($shown->post_type)) {
             self::restocked($shown, false);
         } elseif (self::isSeen($shown)) {

@@ -21,7 +21,7 @@ use Pagewell\WordPress\Tags;
 final class SiteEvents
 {
     /** User meta that no page shows: bookkeeping of WordPress and of its administration, and of visits. */
-    private const SILENT_USER_META = '/^(session_tokens|_application_passwords|default_password_nag|_new_email|use_ssl|rich_editing|syntax_highlighting|comment_shortcuts|admin_color|locale'
+    private const UNSHOWN_USER_META = '/^(session_tokens|_application_passwords|default_password_nag|_new_email|use_ssl|rich_editing|syntax_highlighting|comment_shortcuts|admin_color|locale'
         . '|show_admin_bar_front|show_welcome_panel|dismissed_wp_pointers|community-events-location|nav_menu_recently_edited|primary_blog|source_domain|enable_custom_fields'
         . '|(closedpostboxes|metaboxhidden|meta-box-order|screen_layout)_.*|manage.*columnshidden|.*_per_page'
         . '|.*_?(user-settings|user-settings-time|user_level|dashboard_quick_press_last_post_id|media_library_mode|persisted_preferences)'
@@ -116,7 +116,7 @@ final class SiteEvents
         // In a network, a role also says that a user belongs to the blog.
         if (Tags::isOfRoles($key) && !is_multisite()) {
             Changes::add("role:$user", 'roles');
-        } elseif (!preg_match(self::SILENT_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
+        } elseif (!preg_match(self::UNSHOWN_USER_META, $key) && !in_array($key, (array) apply_filters('pagewell_ignored_meta', []), true)) {
             self::userWritten($user);
         }
     }

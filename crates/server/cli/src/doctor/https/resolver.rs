@@ -11,8 +11,7 @@ use dns_query::{
 };
 use doctor::CaaFacts;
 use doctor::caa::domains;
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
+use random_number::random_number;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
@@ -102,7 +101,8 @@ impl Resolver<'_> {
             "no server of the DNS answers, or its answer is invalid (/etc/resolv.conf)",
         );
         for server in self.servers.iter().take(SERVERS_MAX) {
-            let query = DnsQuery { id: random(), name: name.clone(), kind };
+            // An attacker who does not see the question cannot guess the identifier.
+            let query = DnsQuery { id: random_number() as u16, name: name.clone(), kind };
             let deadline = self.deadline.part(ANSWER_WITHIN);
             let answer = match datagram(*server, &query, deadline) {
                 Ok(Err(AnswerError::Truncated)) => stream(*server, &query, deadline),
@@ -126,11 +126,6 @@ fn address(record: &RecordContent) -> Option<IpAddr> {
         RecordContent::Address(address) => Some(*address),
         _ => None,
     }
-}
-
-/// An identifier that an attacker who does not see the question cannot guess.
-fn random() -> u16 {
-    RandomState::new().build_hasher().finish() as u16
 }
 
 /// An answer to the question: its records, or the reason for which it has none to use.

@@ -198,8 +198,8 @@ fn settings(resolver: SocketAddr, port: u16) -> ProbeSettings {
 
 /// The facts of the host; the authority cannot be reached.
 fn seen(settings: ProbeSettings) -> HttpsFacts {
-    let closed = TcpListener::bind((V4, 0)).unwrap().local_addr().unwrap();
-    probed(format!("https://{closed}/"), [HOST.to_owned()].into(), settings)
+    let closed = harness::free_port().unwrap();
+    probed(format!("https://{V4}:{closed}/"), [HOST.to_owned()].into(), settings)
 }
 
 /// The findings about hosts.
@@ -221,7 +221,7 @@ fn a_port_that_pagewell_answers_is_right() {
 
 #[test]
 fn a_closed_port_is_seen() {
-    let port = TcpListener::bind((V4, 0)).unwrap().local_addr().unwrap().port();
+    let port = harness::free_port().unwrap();
     let found = findings(settings(name_server(leads_here(), Way::Right), port));
     assert_eq!(found[0].name, "certificate-port-80");
     assert!(found[0].evidence.contains("refused"), "{}", found[0].evidence);

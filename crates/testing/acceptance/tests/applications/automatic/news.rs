@@ -5,6 +5,7 @@
 //! TCP, with the library's class for connections, which reports the statements.
 
 use super::{Application, ComparedSite, Figures};
+use crate::news::token_of;
 use acceptance::{cache_status, is_hit};
 use harness::{MariaDbOptions, NewsSite, Port, PrivateDir, Request, Response};
 use std::path::Path;
@@ -223,12 +224,6 @@ impl Editor<'_> {
 fn cookie_of(response: &Response) -> String {
     let cookie = response.header("set-cookie").expect("a session");
     cookie.split(';').next().unwrap_or_default().to_owned()
-}
-
-fn token_of(page: &Response) -> String {
-    let text = page.text();
-    let (_, rest) = text.split_once("name=\"token\" value=\"").expect("a form with a token");
-    rest.split('"').next().expect("its value").to_owned()
 }
 
 #[test]

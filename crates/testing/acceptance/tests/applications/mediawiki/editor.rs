@@ -134,7 +134,7 @@ pub fn post_as_visitor(pagewell: &Pagewell, fields: &[(&str, &str)]) {
 }
 
 /// Sends a request. Returns the answer, and the cookies that it sets.
-fn exchange(client: &mut Client, request: &Request) -> (Value, String) {
+pub fn exchange(client: &mut Client, request: &Request) -> (Value, String) {
     let response = client.send(request).expect("an answer");
     let answer: Value = serde_json::from_slice(&response.content)
         .unwrap_or_else(|_| panic!("{} {}", response.status, response.text()));
@@ -148,7 +148,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Encodes the fields of a form.
-fn form(fields: &[(&str, &str)]) -> String {
+pub fn form(fields: &[(&str, &str)]) -> String {
     let encoded =
         |text: &str| -> String { text.bytes().map(|byte| format!("%{byte:02X}")).collect() };
     let pairs = fields.iter().map(|(name, value)| format!("{name}={}", encoded(value)));

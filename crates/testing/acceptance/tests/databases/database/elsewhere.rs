@@ -3,23 +3,17 @@
 
 use super::{MariaDb, PrivateDir, config_by};
 use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
-use crate::certificates::certificates;
+use crate::certificates::{certificates, written};
 use crate::paper::run;
 use acceptance::until;
 use harness::SqlProduct;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        fs::write(&path, text).expect("a file");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("its mode");
-        path.display().to_string()
-    };
+    let write = |name: &str, text: &str| written(&dir, name, text);
     let (ca, other) = (write("ca.pem", &ca), write("other.pem", &certificates().0));
     let cert = format!("--ssl-cert={}", write("cert.pem", &leaf));
     let key = format!("--ssl-key={}", write("key.pem", &key));

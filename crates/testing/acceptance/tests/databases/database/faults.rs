@@ -4,8 +4,8 @@
 use super::{
     Pagewell, Paper, RULES, config_by, counter, get, interrupt, is_hit, proxy, shows, stored,
 };
-use acceptance::{advance, cache_status, until};
-use harness::{Client, Request, numbers};
+use acceptance::{advance, cache_status, trial_report, until};
+use harness::{Client, numbers};
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -82,17 +82,10 @@ fn a_trial_has_no_verdict_while_a_database_cannot_be_followed_and_stops_no_visit
     let config = config_by(&url, "on_lag = \"serve\"", RULES);
     let pagewell = paper.site.serve(&format!("{trial}{config}"));
     let path = "/show.php?id=1";
-    let report = || {
-        let answer = Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer");
-        let mut all: serde_json::Value = serde_json::from_slice(&answer.content).expect("JSON");
-        all["trials"][0].take()
-    };
-    // A page that is asked for before is left alone for ten minutes.
-    until("the database is followed", || pagewell.log().contains("database-followed"));
-    until("it is compared", || {
-        get(&pagewell, path);
-        report()["compared"].as_u64() > Some(0)
-    });
+    let report = || trial_report(&pagewell);
+    stored_in_trial(&pagewell, &[path]);
+    visit(&pagewell, path);
+    assert!(report()["compared"].as_u64() > Some(0), "{}", report());
     control.hold();
     paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
     let before = counter(&pagewell, "audit_renders");
@@ -116,45 +109,17 @@ fn a_trial_finds_a_column_that_reports_no_change_and_nothing_else() {
     let pagewell =
         paper.site.serve(&format!("mode = \"trial\"\ntrial.budget = \"100%\"\n{config}"));
     let [show, thread] = ["/show.php?id=1", "/thread.php?id=3"];
-    let visit = |path: &str| {
-        let before = counter(&pagewell, "trial_answers");
-        let answer = get(&pagewell, path);
-        assert!(!is_hit(&answer), "{path}");
-        until("it is compared", || counter(&pagewell, "trial_answers") > before);
-        answer.text()
-    };
-    let is_stored = |path: &str| {
-        let asked = format!("{{\"url\":\"http://paper.test{path}\"}}");
-        let request = Request::new("POST", "/v1/explain")
-            .header("Content-Type", "application/json")
-            .content(asked.as_bytes());
-        let mut admin = Client::new(pagewell.admin().clone());
-        admin.send(&request).expect("an answer").text().contains("it would be a hit")
-    };
-    // Nothing is stored until the database is followed; such a page is left alone for ten minutes.
-    until("both pages are stored", || {
-        (0..2).for_each(|_| drop([show, thread].map(visit)));
-        let are_stored = is_stored(show) && is_stored(thread);
-        if !are_stored {
-            advance(&pagewell, 601);
-        }
-        are_stored
-    });
+    stored_in_trial(&pagewell, &[show, thread]);
     paper.sql("INSERT INTO comments (news_id, body) VALUES (3, 'second')");
-    until("the row purges its page", || !is_stored(thread));
-    assert_eq!(visit(thread), "comments=2");
+    until("the row purges its page", || !is_stored(&pagewell, thread));
+    assert_eq!(visit(&pagewell, thread), "comments=2");
     // Younger pages may be those of their first visitors.
     advance(&pagewell, 11);
     paper.sql("UPDATE news SET title = 'uno' WHERE id = 1");
-    let report = || {
-        let text =
-            Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer").text();
-        let report: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        report["trials"][0]["problems"].as_array().expect("a list").clone()
-    };
+    let report = || trial_report(&pagewell)["problems"].as_array().expect("a list").clone();
     until("the page is found", || {
-        assert_eq!(visit(show), "title=uno");
-        visit(thread);
+        assert_eq!(visit(&pagewell, show), "title=uno");
+        visit(&pagewell, thread);
         advance(&pagewell, 61);
         !report().is_empty()
     });
@@ -162,6 +127,34 @@ fn a_trial_finds_a_column_that_reports_no_change_and_nothing_else() {
     let cause = found[0]["cause"].as_str().unwrap_or_default();
     let is_named = found[0]["class"] == "broken-promise" && cause.contains("tag `news:1`");
     assert!(found.len() == 1 && is_named, "{found:?}");
+}
+
+/// Sends a request of a visitor in a trial, and waits until its answer is compared. Returns its text.
+fn visit(pagewell: &Pagewell, path: &str) -> String {
+    let before = counter(pagewell, "trial_answers");
+    let answer = get(pagewell, path);
+    assert!(!is_hit(&answer), "{path}");
+    until("it is compared", || counter(pagewell, "trial_answers") > before);
+    answer.text()
+}
+
+/// Visits the pages until a trial has stored all of them.
+fn stored_in_trial(pagewell: &Pagewell, paths: &[&str]) {
+    // Nothing is stored until the database is followed; such a page is left alone for ten minutes.
+    until("the pages are stored", || {
+        paths.iter().for_each(|path| (0..2).for_each(|_| drop(visit(pagewell, path))));
+        let are_stored = paths.iter().all(|path| is_stored(pagewell, path));
+        if !are_stored {
+            advance(pagewell, 601);
+        }
+        are_stored
+    });
+}
+
+fn is_stored(pagewell: &Pagewell, path: &str) -> bool {
+    let call = serde_json::json!({ "url": format!("http://paper.test{path}") }).to_string();
+    let told = pagewell.explain(&call).expect("an explanation");
+    told.to_string().contains("it would be a hit")
 }
 
 /// The number of measured lags up to this bound.

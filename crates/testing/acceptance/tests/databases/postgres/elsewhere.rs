@@ -1,9 +1,8 @@
 //! PostgreSQL over TLS, with and without certificate verification.
 
 use super::{Paper, RULES, TABLES, config_by, shows, stored};
-use crate::certificates::certificates;
+use crate::certificates::{certificates, written};
 use harness::{PostgresOptions, PrivateDir};
-use std::fs;
 
 /// The options of a server with TLS, which requires TLS on its port.
 fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
@@ -22,11 +21,7 @@ fn encrypted(certificate: Option<(String, String)>) -> (PostgresOptions, u16) {
 fn certificates_are_verified_as_configured() {
     let dir = PrivateDir::temporary("tls").expect("a directory");
     let (ca, leaf, key) = certificates();
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        fs::write(&path, text).expect("a file");
-        path.display().to_string()
-    };
+    let write = |name: &str, text: &str| written(&dir, name, text);
     let (ca, other) = (write("ca.pem", &ca), write("other.pem", &certificates().0));
     let (options, port) = encrypted(Some((leaf, key)));
     let paper = Paper::with(options, TABLES);

@@ -1,9 +1,10 @@
-//! A trial on two nodes of a cluster: a change on one ends the pages of both, so it is no difference; a page that one
-//! node finds to be a leak is removed on all.
+//! A trial and an audit on two nodes of a cluster: a change on one ends the pages of both, so it is no difference, also
+//! while its write is in flight; a page that one node finds to be a leak is removed on all.
 
-use super::{Machines, ONE, TWO, get, post, shows};
-use acceptance::{advance, counter, is_hit, trial_found, until};
-use harness::{Pagewell, Request};
+use super::{Machines, ONE, TWO, get, post, shows, stored};
+use acceptance::{advance, client, counter, is_hit, trial_found, until};
+use harness::{Pagewell, Request, Response};
+use std::thread::JoinHandle;
 
 impl Machines {
     fn trial(&self, more: &str) -> Pagewell {
@@ -41,8 +42,49 @@ fn a_write_on_one_node_is_no_difference_on_another() {
         });
         // The query is no part of a pattern.
         assert_eq!(trial_found(node, true), ["broken-promise /page.php"], "{}", node.log());
-        assert_eq!(node.log().matches("trial-found").count(), 1, "{}", node.log());
+        assert_eq!(node.times_logged("trial-found"), 1, "{}", node.log());
     }
+}
+
+/// Sends a write to a node; its script has written, and does not answer before the note `go`.
+fn written_and_held(machines: &Machines, node: &Pagewell) -> JoinHandle<Response> {
+    let mut client = client(node);
+    let request = Request::form("/write.php?n=1&to=new&held", "").header("Host", "paper.test");
+    let write = std::thread::spawn(move || client.send(&request).expect("an answer"));
+    machines.site.wait_for("written");
+    write
+}
+
+#[test]
+fn a_trial_has_no_verdict_by_a_write_that_is_in_flight_on_another_node() {
+    let machines = Machines::new();
+    let (here, there) = (machines.trial(""), machines.machine("", ""));
+    (0..3).for_each(|_| compared(&here, ONE, "1=old"));
+    let write = written_and_held(&machines, &there);
+    assert_eq!(get(&here, ONE).text(), "1=new");
+    until("the page is watched", || counter(&here, "audit_watched") == 1);
+    machines.site.note("go");
+    assert_eq!(write.join().expect("it was sent").status, 200);
+    until("the watch ends", || counter(&here, "audit_watched") == 0);
+    assert_eq!(trial_found(&here, true), [""; 0], "{}", here.log());
+}
+
+#[test]
+fn an_audit_has_no_verdict_by_a_write_that_is_in_flight_on_another_node() {
+    let machines = Machines::new();
+    let config = format!("audit = \"1 in 1\"\nphp.children = 4\n{}", machines.config("", ""));
+    let (here, there) = (machines.site.serve(&config), machines.machine("", ""));
+    stored(&here, ONE);
+    until("it is compared", || counter(&here, "audit_compared") == 1);
+    let write = written_and_held(&machines, &there);
+    // It is not acknowledged.
+    assert!(is_hit(&get(&here, ONE)));
+    until("the page is watched", || counter(&here, "audit_watched") == 1);
+    machines.site.note("go");
+    assert_eq!(write.join().expect("it was sent").status, 200);
+    until("there is no verdict", || counter(&here, "audit_unjudged") == 1);
+    let late = (counter(&here, "audit_late"), counter(&here, "audit_broken_promises"));
+    assert_eq!(late, (0, 0), "{}", here.log());
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! The trial and the audit of a site in the dashboard: the report, its actions and the results, at both widths.
+//!
+//! The report itself is tested in the acceptance tests; not here.
+
+use super::dashboard::{axe, is_quiet, open, script, shows, site, visit};
+use acceptance::{Site, client, counter, until};
+use harness::{Browser, Client, Pagewell, Request};
+
+/// A page that shows the currency of its visitor, and says that it is for everybody.
+const LEAK: &str = "<?php header('Cache-Control: public, max-age=600'); echo '<p>', $_COOKIE['currency'] ?? 'EUR', '</p>';";
+
+/// Nothing has to be scrolled sideways, and axe-core finds nothing to improve.
+fn is_right_at_both_widths(browser: &mut Browser) {
+    let axe = axe();
+    for (scheme, width, mobile) in [("light", 1280, false), ("dark", 390, true)] {
+        browser.prefer("prefers-color-scheme", scheme).expect("another scheme");
+        browser.resize(width, 844, mobile).expect("another size");
+        let over =
+            "const page = document.documentElement; return page.scrollWidth - page.clientWidth";
+        assert_eq!(script(browser, over), 0, "scrolled sideways at {width}");
+        assert_eq!(script(browser, &axe), serde_json::json!([]), "{scheme} at {width}");
+    }
+}
+
+/// Sends requests of two visitors until the trial has found the page.
+fn find_leak(pagewell: &Pagewell) {
+    let ask = |cookie: &str| {
+        let request = Request::get("/leak.php").header("Cookie", cookie);
+        assert_eq!(client(pagewell).send(&request).expect("an answer").status, 200);
+    };
+    until("the leak is found", || {
+        ask("currency=GBP");
+        ask("other=1");
+        let report = Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer");
+        report.text().contains("not-safe")
+    });
+}
+
+#[test]
+fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
+    let site = Site::new(&[("leak.php", LEAK)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
+    find_leak(&pagewell);
+    let mut browser = open(&pagewell);
+    let text = shows(&mut browser, "#trial", "Not safe: 1 problem.");
+    for part in [
+        "the answers of the origin",
+        "would-be hit ratio",
+        "/leak.php",
+        "differs by cookie currency",
+        "vary_cookies",
+        "The record is in memory only",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    shows(&mut browser, "[data-tile='Hit ratio']", "would-be, by the trial");
+    shows(&mut browser, "#plot", "in a trial");
+    is_right_at_both_widths(&mut browser);
+
+    // Nothing is forgotten before the confirmation.
+    let again = "document.querySelector('#trial button').click()";
+    script(&mut browser, again);
+    shows(&mut browser, "#confirm-text", "forgets");
+    browser.click("#confirm button[value=no]").expect("a button");
+    shows(&mut browser, "#trial", "Not safe: 1 problem.");
+    script(&mut browser, again);
+    shows(&mut browser, "#confirm-text", "forgets");
+    browser.click("#confirm-yes").expect("a button");
+    let text = shows(&mut browser, "#trial", "Not enough yet: 0 of 300");
+    assert!(!text.contains("/leak.php"), "{text}");
+    is_quiet(&mut browser);
+}
+
+#[test]
+fn it_shows_the_results_of_an_audit() {
+    let site = site();
+    let pagewell = site.serve("audit = \"1 in 1\"\n");
+    visit(&pagewell, "/one");
+    until("it is compared", || counter(&pagewell, "audit_compared") == 1);
+    let mut browser = open(&pagewell);
+    let text = shows(&mut browser, "#audit", "Audited today: 1, 0 wrong.");
+    assert!(text.contains("31 days") && text.contains("at least"), "{text}");
+    is_right_at_both_widths(&mut browser);
+    is_quiet(&mut browser);
+}
