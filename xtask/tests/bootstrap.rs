@@ -6,7 +6,7 @@
 
 use harness::PrivateDir;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -114,8 +114,7 @@ impl Machine {
 }
 
 fn write_program(path: &Path, does: &str) {
-    fs::write(path, format!("#!/bin/sh\n{does}\n")).expect("can be written");
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("can be set");
+    harness::write_script(path, &format!("#!/bin/sh\n{does}\n")).expect("can be written");
 }
 
 const INIT: &str =

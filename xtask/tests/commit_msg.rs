@@ -2,7 +2,7 @@
 //!
 //! Both run as they are, the second in a clone of its own with no settings of the user.
 
-use harness::PrivateDir;
+use harness::{PrivateDir, copy_program};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -80,7 +80,7 @@ impl Clone {
         let clone = Clone { dir: PrivateDir::temporary("use-hooks").expect("can be made") };
         fs::create_dir(clone.dir.path().join("scripts")).expect("can be made");
         let copy = clone.dir.path().join("scripts/use-hooks");
-        fs::copy(script("use-hooks"), &copy).expect("can be copied");
+        copy_program(&script("use-hooks"), &copy).expect("can be copied");
         clone
     }
 

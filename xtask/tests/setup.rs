@@ -7,7 +7,7 @@
 use harness::PrivateDir;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -39,8 +39,7 @@ impl Machine {
 
     fn has(&self, program: &str, does: &str) {
         let path = self.dir.path().join(program);
-        fs::write(&path, format!("#!/bin/sh\n{does}\n")).expect("can be written");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("can be set");
+        harness::write_script(&path, &format!("#!/bin/sh\n{does}\n")).expect("can be written");
     }
 
     /// Everything that the demo needs.

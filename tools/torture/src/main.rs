@@ -41,7 +41,6 @@ use script::Faults;
 use serde_json::Value;
 use site::Site;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -324,8 +323,7 @@ fn binary(lease_check: LeaseCheck) -> Result<PathBuf, String> {
     let built = root::tested()?;
     let script = root::target().join("pagewell-without-lease-check");
     let text = format!("#!/bin/sh\nPAGEWELL_LEASE_CHECK=off exec '{}' \"$@\"\n", built.display());
-    fs::write(&script, text).map_err(system)?;
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).map_err(system)?;
+    harness::write_script(&script, &text).map_err(system)?;
     Ok(script)
 }
 

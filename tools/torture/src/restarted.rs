@@ -51,7 +51,7 @@ const WATCH_STEP: Duration = Duration::from_millis(600);
 /// The time in which the audit sees that a page which it watches was purged, on any machine.
 const WATCHED_MAX: Duration = Duration::from_secs(20);
 /// How long what is under way at the end of a run may take.
-const IDLE_WITHIN: Duration = Duration::from_secs(15);
+const IDLE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Pagewell, and what all of its lives have counted.
 pub struct CountedPagewell<'a> {

@@ -6,7 +6,6 @@
 use harness::root::{self, Profile};
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -48,9 +47,7 @@ impl Machine {
             ("deb-systemd-helper", "#!/bin/sh\n"),
             ("install", "#!/bin/sh\n"),
         ] {
-            let file = machine.at("bin").join(name);
-            fs::write(&file, text).expect("written");
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
+            harness::write_script(&machine.at("bin").join(name), text).expect("written");
         }
         machine.is_main("");
         machine
@@ -202,8 +199,8 @@ fn a_service_is_left_alone_with_a_faulty_configuration_or_if_the_policy_forbids_
     assert_eq!(checked, check);
     fs::remove_file(machine.at("fault")).expect("removed");
     let policy = machine.at("bin/policy-rc.d");
-    fs::write(&policy, "#!/bin/sh\necho \"$*\" > \"$PLACE/policy\"\nexit 101\n").expect("written");
-    fs::set_permissions(&policy, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let refuses = "#!/bin/sh\necho \"$*\" > \"$PLACE/policy\"\nexit 101\n";
+    harness::write_script(&policy, refuses).expect("written");
     let output = machine.configure_after("0.1.0-1");
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(error.contains("still serves") && error.contains("policy"), "{error}");

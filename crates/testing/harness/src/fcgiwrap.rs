@@ -3,14 +3,11 @@
 //! Each request starts the program in `SCRIPT_FILENAME`. As root it runs as `www-data`.
 
 use crate::address::Address;
-use crate::process::Process;
+use crate::process::{Process, READY_WITHIN};
 use crate::{PrivateDir, StartError, find, users};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// An fcgiwrap process that is running.
 #[derive(Debug)]

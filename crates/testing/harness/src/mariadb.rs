@@ -10,7 +10,7 @@
 
 use crate::address::Address;
 use crate::directory::open_to_all;
-use crate::process::{Process, StopResult};
+use crate::process::{Process, READY_WITHIN, StopResult};
 use crate::sql_product::SqlProduct;
 use crate::template::Template;
 use crate::users::{self, Account};
@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
 /// A data directory with the system tables only.
 static FRESH: Template = Template::new("mariadb-fresh");
 

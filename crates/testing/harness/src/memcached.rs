@@ -5,13 +5,10 @@
 
 use crate::address::Address;
 use crate::port::Start;
-use crate::process::{Process, StopResult};
+use crate::process::{Process, READY_WITHIN, StopResult};
 use crate::users;
 use crate::{PrivateDir, StartError, find};
 use std::process::Command;
-use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A memcached process that is running.
 #[derive(Debug)]

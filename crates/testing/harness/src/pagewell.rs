@@ -7,7 +7,7 @@
 use crate::address::Address;
 use crate::client::{Client, Request};
 use crate::clock::Deadline;
-use crate::process::{Output, Process, StopResult, Wait};
+use crate::process::{Output, Process, READY_WITHIN, StopResult, Wait};
 use crate::reply::Response;
 use crate::wire::ClientError;
 use crate::{PrivateDir, StartError, StartReason, cpu};
@@ -19,7 +19,6 @@ use std::process::{ChildStdout, Command};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The interval of the check whether the process is alive, while no line arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The timeout for a stop by signal: on a busy machine, a computing thread receives the signal late.

@@ -5,15 +5,13 @@
 //! names a directory with newer ones.
 
 use crate::address::Address;
-use crate::process::Process;
+use crate::process::{Process, READY_WITHIN};
 use crate::{PrivateDir, StartError, StartReason, find, free_port};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// A running Pebble with its server for DNS.
 #[derive(Debug)]

@@ -5,16 +5,13 @@
 //! log, so that tests can count the renders.
 
 use crate::address::Address;
-use crate::process::{Process, StopResult};
+use crate::process::{Process, READY_WITHIN, StopResult};
 use crate::users::{self, Account};
 use crate::{PrivateDir, StartError, find};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// Options of the pool.
 #[derive(Debug, Clone)]

@@ -3,12 +3,11 @@
 //! It is ready when it accepts connections and has written its pid file, if it writes one after binding its sockets.
 
 use crate::address::Address;
-use crate::process::Process;
+use crate::process::{Process, READY_WITHIN};
 use crate::{StartError, StartReason, free_port};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 /// The parameters of a start.
 pub(crate) struct Start<'a> {
@@ -18,8 +17,6 @@ pub(crate) struct Start<'a> {
     pub log: PathBuf,
     /// The pid file that the server writes after binding its sockets.
     pub pid_file: Option<PathBuf>,
-    /// The timeout for the start.
-    pub within: Duration,
 }
 
 impl<'a> Start<'a> {
@@ -29,7 +26,6 @@ impl<'a> Start<'a> {
             name,
             log: dir.join(format!("{name}.log")),
             pid_file: Some(dir.join(format!("{name}.pid"))),
-            within: Duration::from_secs(30),
         }
     }
 
@@ -46,7 +42,7 @@ impl<'a> Start<'a> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let mut process = Process::spawn(self.name, &mut command(address)?, &self.log)?;
         let written = || self.pid_file.as_ref().is_none_or(|file| file.exists());
-        process.wait_ready(self.within, || written() && Address::Tcp(address).accepts())?;
+        process.wait_ready(READY_WITHIN, || written() && Address::Tcp(address).accepts())?;
         Ok((process, address))
     }
 }

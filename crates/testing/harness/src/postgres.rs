@@ -9,7 +9,7 @@
 use crate::address::Address;
 use crate::clock::Deadline;
 use crate::directory::open_to_all;
-use crate::process::{Process, StopResult};
+use crate::process::{Process, READY_WITHIN, StopResult};
 use crate::template::Template;
 use crate::users::{self, Account};
 use crate::{PrivateDir, Signal, StartError, StartReason, find};
@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
 const NAME: &str = "postgres";
 /// A data directory as created by initdb.
 static FRESH: Template = Template::new("postgres-fresh");

@@ -5,16 +5,12 @@
 //! (`sentinel client-reconfig-script`). Not here: the servers (`valkey`).
 
 use crate::address::Address;
-use crate::process::Process;
-use crate::{PrivateDir, StartError, StartReason, find, free_port};
+use crate::process::{Process, READY_WITHIN};
+use crate::{PrivateDir, StartError, StartReason, find, free_port, write_script};
 use std::fmt::Write;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-const READY_WITHIN: Duration = Duration::from_secs(10);
 const NAME: &str = "sentinel";
 
 /// A running Sentinel with one primary, named `pages`. It ends with this value.
@@ -42,14 +38,14 @@ impl Sentinel {
         };
         let dir = PrivateDir::temporary(NAME)?;
         let port = free_port().map_err(fault)?;
-        let script = dir.file("moved", &script(sockets, link))?;
-        fs::set_permissions(&script, Permissions::from_mode(0o755)).map_err(fault)?;
+        let moved = dir.path().join("moved");
+        write_script(&moved, &script(sockets, link)).map_err(fault)?;
         let config = format!(
             "port {port}\nbind 127.0.0.1\ndir {dir}\nsentinel monitor pages 127.0.0.1 {primary} 1\n\
              sentinel down-after-milliseconds pages 300\nsentinel failover-timeout pages 3000\n\
              sentinel client-reconfig-script pages {script}\n",
             dir = dir.path().display(),
-            script = script.display(),
+            script = moved.display(),
         );
         let file = dir.file("sentinel.conf", &config)?;
         let mut command = Command::new(find::program(&["valkey-server", "redis-server"])?);

@@ -4,14 +4,11 @@
 //! empty. Not here: its content.
 
 use crate::address::Address;
-use crate::process::{Process, StopResult};
+use crate::process::{Process, READY_WITHIN, StopResult};
 use crate::{PrivateDir, StartError, StartReason, find, free_port};
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
-
-const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running Valkey or Redis.
 #[derive(Debug)]

@@ -306,8 +306,7 @@ async fn the_file_of_php_ini_is_loaded_after_the_capture_file() {
         real.display(),
         dir.path().join("php.ini").display()
     );
-    fs::write(&wrapper, text).expect("can be written");
-    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).expect("can be run");
+    harness::write_script(&wrapper, &text).expect("can be written");
     let php = format!("binary = {wrapper:?}");
     for capture in [CaptureUse::Off, CaptureUse::On] {
         let site = PhpSite::start(dir.path(), &php, capture).await;

@@ -124,8 +124,7 @@ impl Machine {
             fs::create_dir_all(self.at("/").join(name)).expect("a directory");
         }
         let script = self.at("/bin/machine.sh");
-        fs::write(&script, include_str!("machine.sh")).expect("written");
-        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+        harness::write_script(&script, include_str!("machine.sh")).expect("written");
         for name in PROGRAMS {
             symlink("machine.sh", self.at("/bin").join(name)).expect("a link");
         }

@@ -254,7 +254,7 @@ fn a_process_of_the_same_user_takes_over_only_with_the_token() {
     let site = site();
     // A program that the user can run, wherever the tests' own one is.
     let program = site.at("pagewell");
-    fs::copy(binary(), &program).expect("copied");
+    harness::copy_program(binary(), &program).expect("copied");
     let token = site.at("token");
     fs::write(&token, "a token of some length").expect("written");
     let (uid, gid) = numbers(USER);
