@@ -6,6 +6,8 @@
 mod database;
 #[path = "take_over/in_flight.rs"]
 mod in_flight;
+#[path = "take_over/trial.rs"]
+mod trial;
 
 use acceptance::{BOUND, Raw, Site, binary, cache_status, client, counter, is_hit, until};
 use config::Address as Configured;

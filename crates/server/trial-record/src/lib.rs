@@ -6,10 +6,10 @@
 //!
 //! Invariants: callers pass the path and query of a request, and only its pattern and an example without values get
 //! into the record. Words of renders are beside it, in memory until the trial ends, and only in
-//! [`SiteTrial::status_with_text`]. No call but `begin` and `save` touches the disk, and none of these is made for a
-//! visitor. A file that cannot be read or written is reported once, and the trial goes on in memory. Everything is bounded:
-//! the record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts both.
-//! Not here: the comparisons, and which requests are counted.
+//! [`SiteTrial::status_with_text`]. No call but `begin`, `save` and `hand_over` touches the disk, and none of these
+//! is made for a visitor. A file that cannot be read or written is reported once, and the trial goes on in memory.
+//! Everything is bounded: the record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts
+//! both. Not here: the comparisons, and which requests are counted.
 
 mod file;
 mod notice;
@@ -84,8 +84,16 @@ pub struct TrialStatus {
 pub struct SiteTrial {
     is_on: AtomicBool,
     state: Mutex<TrialState>,
-    /// The path of the record while it is written.
-    saving: Mutex<()>,
+    /// Held while the file is written.
+    saving: Mutex<RecordWriter>,
+}
+
+/// The process that writes the file of the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordWriter {
+    ThisProcess,
+    /// A process that takes over: this one writes nothing more.
+    Successor,
 }
 
 /// The state of a trial, while it is on.
@@ -130,7 +138,7 @@ impl Default for SiteTrial {
         SiteTrial {
             is_on: AtomicBool::new(false),
             state: Mutex::new(state),
-            saving: Mutex::default(),
+            saving: Mutex::new(RecordWriter::ThisProcess),
         }
     }
 }
@@ -349,10 +357,32 @@ impl SiteTrial {
         state.record.bytes() + state.patterns.bytes() + versions + texts
     }
 
-    /// Writes the record to its file, if it has changed. May wait for the disk. The first of several failures is
-    /// logged.
+    /// Writes the record to its file, if it has changed and is not handed over. May wait for the disk. The first of
+    /// several failures is logged.
     pub fn save(&self) {
-        let _saving = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = self.saving();
+        if *writer == RecordWriter::ThisProcess {
+            self.write();
+        }
+    }
+
+    /// Writes the record for the last time, and leaves its file to a process that takes over. When this returns, no
+    /// call of [`SiteTrial::save`] is in progress, and none writes until [`SiteTrial::take_back`]. So the new process
+    /// reads what no other process replaces. What is counted from here on is not in the file. May wait for the disk.
+    pub fn hand_over(&self) {
+        let mut writer = self.saving();
+        if std::mem::replace(&mut *writer, RecordWriter::Successor) == RecordWriter::ThisProcess {
+            self.write();
+        }
+    }
+
+    /// Writes the record here again, because the new process has not taken over. It has written nothing then.
+    pub fn take_back(&self) {
+        *self.saving() = RecordWriter::ThisProcess;
+    }
+
+    /// Writes the record, for a caller that holds `saving`.
+    fn write(&self) {
         let (path, known, secret, versions, record) = {
             let mut state = self.state();
             let Some(path) = state.settings.file.clone().filter(|_| state.is_unsaved) else {
@@ -395,6 +425,10 @@ impl SiteTrial {
 
     fn state(&self) -> MutexGuard<'_, TrialState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn saving(&self) -> MutexGuard<'_, RecordWriter> {
+        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

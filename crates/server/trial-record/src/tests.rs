@@ -210,6 +210,60 @@ fn the_record_of_another_process_is_not_replaced() {
 }
 
 #[test]
+fn a_record_that_is_handed_over_is_written_by_the_successor_only() {
+    let directory = OwnDirectory::new("hand-over");
+    let old = with_counts(directory.settings(7));
+    let (new, is_over) = (SiteTrial::default(), AtomicBool::new(false));
+    let notices = std::thread::scope(|threads| {
+        // Some of these saves are in progress at the hand-over, others begin after it.
+        for _ in 0..2 {
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    old.request(None);
+                    old.save();
+                }
+            });
+        }
+        old.hand_over();
+        new.begin(directory.settings(7), 2_000);
+        let notices: Vec<_> = (0..20)
+            .flat_map(|_| {
+                new.request(None);
+                new.save();
+                new.status().map(|status| status.notices).unwrap_or_default()
+            })
+            .collect();
+        is_over.store(true, Ordering::Release);
+        notices
+    });
+    assert!(notices.is_empty(), "another process has written the file: {notices:?}");
+    let after = SiteTrial::default();
+    after.begin(directory.settings(7), 3_000);
+    assert_eq!(report(&after).json(), report(&new).json());
+    assert!(report(&new).requests >= 22, "{}", report(&new).requests);
+}
+
+#[test]
+fn a_record_that_is_taken_back_is_saved_again() {
+    let directory = OwnDirectory::new("take-back");
+    let trial = with_counts(directory.settings(7));
+    let saved = || {
+        let after = SiteTrial::default();
+        after.begin(directory.settings(7), 2_000);
+        report(&after).requests
+    };
+    trial.hand_over();
+    assert_eq!(saved(), 2);
+    trial.request(None);
+    trial.hand_over();
+    trial.save();
+    assert_eq!(saved(), 2);
+    trial.take_back();
+    trial.save();
+    assert_eq!((saved(), trial.status().unwrap().notices), (3, Vec::new()));
+}
+
+#[test]
 fn a_full_disk_leaves_the_last_complete_file() {
     let directory = OwnDirectory::new("full");
     let trial = with_counts(directory.settings(7));

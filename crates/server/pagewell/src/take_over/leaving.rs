@@ -6,7 +6,6 @@
 use super::permission::{Contact, admit};
 use super::socket::{self, Socket};
 use super::{FREE, PREPARED, Successor};
-use crate::periodic;
 use crate::snapshot;
 use config::Address;
 use config::log::Seldom;
@@ -113,7 +112,9 @@ impl Doorway {
             // The name becomes free, so that the new process can use it.
             drop(listener);
             self.write_snapshots().await;
+            self.hand_over_trials().await;
             if !socket::is_there(&stream) {
+                self.take_back_trials().await;
                 let error = "it has ended while the snapshot was written";
                 tracing::warn!(event = "take-over-refused", error);
                 continue;
@@ -122,6 +123,7 @@ impl Doorway {
                 tracing::info!(event = "handed-over", pid);
                 return SuccessorPid { pid };
             }
+            self.take_back_trials().await;
             tracing::error!(event = "take-over-failed", pid);
         }
     }
@@ -186,8 +188,33 @@ impl Doorway {
             if site.answers_from_cache() {
                 snapshot::write_now(site, self.phase.subscribe()).await;
             }
-            periodic::save_trial(site).await;
         }
+    }
+
+    /// Saves the records of the trials, and leaves their files to the new process. If this process wrote a file after
+    /// the new one had read it, the new one would find an unknown text there, and never save its record.
+    ///
+    /// | this process | the new process |
+    /// |---|---|
+    /// | waits for a periodic save in progress, saves for the last time; a later one writes nothing | waits for `FREE` |
+    /// | `Held`: waits for no save, sends `FREE` | waits for `FREE` |
+    /// | writes nothing | reads the record, serves, saves |
+    ///
+    /// All waits are before `Held`, while this process still answers. What it counts from here on is in no record.
+    async fn hand_over_trials(&self) {
+        self.on_sites(|site| site.trial.hand_over()).await;
+    }
+
+    /// Saves the records here again: the new process never served, so it has saved none.
+    async fn take_back_trials(&self) {
+        self.on_sites(|site| site.trial.take_back()).await;
+    }
+
+    /// Calls `step` for each site, on a blocking thread because it may wait for the disk.
+    async fn on_sites(&self, step: fn(&Site)) {
+        let sites: Vec<Arc<Site>> = self.site.now().all_sites().cloned().collect();
+        // A panic is in the log already.
+        let _ = tokio::task::spawn_blocking(move || sites.iter().for_each(|one| step(one))).await;
     }
 
     /// Gives up this process's place. Returns false if the new process failed to take it.
