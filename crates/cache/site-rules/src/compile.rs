@@ -82,7 +82,8 @@ impl SiteRules {
         let rules: Vec<Rule> = rules.into_iter().map(|(rule, _)| rule).collect();
         for rule in &rules {
             let added = lists.add_conditions(&rule.conditions.cookie);
-            added.map_err(|error| RuleError(format!("rule {}: cookie: {error}", rule.number)))?;
+            let named = || edge.named_rule(rule.number);
+            added.map_err(|error| RuleError(format!("rule {}: cookie: {error}", named())))?;
         }
         let mut rules = SiteRules {
             after_write: rules.iter().filter_map(|rule| rule.after_write_ms).max(),
@@ -124,8 +125,8 @@ fn read_rules(
             Ok(())
         };
         read().map_err(|error| {
-            let name = raw.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-            RuleError(format!("rule {number}{name}: {error}"))
+            let named = raw.named(number);
+            RuleError(format!("rule {named}: {error}"))
         })?;
     }
     edge::complete(&mut edge, rules, around.files.as_ref())

@@ -194,6 +194,21 @@ pub struct Rule {
     pub file_cache: Option<String>,
 }
 
+impl Rule {
+    /// The number of this rule, with its name if it has one: `3 (admin)`.
+    pub fn named(&self, number: usize) -> String {
+        named(number, self.name.as_deref())
+    }
+}
+
+/// The number of a rule with its name, for messages.
+pub(crate) fn named(number: usize, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("{number} ({name})"),
+        None => number.to_string(),
+    }
+}
+
 /// The table `when_saturated` of a rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

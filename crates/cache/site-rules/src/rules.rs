@@ -9,7 +9,7 @@ use crate::edge::EdgeRules;
 use crate::form::KeyForm;
 use crate::mark::Secret;
 use crate::rule::Rule;
-use crate::unreached::{CACHING, ListedRule, Remaining, warnings};
+use crate::unreached::{CACHING, ListedRule, Remaining, find_unreached};
 use http_cache::Policy;
 
 /// All that a site chooses about its pages.
@@ -64,7 +64,7 @@ impl SiteRules {
             has_conditions: !rule.conditions.are_none() || rule.response.is_some(),
         };
         let listed: Vec<ListedRule> = self.rules.iter().map(listed).collect();
-        let of_cache = warnings(&listed, |earlier, later| {
+        let of_cache = find_unreached(&listed, |earlier, later| {
             let (first, rule) = (&self.rules[earlier], &self.rules[later]);
             let covers_response = match (&first.response, &rule.response) {
                 (None, _) => true,
@@ -75,13 +75,14 @@ impl SiteRules {
                 covers_response && first.conditions.cover(&rule.conditions, Comparison::Pages);
             covers.then_some(Remaining::Nothing)
         });
-        of_cache.into_iter().chain(self.edge.unreached_rules()).collect()
+        let all = of_cache.into_iter().chain(self.edge.unreached_rules());
+        all.map(|rules| rules.warning(|number| self.named_rule(number))).collect()
     }
 
     /// A warning about the last rule if it has no effect: it sets nothing, and no rule follows from which
     /// it could keep requests.
     pub fn without_effect(&self) -> Option<String> {
-        let last = self.last_sets_nothing?;
+        let last = self.named_rule(self.last_sets_nothing?);
         Some(format!(
             "rule {last} has no effect: it sets nothing, and there is no rule after it that it could keep requests from"
         ))

@@ -25,49 +25,68 @@ pub(crate) enum Remaining {
     Fragments,
 }
 
-/// Warnings about the rules of a list that earlier ones cover. `decides` says by their places whether a rule decides for
-/// all requests that a later one fits, and which requests reach that one nevertheless.
-pub(crate) fn warnings(
+/// Rules of one kind that the same earlier rule covers.
+#[derive(Clone)]
+pub(crate) struct UnreachedRules {
+    first: usize,
+    first_has_conditions: bool,
+    key: &'static str,
+    remaining: Remaining,
+    numbers: Vec<usize>,
+}
+
+/// The rules of a list that earlier ones cover. `decides` says by their places whether a rule decides for all requests
+/// that a later one fits, and which requests reach that one nevertheless.
+pub(crate) fn find_unreached(
     rules: &[ListedRule],
     decides: impl Fn(usize, usize) -> Option<Remaining>,
-) -> Vec<String> {
-    let mut found: BTreeMap<(usize, &str, Remaining), Vec<usize>> = BTreeMap::new();
+) -> Vec<UnreachedRules> {
+    let mut found: BTreeMap<(usize, &'static str, Remaining), Vec<usize>> = BTreeMap::new();
     for (later, rule) in rules.iter().enumerate() {
         let first = (0..later).find_map(|earlier| Some((earlier, decides(earlier, later)?)));
         if let Some((earlier, remaining)) = first {
             found.entry((earlier, rule.key, remaining)).or_default().push(rule.number);
         }
     }
-    let of_group = found.iter().map(|((first, key, remaining), numbers)| {
-        warning(&rules[*first], key, *remaining, numbers)
+    let of_group = found.into_iter().map(|((first, key, remaining), numbers)| UnreachedRules {
+        first: rules[first].number,
+        first_has_conditions: rules[first].has_conditions,
+        key,
+        remaining,
+        numbers,
     });
     of_group.collect()
 }
 
-/// A warning about the rules with these numbers. `key` is that of their kind.
-fn warning(first: &ListedRule, key: &str, remaining: Remaining, numbers: &[usize]) -> String {
-    let is_run = numbers.windows(2).all(|two| two[1] == two[0] + 1);
-    let which = match numbers {
-        [only] => format!("rule {only} is"),
-        [begin, .., end] if is_run => format!("rules {begin} to {end} are"),
-        all => {
-            let all: Vec<String> = all.iter().map(usize::to_string).collect();
-            format!("rules {} are", all.join(", "))
-        }
-    };
-    let except = match remaining {
-        Remaining::Nothing => "",
-        Remaining::Fragments => ", except by ESI fragments",
-    };
-    let why = match (first.has_conditions, numbers.len()) {
-        (false, _) => "has no conditions, so that it fits every request",
-        (true, 1) => "fits all its requests",
-        (true, _) => "fits all their requests",
-    };
-    let of_kind = if first.key == CACHING { "about" } else { "with" };
-    let number = first.number;
-    format!(
-        "{which} never reached for {key}{except}: rule {number} {why}, and the first rule {of_kind} {} that fits counts",
-        first.key
-    )
+impl UnreachedRules {
+    /// The warning. `named` gives the number of a rule with its name.
+    pub(crate) fn warning(&self, named: impl Fn(usize) -> String) -> String {
+        let UnreachedRules { first, first_has_conditions, key, remaining, ref numbers } = *self;
+        let is_run = numbers.windows(2).all(|two| two[1] == two[0] + 1);
+        let which = match &numbers[..] {
+            [only] => format!("rule {} is", named(*only)),
+            [begin, .., end] if is_run => {
+                format!("rules {} to {} are", named(*begin), named(*end))
+            }
+            all => {
+                let all: Vec<String> = all.iter().map(|number| named(*number)).collect();
+                format!("rules {} are", all.join(", "))
+            }
+        };
+        let except = match remaining {
+            Remaining::Nothing => "",
+            Remaining::Fragments => ", except by ESI fragments",
+        };
+        let why = match (first_has_conditions, numbers.len()) {
+            (false, _) => "has no conditions, so that it fits every request",
+            (true, 1) => "fits all its requests",
+            (true, _) => "fits all their requests",
+        };
+        let of_kind = if key == CACHING { "about" } else { "with" };
+        let first = named(first);
+        format!(
+            "{which} never reached for {key}{except}: rule {first} {why}, and the first rule {of_kind} {key} that fits \
+             counts"
+        )
+    }
 }

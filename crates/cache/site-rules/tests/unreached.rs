@@ -24,6 +24,26 @@ fn rules_that_nothing_reaches_are_reported() {
     );
 }
 
+#[test]
+fn rules_are_reported_with_their_names() {
+    let rules = read(
+        "rule = [
+            { name = 'all', deny = 403 },
+            { name = 'admin', path = '/a', deny = 404 },
+            { path = '/b', deny = 404 },
+            { name = 'last', path = '/c' },
+        ]",
+    );
+    let warnings = rules.unreached_rules();
+    assert!(
+        warnings[0]
+            .starts_with("rules 2 (admin) to 3 are never reached for deny: rule 1 (all) has"),
+        "{warnings:?}"
+    );
+    let last = rules.without_effect().expect("it sets nothing");
+    assert!(last.starts_with("rule 4 (last) has no effect"), "{last}");
+}
+
 /// A rule is reported only if no request reaches it, however it is spelt.
 #[test]
 fn a_rule_is_never_reached_if_an_earlier_one_of_its_kind_covers_it() {

@@ -44,6 +44,7 @@ pub use scripts::{ScriptPath, ScriptRefusal};
 
 pub(crate) use read::{complete, is_access_rule, is_edge_rule, read};
 
+use crate::raw::named;
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use access::AccessRule;
@@ -81,6 +82,16 @@ pub(crate) struct EdgeRules {
     names: Vec<Option<Box<str>>>,
     /// Warnings about methods that no application is known to use.
     unusual_methods: Vec<String>,
+}
+
+impl EdgeRules {
+    fn rule_name(&self, number: usize) -> Option<&str> {
+        self.names.get(number.checked_sub(1)?)?.as_deref()
+    }
+
+    pub(crate) fn named_rule(&self, number: usize) -> String {
+        named(number, self.rule_name(number))
+    }
 }
 
 impl SiteRules {
@@ -121,6 +132,11 @@ impl SiteRules {
 
     /// The name of the rule with this number, if it has one.
     pub fn rule_name(&self, number: usize) -> Option<&str> {
-        self.edge.names.get(number.checked_sub(1)?)?.as_deref()
+        self.edge.rule_name(number)
+    }
+
+    /// The number of a rule, with its name if it has one: `3 (admin)`.
+    pub fn named_rule(&self, number: usize) -> String {
+        self.edge.named_rule(number)
     }
 }

@@ -152,11 +152,10 @@ fn unusual_methods(rules: &[raw::Rule]) -> Vec<String> {
         let words = rule.method.as_slice().iter().map(|word| word.trim_start_matches('!'));
         let unusual = words.filter(|word| !METHODS.contains(word));
         let warning = |word: &str| {
-            let name = rule.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             format!(
-                "rule {}{name}: method: no known application uses {word:?}, so the rule fits no other request; known \
+                "rule {}: method: no known application uses {word:?}, so the rule fits no other request; known \
                  are {}",
-                at + 1,
+                rule.named(at + 1),
                 METHODS.join(", ")
             )
         };

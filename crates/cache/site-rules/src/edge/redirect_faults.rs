@@ -38,9 +38,7 @@ impl SiteRules {
                 let first = rule.first_hop(sample, hosts)?;
                 self.endless_chain(first, Some(begin), hosts)
             })?;
-            let name = self.rule_name(rule.number).map(|name| format!(" ({name})"));
-            let (number, name) = (rule.number, name.unwrap_or_default());
-            let message = format!("rule {number}{name}: redirect: {chain}");
+            let message = format!("rule {}: redirect: {chain}", self.named_rule(rule.number));
             Some(RedirectFault { message, line: chain.line })
         };
         self.edge.redirects.iter().filter_map(looping).collect()

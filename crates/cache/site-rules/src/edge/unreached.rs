@@ -15,11 +15,11 @@ use super::checks::Check;
 use super::scripts::ScriptRule;
 use crate::coverage::Comparison;
 use crate::rule::Conditions;
-use crate::unreached::{ListedRule, Remaining, warnings};
+use crate::unreached::{ListedRule, Remaining, UnreachedRules, find_unreached};
 
 impl EdgeRules {
-    /// Warnings about rules that no request reaches.
-    pub(crate) fn unreached_rules(&self) -> Vec<String> {
+    /// The rules that no request reaches.
+    pub(crate) fn unreached_rules(&self) -> Vec<UnreachedRules> {
         let of_kinds = [
             self.unreached_denials(),
             unreached_checks("limit", &self.limits),
@@ -31,11 +31,11 @@ impl EdgeRules {
         of_kinds.concat()
     }
 
-    fn unreached_denials(&self) -> Vec<String> {
+    fn unreached_denials(&self) -> Vec<UnreachedRules> {
         let all = self.access.iter();
         let listed: Vec<_> =
             all.map(|rule| in_list("deny", rule.number, &rule.conditions)).collect();
-        warnings(&listed, |earlier, later| {
+        find_unreached(&listed, |earlier, later| {
             let (first, rule) = (&self.access[earlier], &self.access[later]);
             let demand = |rule: &AccessRule| rule.denial.is_some();
             let decides =
@@ -45,26 +45,26 @@ impl EdgeRules {
         })
     }
 
-    fn unreached_redirects(&self) -> Vec<String> {
+    fn unreached_redirects(&self) -> Vec<UnreachedRules> {
         let all = &self.redirects;
         let listed = all.iter().map(|rule| {
             let key = if rule.is_slash() { "slash" } else { "redirect" };
             in_list(key, rule.number, &rule.conditions)
         });
-        warnings(&listed.collect::<Vec<_>>(), |earlier, later| {
+        find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
             let conditions = &all[earlier].conditions;
             let covers = conditions.cover(&all[later].conditions, Comparison::AsGet);
             covers.then_some(Remaining::Nothing)
         })
     }
 
-    fn unreached_rewrites(&self) -> Vec<String> {
+    fn unreached_rewrites(&self) -> Vec<UnreachedRules> {
         let all = &self.rewrites;
         let listed = all.iter().map(|rule| ListedRule {
             has_conditions: !rule.conditions.are_none() || rule.file.is_some(),
             ..in_list("rewrite", rule.number, &rule.conditions)
         });
-        warnings(&listed.collect::<Vec<_>>(), |earlier, later| {
+        find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
             let (first, rule) = (&all[earlier], &all[later]);
             let covers = (first.file.is_none() || first.file == rule.file)
                 && first.conditions.cover(&rule.conditions, Comparison::AsGet);
@@ -72,7 +72,7 @@ impl EdgeRules {
         })
     }
 
-    fn unreached_scripts(&self) -> Vec<String> {
+    fn unreached_scripts(&self) -> Vec<UnreachedRules> {
         let conditions = |rule: &ScriptRule| Conditions {
             host: rule.host.clone(),
             path: rule.path.clone(),
@@ -83,16 +83,16 @@ impl EdgeRules {
         let all: Vec<(Conditions, bool)> = all.collect();
         let listed = self.scripts.iter().zip(&all);
         let listed = listed.map(|(rule, (conditions, _))| in_list("php", rule.number, conditions));
-        warnings(&listed.collect::<Vec<_>>(), |earlier, later| {
+        find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
             let (first, rule) = (&all[earlier], &all[later]);
             decides((&first.0, first.1), (&rule.0, rule.1)).then_some(Remaining::Nothing)
         })
     }
 }
 
-fn unreached_checks<T>(key: &'static str, all: &[Check<T>]) -> Vec<String> {
+fn unreached_checks<T>(key: &'static str, all: &[Check<T>]) -> Vec<UnreachedRules> {
     let listed = all.iter().map(|check| in_list(key, check.number, &check.conditions));
-    warnings(&listed.collect::<Vec<_>>(), |earlier, later| {
+    find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
         let of = |at: usize| (&all[at].conditions, all[at].demand.is_some());
         decides(of(earlier), of(later)).then_some(Remaining::Nothing)
     })

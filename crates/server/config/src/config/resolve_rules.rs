@@ -122,7 +122,10 @@ fn check_headers(rules: &[site_rules::raw::Rule]) -> Result<(), LoadError> {
             } else {
                 continue;
             };
-            return wrong(&format!("rule {}: header", at + 1), format!("{word:?}: {why}"));
+            return wrong(
+                &format!("rule {}: header", rule.named(at + 1)),
+                format!("{word:?}: {why}"),
+            );
         }
     }
     Ok(())

@@ -74,7 +74,7 @@ fn refusal(
     let limit_of = |count: LimitCount| limit.filter(|limit| limit.count == count);
     let spent = |limit: LimitRule| {
         let seconds = check_limit((&asked.default_site, site), client, limit).err()?;
-        let (rule, rate) = (rules::named(site, limit.rule), limit.rate);
+        let (rule, rate) = (site.config.rules.named_rule(limit.rule), limit.rate);
         Some(format!(
             "429: the limit of rule {rule}, {rate}, is spent for this client, the next one in {seconds} s"
         ))
@@ -89,7 +89,10 @@ fn refusal(
         && has_step("password")
         && !asked.headers.contains_key(header::AUTHORIZATION)
     {
-        return Some(format!("401: rule {} needs a password", rules::named(site, number)));
+        return Some(format!(
+            "401: rule {} needs a password",
+            site.config.rules.named_rule(number)
+        ));
     }
     if judged.verdict == ExplainVerdict::Render && judged.waiting.is_some() {
         // It shares the render of another request.
@@ -127,7 +130,7 @@ fn renders_spent(asked: &ExplainRequest, judged: &Judgement, level: ClientLevel)
     }
     let site = &asked.site;
     let wait = site.rates.check(RateOf::Rule(rule), rate, site.clock.monotonic()).err()?;
-    let (named, seconds) = (rules::named(site, rule), whole_seconds(wait));
+    let (named, seconds) = (site.config.rules.named_rule(rule), whole_seconds(wait));
     let or_stale = if judged.page.is_some() { OR_STALE } else { "" };
     Some(format!(
         "429: rule {named} (renders = \"{rate}\") is spent, the next one in {seconds} s{or_stale}"

@@ -5,7 +5,6 @@
 
 use super::ExplainRequest;
 use super::judge::{ExplainVerdict, Judgement};
-use delivery::site::Site;
 use exchange::steps::{AnswerSource, RequestStep, later_step_names};
 use forward::rewrites::{self, RoutedRequest};
 use forward::{route_of, script_refusal};
@@ -109,7 +108,7 @@ fn of_line(asked: &ExplainRequest, source: RedirectSource) -> String {
 /// one that does.
 fn of_checks(asked: &ExplainRequest, judged: &Judgement) -> String {
     let (limit, password) = judged.checks;
-    let rule = |number: usize| format!("Rule {}", named(&asked.site, number));
+    let rule = |number: usize| format!("Rule {}", asked.site.config.rules.named_rule(number));
     let is_reached = |step: &str| judged.steps.contains(&step);
     let of_limit = limit.and_then(|limit| {
         let (counted, otherwise) = match limit.count {
@@ -136,14 +135,6 @@ fn of_checks(asked: &ExplainRequest, judged: &Judgement) -> String {
     of_limit.unwrap_or_default()
         + &of_password.unwrap_or_default()
         + &of_renders.unwrap_or_default()
-}
-
-/// The number of a rule, and its name in parentheses.
-pub(super) fn named(site: &Site, number: usize) -> String {
-    match site.config.rules.rule_name(number) {
-        Some(name) => format!("{number} ({name})"),
-        None => number.to_string(),
-    }
 }
 
 /// The answer of a rule in words, and the address of the client that is assumed, if a rule depends on it.
