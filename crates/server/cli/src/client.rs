@@ -220,8 +220,8 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
     let problems = value["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let shown = |one: &serde_json::Value| {
         let word = |key: &str| one[key].as_str().unwrap_or_default();
-        let lasting = lasted(one["lasting_seconds"].as_u64().unwrap_or_default());
-        format!("{} (for {lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
+        let lasting = lasts(one);
+        format!("{} ({lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
     };
     let text: String = problems.iter().map(shown).collect();
     let text = if is_well { "All is well.".into() } else { text.trim_end().to_owned() };
@@ -288,6 +288,14 @@ pub async fn certificates(args: &CertificatesArgs) -> Result<String, String> {
 pub(crate) async fn asked_status(args: &ControlArgs) -> Result<serde_json::Value, String> {
     let answer = call_control(args, Method::GET, "/v1/status", Vec::new()).await?;
     serde_json::from_slice(&answer).map_err(|error| error.to_string())
+}
+
+/// How long a finding of the running Pagewell has lasted, for people.
+pub(crate) fn lasts(finding: &serde_json::Value) -> String {
+    match finding["lasting_seconds"].as_u64().unwrap_or_default() {
+        0 => "just now".into(),
+        seconds => format!("for {}", lasted(seconds)),
+    }
 }
 
 /// A length of time, for people.
@@ -439,4 +447,15 @@ where
     let (mut sender, connection) = http1::handshake(io).await?;
     tokio::spawn(connection);
     sender.send_request(request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_of_this_moment_has_no_length_of_time() {
+        let of = |seconds: u64| lasts(&serde_json::json!({ "lasting_seconds": seconds }));
+        assert_eq!([0, 1, 600].map(of), ["just now", "for 1 s", "for 10 min"]);
+    }
 }

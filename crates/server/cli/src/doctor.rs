@@ -14,7 +14,7 @@ mod running;
 pub use ask::{secure, verify_certificate};
 pub use running::{ListeningProcess, on_port};
 
-use crate::client::{asked_status, lasted};
+use crate::client::{asked_status, lasts};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
 use control::attention::NAMES;
@@ -94,12 +94,11 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
     let finding = |one: &serde_json::Value| {
         let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
         let name = NAMES.into_iter().find(|name| one["name"] == *name)?;
-        let lasting = lasted(one["lasting_seconds"].as_u64().unwrap_or_default());
         Some(Finding {
             name,
             weight: Weight::Fails,
             what: text("what"),
-            evidence: format!("The running Pagewell reports it, for {lasting} so far."),
+            evidence: format!("The running Pagewell reports it ({}).", lasts(one)),
             command: text("remedy"),
             risk: "As the command says; reading the log changes nothing.",
         })
