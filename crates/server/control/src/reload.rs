@@ -51,7 +51,7 @@ pub struct ReloadResult {
     pub changed: Vec<ChangedKey>,
     /// The number of purged pages.
     pub dropped: u64,
-    /// Problems of the new configuration, which is in effect nevertheless.
+    /// Problems of the new configuration, which is in effect nevertheless, and trials with a new record.
     pub warnings: Vec<String>,
 }
 
@@ -112,6 +112,17 @@ impl Reload {
         done
     }
 
+    /// Whether the last reload has failed, and the configuration file says again what is in effect. Then reading the
+    /// other files again ends the failure. Blocks while the disk does, and while a reload runs.
+    pub fn is_restored(&self, default_site: &Site) -> bool {
+        let has_failed = default_site.failed_reload.of_reload().is_some();
+        has_failed && self.is_in_effect(&self.state.blocking_lock())
+    }
+
+    fn is_in_effect(&self, state: &State) -> bool {
+        written(&self.file).is_ok_and(|written| written == state.written)
+    }
+
     /// Reads the files again that are part of the configuration in effect (`Config::watched_files`). What the
     /// configuration file says now does not count. A file that cannot be used keeps its content from before. If the
     /// configuration as a whole cannot be used, the failure is noted (`FailedReload`), and logged if it is a new one.
@@ -134,7 +145,12 @@ impl Reload {
                 if is_news {
                     tracing::info!(event = "files-reloaded");
                 }
-                default_site.failed_reload.note_files(None);
+                // The file and the files that it names can be used: that is what a reload would find.
+                if self.is_in_effect(&state) {
+                    default_site.failed_reload.note(None);
+                } else {
+                    default_site.failed_reload.note_files(None);
+                }
             }
             Err(error) => {
                 let error = error.to_string();
@@ -159,14 +175,17 @@ impl Reload {
             let warnings = warn_of_loops(&config);
             Ok((config, warnings))
         });
-        let (config, warnings) = read.await?;
+        let (config, mut warnings) = read.await?;
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
         if !fixed.is_empty() {
             return Err(NotReloaded::NeedsRestart(fixed));
         }
+        let records: Vec<u64> =
+            default_site.all_sites().map(|site| site.trial.generation()).collect();
         let (dropped, successor) = put_in_place(default_site, Arc::new(config)).await;
+        warnings.extend(new_records(&records, &successor));
         *state = State { written, _default_site: Some(successor) };
         Ok(ReloadResult { changed, dropped, warnings })
     }
@@ -193,6 +212,19 @@ pub fn warn_of_loops(config: &Config) -> Vec<String> {
         )
     };
     endless.map(warn).collect()
+}
+
+/// A sentence about each trial that has begun a new record. `before` has the numbers of the records before the reload:
+/// 0 for a trial that was never on.
+fn new_records(before: &[u64], default_site: &Arc<Site>) -> Vec<String> {
+    let begun = default_site.all_sites().zip(before);
+    let begun = begun.filter(|(site, before)| **before != 0 && site.trial.generation() != **before);
+    let sentence = |(site, _): (&Arc<Site>, &u64)| {
+        let of = site.config.hosts.canonical.as_ref();
+        let of = of.map(|host| format!(" of {host}")).unwrap_or_default();
+        format!("The trial{of} has begun a new record, because the rules of the site have changed.")
+    };
+    begun.map(sentence).collect()
 }
 
 /// Reports the files that cannot be used any longer, and returns whether any other file was read.

@@ -29,12 +29,13 @@ struct FailedTry {
 
 impl FileLooks {
     /// Looks at these files, the time `interval` after the last look. If they are to be read now, returns them as they
-    /// are. `has_failed`: after the last try, the configuration could not be used. Blocks while the disk does.
+    /// are. `has_failed`: after the last try, the configuration could not be used. `is_restored`: a reload has failed,
+    /// and the configuration file says again what is in effect. Blocks while the disk does.
     pub(crate) fn look<'a>(
         &mut self,
         files: impl Iterator<Item = &'a WatchedFile>,
         interval: Duration,
-        has_failed: bool,
+        (has_failed, is_restored): (bool, bool),
     ) -> Option<Vec<WatchedFile>> {
         let files: Vec<&WatchedFile> = files.collect();
         if !has_failed {
@@ -43,7 +44,7 @@ impl FileLooks {
         }
         let is_due = match &mut self.failed {
             Some(failed) => failed.is_over_after(interval),
-            None => files.iter().any(|file| file.is_changed()),
+            None => is_restored || files.iter().any(|file| file.is_changed()),
         };
         is_due.then(|| files.iter().map(|file| file.as_now()).collect())
     }
@@ -80,6 +81,7 @@ mod tests {
         file: WatchedFile,
         looks: FileLooks,
         has_failed: bool,
+        is_restored: bool,
     }
 
     impl Watched {
@@ -88,13 +90,15 @@ mod tests {
             let path = std::env::temp_dir().join(name);
             fs::write(&path, "").expect("written");
             let file = WatchedFile::of(path.clone(), &fs::metadata(&path).expect("a file"));
-            Watched { path, file, looks: FileLooks::default(), has_failed: false }
+            let looks = FileLooks::default();
+            Watched { path, file, looks, has_failed: false, is_restored: false }
         }
 
         /// Looks, and reads the file if it is to be read. Returns whether it was read.
         fn look(&mut self, fails: bool) -> bool {
             let files = std::iter::once(&self.file);
-            let Some(read) = self.looks.look(files, INTERVAL, self.has_failed) else {
+            let Some(read) = self.looks.look(files, INTERVAL, (self.has_failed, self.is_restored))
+            else {
                 return false;
             };
             self.looks.note(read, INTERVAL, fails);
@@ -137,6 +141,18 @@ mod tests {
         fs::write(&watched.path, "/a\t/b/c\n").expect("written");
         assert!(watched.look(true), "it has changed since the last try");
         assert!(!watched.look(true), "the pause begins again");
+    }
+
+    #[test]
+    fn files_are_read_when_the_configuration_file_is_restored() {
+        let mut watched = Watched::new("restored");
+        watched.is_restored = true;
+        assert!(watched.look(true));
+        assert_eq!(watched.looks_until_read(), 1, "the first pause");
+        assert_eq!(watched.looks_until_read(), 2, "the second");
+        assert!((1..100).any(|_| watched.look(false)));
+        watched.is_restored = false;
+        assert!(!watched.look(false), "nothing has changed");
     }
 
     #[test]

@@ -115,7 +115,8 @@ async fn follow_certificates(tls: Arc<Certificates>, site: Arc<Site>, mut stop: 
 }
 
 /// Reads files of the configuration again when they have changed: one that cannot be used, once for each change
-/// (`WatchedFile`); all of them, with growing pauses, until the configuration as a whole can be used (`FileLooks`).
+/// (`WatchedFile`); all of them, with growing pauses, until the configuration as a whole can be used (`FileLooks`), and
+/// when its file is restored after a failed reload.
 async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: PhaseWatch) {
     let mut looks = FileLooks::default();
     loop {
@@ -124,13 +125,15 @@ async fn follow_files(reload: Arc<OnceLock<Reload>>, site: Arc<Site>, mut stop: 
             _ = stop.wait_for(Phase::is_leaving) => return,
             () = tokio::time::sleep(interval) => {}
         }
+        let of_look = reload.clone();
         let Some(reload) = reload.get() else { continue };
         let now = site.now();
         let has_failed = now.failed_reload.of_files().is_some();
         // On a blocking thread, because the disk may hang. A panic is in the log already.
         let look = tokio::task::spawn_blocking(move || {
             let files = now.all_sites().flat_map(|site| &site.config.watched_files);
-            let changed = looks.look(files, interval, has_failed);
+            let is_restored = of_look.get().is_some_and(|reload| reload.is_restored(&now));
+            let changed = looks.look(files, interval, (has_failed, is_restored));
             (looks, changed)
         });
         let (after, changed) = look.await.unwrap_or_default();

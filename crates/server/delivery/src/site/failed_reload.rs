@@ -1,7 +1,8 @@
 //! Why the last reload of the configuration or of its files failed, for the findings (`control::attention`).
 //!
-//! A reload that succeeds has read the files, too, so it removes both texts. Files that are read by themselves, such as
-//! those of passwords, keep their errors themselves.
+//! A reload that succeeds has read the files, too, so it removes both texts. So does reading the files while the
+//! configuration file says again what is in effect: then nothing is left to reload. Files that are read by themselves,
+//! such as those of passwords, keep their errors themselves.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -214,22 +214,29 @@ fn a_file_that_was_away_is_named_until_it_is_back() {
     until("all is well", || names(&pagewell).is_empty());
 }
 
-/// A reload that fails is a problem until one succeeds.
+/// A reload that fails is a problem until one succeeds, or the file says again what is in effect.
 #[test]
 fn a_failed_reload_is_named() {
+    const LIMITS: &str = "[limits]\ncertificate_look = \"10ms\"\n";
     let site = Site::new(&[("index.php", "<?php echo 1;")]);
-    let pagewell = site.serve("");
+    let pagewell = site.serve(LIMITS);
     let reload = || {
         let request = Request::new("POST", "/v1/reload").content(b"{}");
         let request = request.header("Content-Type", "application/json");
         Client::new(pagewell.admin().clone()).send(&request).expect("an answer").status
     };
-    site.config("[limits]\nconnections = 7\n", "");
-    assert_eq!((reload(), names(&pagewell)), (409, vec!["reload-failed".to_owned()]));
+    let fails = |config: &str| {
+        site.config(config, "");
+        assert_eq!((reload(), names(&pagewell)), (409, vec!["reload-failed".to_owned()]));
+    };
+    fails(&format!("{LIMITS}connections = 7\n"));
     let (text, _) = status(&pagewell, &[]);
     assert!(text.contains("limits.connections") && text.contains("pagewell check"), "{text}");
-    site.config("", "");
+    site.config(&format!("{LIMITS}headers = 100\n"), "");
     assert_eq!((reload(), names(&pagewell)), (200, Vec::new()));
+    fails(&format!("{LIMITS}headers = none\n"));
+    site.config(&format!("{LIMITS}headers = 100\n"), "");
+    until("the file says what is in effect", || names(&pagewell).is_empty());
 }
 
 /// While one response is collected, there is no room for another, which is therefore not stored.
