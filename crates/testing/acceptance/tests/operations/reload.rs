@@ -186,10 +186,13 @@ fn a_trial_begins_and_ends_without_a_restart_and_keeps_the_pages() {
     assert!(status(&mut plain).contains("hit") && status(&mut other).contains("hit"));
     assert_eq!(counter(&pagewell, "stored"), 1);
     site.config("mode = \"trial\"\ntrial.budget = \"10%\"\n", "");
-    reloaded(&pagewell);
+    assert_eq!(reloaded(&pagewell)["warnings"].as_array().map(Vec::len), Some(0));
     assert_eq!(trial_report(&pagewell)["requests"], 2, "its record goes on");
     site.config("mode = \"trial\"\n[keys]\nlower_case = true\n", "");
-    reloaded(&pagewell);
+    assert_eq!(
+        reloaded(&pagewell)["warnings"][0],
+        "The trial has begun a new record, because the rules of the site have changed."
+    );
     assert_eq!(trial_report(&pagewell)["requests"], 0, "other rules begin a new one");
 }
 
