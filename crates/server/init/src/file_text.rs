@@ -201,7 +201,8 @@ fn addresses(text: &mut String, plan: &SetupPlan) {
 }
 
 /// Whether Pagewell can obtain certificates: visitors connect to it, by a public name.
-fn has_public_name(plan: &SetupPlan) -> bool {
+#[must_use]
+pub fn has_public_name(plan: &SetupPlan) -> bool {
     let host = plan.host.as_deref();
     plan.front == FrontServer::Nobody
         && plan.listen == ":80"

@@ -179,6 +179,7 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
             served.file.display()
         ));
     }
+    all.extend(missing_https(plan, facts));
     if plan.host.is_none() {
         all.push(
             "the host is unknown, so each host name has pages of its own: --name HOST sets it"
@@ -191,4 +192,28 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// What to do for HTTPS, if no certificate was found and no program listens at port 443.
+fn missing_https(plan: &SetupPlan, facts: &MachineFacts) -> Option<String> {
+    const LINES: &str =
+        "four lines (listen = \":80\", listen_tls = \":443\", https_redirect = 308, [acme])";
+    let of_front = |program: &str| {
+        format!("give {program} one, or give its ports to Pagewell, which obtains one by {LINES}")
+    };
+    let (has_certificate, remedy) = match &plan.front {
+        FrontServer::Nginx(served) => (served.certificate.is_some(), of_front("nginx")),
+        FrontServer::Apache(served) => (
+            served.certificate.is_some(),
+            format!("when Pagewell has the ports of Apache, it obtains one by {LINES}"),
+        ),
+        FrontServer::Other(program) => (false, of_front(program)),
+        FrontServer::Nobody => (
+            file_text::has_public_name(plan),
+            format!("for a public name, {LINES} obtain one; for any other, name it in [[tls]]"),
+        ),
+    };
+    let is_missing = !has_certificate && facts.other_program(443).is_none();
+    let why = "no certificate was found, so there is no HTTPS";
+    is_missing.then(|| format!("{why}: {remedy}. See docs/guide/tls.md"))
 }

@@ -15,6 +15,8 @@ use std::path::Path;
 
 /// The path at which the service reads its configuration.
 pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
+/// Tests and applies the configuration of nginx.
+const NGINX_RELOAD: &str = "sudo nginx -t && sudo systemctl reload nginx";
 
 /// A step that the operator takes: its purpose, and the lines to run or to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub fn next_steps(
             &curl,
         ],
     ));
-    all.extend(front_step(plan));
+    all.extend(front_steps(plan));
     all.extend(invalidation_step(plan));
     if let DatabaseFollowing::Prepared(database) = &plan.following {
         all.extend(database_steps(database));
@@ -156,8 +158,9 @@ fn socket_step(
     })
 }
 
-fn front_step(plan: &SetupPlan) -> Option<NextStep> {
-    let pass = format!("    proxy_pass http://{};", plan.listen);
+/// Lets the server in front pass requests to Pagewell. For nginx, a step has either commands or lines of a file, so that
+/// all of it can be copied at once.
+fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
     match &plan.front {
         FrontServer::Nginx(served) => {
             let file = served.file.display();
@@ -166,30 +169,23 @@ fn front_step(plan: &SetupPlan) -> Option<NextStep> {
                 .file_name()
                 .map(|name| format!("/root/{}.before-pagewell", name.display()));
             let copy = copy.unwrap_or_default();
-            let save =
-                format!("sudo cp {} {}", shell_path(&served.file), shell_path(Path::new(&copy)));
-            Some(step(
-                format!(
-                    "In {file}, replace `location /` and the `location` that runs PHP by this block, and keep all \
-                     others (their `deny` rules, certificates). Remove `fastcgi_cache` and `proxy_cache`. To undo \
-                     it, restore the copy."
+            let (file_arg, copy) = (shell_path(&served.file), shell_path(Path::new(&copy)));
+            vec![
+                step(
+                    format!("Save nginx's file. To undo the next step: sudo cp {copy} {file_arg}"),
+                    &[&format!("sudo cp {file_arg} {copy}")],
                 ),
-                &[
-                    &save,
-                    "client_max_body_size 64m;",
-                    "location / {",
-                    &pass,
-                    "    proxy_http_version 1.1;",
-                    "    proxy_set_header Connection \"\";",
-                    "    proxy_set_header Host $host;",
-                    "    proxy_set_header X-Forwarded-For $remote_addr;",
-                    "    proxy_set_header X-Forwarded-Proto $scheme;",
-                    "}",
-                    "sudo nginx -t && sudo systemctl reload nginx",
-                ],
-            ))
+                NextStep {
+                    title: format!(
+                        "In {file}, replace `location /` and the `location` that runs PHP by this block, and keep all \
+                         others (their `deny` rules, certificates). Remove `fastcgi_cache` and `proxy_cache`."
+                    ),
+                    lines: nginx_lines(plan),
+                },
+                step("Apply it.", &[NGINX_RELOAD]),
+            ]
         }
-        FrontServer::Apache(served) => Some(step(
+        FrontServer::Apache(served) => vec![step(
             format!(
                 "Let Apache serve this host at port 8000 of this machine as well: a second VirtualHost in {}. The \
                  guide to Apache has the change of the ports.",
@@ -199,17 +195,51 @@ fn front_step(plan: &SetupPlan) -> Option<NextStep> {
                 "Listen 127.0.0.1:8000",
                 "sudo apache2ctl configtest && sudo systemctl reload apache2",
             ],
-        )),
-        FrontServer::Other(program) => Some(step(
-            format!(
-                "Let {program} pass the requests of this host to http://{}, with the fields Host, \
-                 X-Forwarded-For and X-Forwarded-Proto.",
-                plan.listen
-            ),
-            &[],
-        )),
-        FrontServer::Nobody => None,
+        )],
+        FrontServer::Other(program) => vec![other_front_step(plan, program)],
+        FrontServer::Nobody => Vec::new(),
     }
+}
+
+/// The lines of nginx's `server` block that pass requests to Pagewell.
+fn nginx_lines(plan: &SetupPlan) -> Vec<String> {
+    let pass = format!("    proxy_pass http://{};", plan.listen);
+    let lines = [
+        "client_max_body_size 64m;",
+        "location / {",
+        pass.as_str(),
+        "    proxy_http_version 1.1;",
+        "    proxy_set_header Connection \"\";",
+        "    proxy_set_header Host $host;",
+        "    proxy_set_header X-Forwarded-For $remote_addr;",
+        "    proxy_set_header X-Forwarded-Proto $scheme;",
+        "}",
+    ];
+    lines.map(str::to_owned).into()
+}
+
+/// The step for a server in whose configuration this site was not found. For nginx it writes a new file.
+fn other_front_step(plan: &SetupPlan, program: &str) -> NextStep {
+    let host = plan.host.as_deref().filter(|_| program == "nginx");
+    let name = host.and_then(|host| host.split(':').next());
+    let Some(name) = name else {
+        let title = format!(
+            "Let {program} pass the requests of this host to http://{}, with the fields Host, X-Forwarded-For and \
+             X-Forwarded-Proto.",
+            plan.listen
+        );
+        return step(title, &[]);
+    };
+    // Within quotes, and not a here-document, whose end may not be indented.
+    let mut lines = vec![
+        "echo 'server {".to_owned(),
+        "    listen 80;".to_owned(),
+        format!("    server_name {name};"),
+    ];
+    lines.extend(nginx_lines(plan).iter().map(|line| format!("    {line}")));
+    lines.push("}' | sudo tee /etc/nginx/conf.d/pagewell.conf".into());
+    lines.push(NGINX_RELOAD.into());
+    NextStep { title: "Give nginx a `server` block for this host: none was found.".into(), lines }
 }
 
 /// Installs the plugin, extension or library.

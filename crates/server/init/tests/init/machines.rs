@@ -1,7 +1,7 @@
 //! Each application is recognised, and its configuration is valid and complete.
 
 use crate::tree::{Tree, lines};
-use command_line::options::SiteKind;
+use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::process::Command;
 
@@ -78,18 +78,51 @@ fn wordpress_behind_nginx() {
 }
 
 #[test]
+fn nginx_without_this_site_and_without_https_gets_commands() {
+    let tree = Tree::with_php().wordpress().port(80, "nginx", 11);
+    let args = InitArgs { name: Some("blog.example.org".into()), ..tree.args("/var/www/blog") };
+    let (said, text) = tree.init_with(&args);
+    tree.check(&text);
+    let begin = said.find("echo 'server {").expect("a command");
+    let end = said.find(" | sudo tee /etc/nginx/conf.d/pagewell.conf\n").expect("a file");
+    let run = Command::new("sh").args(["-c", &said[begin..end]]).output().expect("sh runs");
+    let block = String::from_utf8_lossy(&run.stdout).into_owned();
+    for part in ["server_name blog.example.org;", "http://127.0.0.1:8080;", "Host $host;"] {
+        assert!(block.contains(part), "{part}\n{block}");
+    }
+    assert_eq!(block.matches(['{', '}']).count(), 4, "{block}");
+    assert!(said.contains("there is no HTTPS") && said.contains("308, [acme])"), "{said}");
+    let _tree = tree.port(443, "nginx", 12);
+    let said = init::run(&InitArgs { dry_run: true, ..args }, None).expect("a site");
+    assert!(!said.contains("there is no HTTPS"), "{said}");
+}
+
+#[test]
+fn a_site_of_nginx_is_changed_by_steps_of_commands_or_lines_alone() {
+    let tree = Tree::with_php().wordpress().with_nginx("/var/www/blog", "blog.example");
+    let (said, _) = tree.init("/var/www/blog");
+    let block = said.lines().skip_while(|line| !line.contains("replace `location /`")).skip(1);
+    let block: Vec<&str> = block.take_while(|line| line.starts_with("       ")).collect();
+    assert_eq!(block.last().map(|line| line.trim()), Some("}"), "{said}");
+    assert!(block.iter().all(|line| !line.contains("sudo")), "{block:?}");
+    assert!(!said.contains("there is no HTTPS"), "{said}");
+}
+
+#[test]
 fn a_public_name_without_another_server_gets_automatic_https() {
     let tree = |url: &str| {
         let text = format!("<?php define('DB_NAME', 'b'); define('WP_HOME', '{url}');");
         Tree::with_php().wordpress().file("/var/www/blog/wp-config.php", &text)
     };
     let public = tree("https://blog.example.org");
-    let (_, text) = public.init("/var/www/blog");
+    let (said, text) = public.init("/var/www/blog");
     let config = public.check(&text);
     assert!(config.acme.is_some() && config.https_redirect.is_some(), "{text}");
     assert_eq!(config.listen_tls.len(), 1);
+    assert!(!said.contains("there is no HTTPS"), "{said}");
     let private = tree("https://blog.example");
-    let (_, text) = private.init("/var/www/blog");
+    let (said, text) = private.init("/var/www/blog");
+    assert!(said.contains("there is no HTTPS: for a public name"), "{said}");
     assert!(private.check(&text).acme.is_none(), "{text}");
 }
 
@@ -175,7 +208,7 @@ fn each_application_gets_a_valid_configuration_without_passwords() {
             assert_eq!(said.contains("nginx stays in front"), with_nginx, "{kind:?}\n{said}");
             // The document root may be named instead of the project.
             let again = tree.args(&root);
-            let again = command_line::options::InitArgs { dry_run: true, ..again };
+            let again = InitArgs { dry_run: true, ..again };
             assert!(init::run(&again, None).unwrap().contains(kind.title()), "{kind:?}");
         }
     }
@@ -254,7 +287,7 @@ fn apache_goes_behind_and_other_programs_stay() {
 #[test]
 fn questions_have_defaults_and_the_answers_count() {
     let tree = Tree::with_php().wordpress();
-    let args = command_line::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let args = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
     let mut asked = Vec::new();
     let mut ask = |question: &str, default: &str| {
         asked.push((question.to_owned(), default.to_owned()));
@@ -276,7 +309,7 @@ fn questions_have_defaults_and_the_answers_count() {
 
     // Nothing is asked that nginx's configuration answers.
     let tree = tree.with_nginx("/var/www/blog", "blog.example");
-    let args = command_line::options::InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let args = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
     let mut ask = |question: &str, _: &str| panic!("{question}");
     init::run(&args, Some(&mut ask)).unwrap();
 }
