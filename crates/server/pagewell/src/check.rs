@@ -21,6 +21,7 @@ use config::shown::shown;
 use config::written::with_place;
 use config::{Config, accounts, database_servers, load, shares_without_trial};
 use of_service::ServiceUser;
+use rustix::process::geteuid;
 use std::cell::Cell;
 use std::io::Write as _;
 use unit::Unit;
@@ -33,8 +34,9 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     let (file, dir) = args.places()?;
     let name = file.display();
     let unit = unit_of_service(args.user.as_deref());
-    let (config, text) =
-        ServeArgs { config: Some(file.clone()), dir, ..Default::default() }.read()?;
+    let read = ServeArgs { config: Some(file.clone()), dir, ..Default::default() }.read();
+    let is_user_known = args.user.is_some() || unit.user.is_some();
+    let (config, text) = read.map_err(|error| with_user_hint(error, is_user_known))?;
     let warnings = Cell::new(0);
     let warn = |warning: &str| {
         warnings.set(warnings.get() + 1);
@@ -51,6 +53,9 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     let user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
     user.account.iter().for_each(|account| trusted_files::becomes(account.uid));
     let tested = of_service::report(&config, &user, &unit);
+    if user.is_assumed {
+        say(&format!("{name}: tested as root: --user NAME tests as the user of the service"))?;
+    }
     for warning in &tested.warnings {
         warn(&format!("warning: {warning}"))?;
     }
@@ -108,6 +113,14 @@ fn of_sites(config: &Config) -> Result<Vec<String>, String> {
         all.extend(rules.chain(lines).map(|warning| format!("{prefix}{warning}")));
     }
     Ok(all)
+}
+
+/// Adds to the refusal of a file of another user (`trusted_files`) that this may be the user of the service.
+fn with_user_hint(error: String, is_user_known: bool) -> String {
+    if is_user_known || !geteuid().is_root() || !error.contains("it belongs to the user") {
+        return error;
+    }
+    format!("{error}; if the service runs as this user, name it: pagewell check --user NAME")
 }
 
 /// Reads the installed unit. From now on, the files of the user that will serve are trusted.

@@ -74,6 +74,8 @@ pub struct ServiceUser {
     is_other: bool,
     /// Whether the service is started as root, which opens everything but the document roots first.
     begins_as_root: bool,
+    /// Whether root tests as itself only because nothing names the user.
+    pub is_assumed: bool,
 }
 
 impl ServiceUser {
@@ -94,14 +96,18 @@ impl ServiceUser {
             name: name_of("/etc/passwd", own.as_raw()),
             is_other,
             begins_as_root: false,
+            is_assumed: false,
         };
-        let is_own = |name: &str| name_of("/etc/passwd", own.as_raw()) == name;
-        let Some(name) = name.filter(|name| !is_own(name)) else { return Ok(current(false)) };
+        let assumed = || ServiceUser { is_assumed: own.is_root(), ..current(false) };
+        let Some(name) = name else { return Ok(assumed()) };
+        if name_of("/etc/passwd", own.as_raw()) == name {
+            return Ok(current(false));
+        }
         let account = match of(name, group) {
             Ok(account) => account,
             Err(why) if given.is_some() => return Err(why),
             // `of_machine` says so, and a unit may be that of another machine.
-            Err(_) => return Ok(current(false)),
+            Err(_) => return Ok(assumed()),
         };
         if account.uid == own.as_raw() {
             return Ok(current(false));
@@ -109,7 +115,7 @@ impl ServiceUser {
         let begins_as_root = given.is_none() && config.user.is_some() && config.user != unit.user;
         let name = account.name.clone();
         Ok(if own.is_root() {
-            ServiceUser { account: Some(account), name, is_other: false, begins_as_root }
+            ServiceUser { account: Some(account), name, begins_as_root, ..current(false) }
         } else {
             ServiceUser { name, ..current(true) }
         })
@@ -374,6 +380,7 @@ mod tests {
             name: "pagewell".into(),
             is_other: true,
             begins_as_root: false,
+            is_assumed: false,
         };
         let report = report(&config, &user, &Unit::default());
         assert!(report.errors.is_empty(), "{:?}", report.errors);

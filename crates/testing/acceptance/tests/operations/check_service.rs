@@ -186,6 +186,25 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     }
     let (text, good) = check(&[&file, "--user", USER]);
     assert!(good, "{text}");
+    let (text, good) = check(&[&file]);
+    let hint = "if the service runs as this user, name it: pagewell check --user NAME";
+    assert!(!good && text.contains("belongs to the user 33") && text.contains(hint), "{text}");
+}
+
+#[test]
+fn root_gets_a_hint_at_the_option_for_another_user() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (_site, file) = site("");
+    let hint = "tested as root: --user NAME";
+    let (text, good) = check(&[&file]);
+    assert!(good && text.contains(hint), "{text}");
+    for user in ["root", USER] {
+        let (text, _) = check(&[&file, "--user", user]);
+        assert!(!text.contains(hint), "{user}: {text}");
+    }
 }
 
 #[test]
