@@ -60,8 +60,7 @@ pub struct Places {
     timeout: Duration,
     /// The number of requests that have waited for more than [`NEEDED_AFTER`].
     impatient: AtomicUsize,
-    /// Notified repeatedly for each of them, because at first no response may wait in
-    /// [`Places::needed`].
+    /// Notified repeatedly for each of them, because at first no response may wait in [`Places::needed`].
     needed: Notify,
     /// The limits that were reached at this origin.
     pub limit_hits: Arc<LimitHits>,
@@ -278,7 +277,7 @@ impl Places {
 pub struct PlacesFigures {
     /// Requests that had to wait.
     pub waited: u64,
-    /// Requests that were deferred.
+    /// Requests that were deferred: a page with its fragments is one.
     pub deferred: u64,
     /// How long the origin was overloaded, in seconds.
     pub overload_seconds: u64,
@@ -355,8 +354,10 @@ impl OriginLine {
     }
 
     fn deferred(&self, admission: &Admission) -> Failure {
-        self.deferred.fetch_add(1, Ordering::Relaxed);
-        self.report().note_deferred(admission.group);
+        if admission.page.as_ref().is_none_or(|page| page.defer()) {
+            self.deferred.fetch_add(1, Ordering::Relaxed);
+            self.report().note_deferred(admission.group);
+        }
         Failure::Deferred
     }
 
@@ -385,8 +386,7 @@ impl OriginLine {
         }
         // Under the lock of the level, so that a follower raises either it or the waiter.
         let (arrival, _log) = admission.level.enter(|(level, credit), waits| {
-            let Admission { group, address, .. } = *admission;
-            let miss = Miss { level, credit, group, address };
+            let miss = Miss { level, credit, group: admission.group, address: admission.address };
             let (mut channel, mut gives_way) = (None, None);
             let handle = || {
                 let (sender, receiver) = oneshot::channel();

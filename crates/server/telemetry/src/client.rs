@@ -139,6 +139,7 @@ pub struct PageAtOrigin {
     /// The level and credit of its requests, when the first of them was counted.
     rank: OnceLock<(ClientLevel, u8)>,
     has_begun: AtomicBool,
+    is_deferred: AtomicBool,
     /// Whether its client is a verified crawler within its rate, when the first of them was counted.
     is_crawler: OnceLock<bool>,
 }
@@ -157,6 +158,11 @@ impl PageAtOrigin {
     /// Records that one of its fragments has come to the origin, or that it is never deferred.
     pub fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that one of its fragments was deferred, and so the page. Returns whether it is the first.
+    pub fn defer(&self) -> bool {
+        !self.is_deferred.swap(true, Ordering::Relaxed)
     }
 }
 
