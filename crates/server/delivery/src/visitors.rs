@@ -126,18 +126,20 @@ pub fn verified_crawler(
     })
 }
 
-/// Counts a render for this client, if a rule limits the renders of its pages.
+/// Counts a render under the rule that limits those of its pages, if one does: also for a client that invents a session
+/// cookie, and not for a confirmed session.
 ///
 /// # Errors
-/// There were too many: the whole seconds until the next one.
+/// The rule allows no more: the whole seconds until the next one.
 pub fn count_render(
     site: &Site,
     client: &Client,
     plan: &Plan,
-    shown: &ShownEvidence,
+    (target, headers): (&TargetUri, &HeaderMap),
 ) -> Result<(), u32> {
     let Some((rule, rate)) = site.config.rules.renders(plan) else { return Ok(()) };
-    if client.level(shown) == ClientLevel::Confirmed {
+    let shown = evidence(site, client, headers, &target.host);
+    if client.level(&shown) == ClientLevel::Confirmed {
         return Ok(());
     }
     site.rates.take(RateOf::Rule(rule), rate, site.clock.monotonic()).map_err(|wait| {

@@ -139,7 +139,8 @@ async fn get(
     };
     // A look-up counts a miss when it renders, a trial what would be no hit.
     let is_counted = !matches!(step, RequestStep::Lookup | RequestStep::Trial);
-    if is_counted && let Err(seconds) = count_render(site, &request, &target, client, &plan) {
+    let asked = (&target, request.headers());
+    if is_counted && let Err(seconds) = visitors::count_render(site, client, &plan, asked) {
         return renders_limited(seconds);
     }
     match (step, &site.config.private) {
@@ -204,24 +205,6 @@ fn is_audited(site: &Site, facts: &RequestFacts<'_>, client: &Client) -> bool {
 pub(crate) fn renders_limited(seconds: u32) -> Response<ResponseBody> {
     let why = CacheOutcome::Forwarded(ForwardReason::Bypass);
     deferral::renders_limited(CacheStatus::new(serve::CACHE_NAME, why), seconds)
-}
-
-/// Counts a render under the rule that limits them: also for a client that invents a session cookie.
-///
-/// # Errors
-/// The rule allows no more: the whole seconds until the next one.
-pub(crate) fn count_render(
-    site: &Site,
-    request: &Request<RequestContent>,
-    target: &TargetUri,
-    client: &Client,
-    plan: &Plan,
-) -> Result<(), u32> {
-    if site.config.rules.renders(plan).is_none() {
-        return Ok(());
-    }
-    let shown = visitors::evidence(site, client, request.headers(), &target.host);
-    visitors::count_render(site, client, plan, &shown)
 }
 
 /// A hit, for the audit.

@@ -8,7 +8,7 @@
 //! Invariants: nothing stored is sent. The look-up comes before the request to the origin, so the page is one that the
 //! visitor would have got.
 
-use crate::dispatch::{count_render, renders_limited};
+use crate::dispatch::renders_limited;
 use crate::steps::RequestPlan;
 use config::target::TargetUri;
 use delivery::body::ResponseBody;
@@ -16,6 +16,7 @@ use delivery::lookup::decide_on;
 use delivery::plan::tell_bypassed;
 use delivery::site::Site;
 use delivery::trial::{AnswerWatch, TrialRequest, note_failure};
+use delivery::visitors;
 use forward::ForwardCause;
 use forward::client_gone::OnClientGone;
 use http::{Method, Request, Response};
@@ -46,7 +47,8 @@ pub(crate) async fn answer(
         on_client_gone,
     };
     if !is_for_all {
-        if let Err(seconds) = count_render(site, &request, &target, client, &plan) {
+        let asked = (&target, request.headers());
+        if let Err(seconds) = visitors::count_render(site, client, &plan, asked) {
             return renders_limited(seconds);
         }
         return forward::pass_bypassed(site, request, target, client, why).await;
@@ -60,8 +62,9 @@ pub(crate) async fn answer(
         let (candidates, verdict) = decide_on(site, &facts, &headers, &plan, &key);
         (would_be_hit(candidates.as_slice(), &verdict), facts.cache_control.only_if_cached)
     };
+    let asked = (&target, request.headers());
     if !found.0
-        && let Err(seconds) = count_render(site, &request, &target, &client, &plan)
+        && let Err(seconds) = visitors::count_render(site, &client, &plan, asked)
     {
         return renders_limited(seconds);
     }

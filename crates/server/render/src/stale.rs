@@ -82,9 +82,8 @@ pub(super) fn over_renders(
     site: &Arc<Site>,
     ask: &RenderRequest,
 ) -> Option<Response<ResponseBody>> {
-    site.config.rules.renders(&ask.plan)?;
-    let shown = visitors::evidence(site, &ask.client, &ask.headers, &ask.target.host);
-    let seconds = visitors::count_render(site, &ask.client, &ask.plan, &shown).err()?;
+    let asked = (&ask.target, &*ask.headers);
+    let seconds = visitors::count_render(site, &ask.client, &ask.plan, asked).err()?;
     let stale = stale_on(site, ask, Failure::Deferred, ClientConnection::Client);
     Some(stale.unwrap_or_else(|| deferral::renders_limited(ask.status(), seconds)))
 }
