@@ -194,7 +194,7 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
     all
 }
 
-/// What to do for HTTPS, if no certificate was found and no program listens at port 443.
+/// The way to HTTPS, if no certificate was found and no program listens at port 443.
 fn missing_https(plan: &SetupPlan, facts: &MachineFacts) -> Option<String> {
     const LINES: &str =
         "four lines (listen = \":80\", listen_tls = \":443\", https_redirect = 308, [acme])";

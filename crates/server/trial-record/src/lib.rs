@@ -368,7 +368,7 @@ impl SiteTrial {
 
     /// Writes the record for the last time, and leaves its file to a process that takes over. When this returns, no
     /// call of [`SiteTrial::save`] is in progress, and none writes until [`SiteTrial::take_back`]. So the new process
-    /// reads what no other process replaces. What is counted from here on is not in the file. May wait for the disk.
+    /// reads a text that no other process replaces. Later counts are not in the file. May wait for the disk.
     pub fn hand_over(&self) {
         let mut writer = self.saving();
         if std::mem::replace(&mut *writer, RecordWriter::Successor) == RecordWriter::ThisProcess {

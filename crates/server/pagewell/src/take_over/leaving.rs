@@ -200,7 +200,7 @@ impl Doorway {
     /// | `Held`: waits for no save, sends `FREE` | waits for `FREE` |
     /// | writes nothing | reads the record, serves, saves |
     ///
-    /// All waits are before `Held`, while this process still answers. What it counts from here on is in no record.
+    /// All waits are before `Held`, while this process still answers. Its later counts are in no record.
     async fn hand_over_trials(&self) {
         self.on_sites(|site| site.trial.hand_over()).await;
     }
