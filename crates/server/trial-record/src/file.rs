@@ -36,16 +36,20 @@ pub(crate) struct EarlierTrial {
     pub(crate) record: Option<(TrialRecord, HashSet<u64>)>,
 }
 
-/// Reads the file, if there is one.
-pub(crate) fn read(path: &Path, rules: u64) -> io::Result<Option<EarlierTrial>> {
-    let text = match trusted_files::read(path, BYTES_MAX) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text?,
-    };
+/// Reads the file, if there is one. Returns the hash of its text, if that can be read, and the state in it.
+pub(crate) fn read(path: &Path, rules: u64) -> (Option<u64>, io::Result<Option<EarlierTrial>>) {
+    match trusted_files::read(path, BYTES_MAX) {
+        Ok(text) => (Some(hash(&text)), earlier(&text, rules).map(Some)),
+        Err(error) if error.kind() == ErrorKind::NotFound => (None, Ok(None)),
+        Err(error) => (None, Err(error)),
+    }
+}
+
+fn earlier(text: &[u8], rules: u64) -> io::Result<EarlierTrial> {
     let (head, record) = text.split_at(text.iter().position(|byte| *byte == b'\n').unwrap_or(0));
     let head: FileHead = serde_json::from_slice(head)?;
     let record = TrialRecord::read(record, rules).map(|record| (record, head.versions));
-    Ok(Some(EarlierTrial { secret: head.secret, record }))
+    Ok(EarlierTrial { secret: head.secret, record })
 }
 
 /// The hash of a text.

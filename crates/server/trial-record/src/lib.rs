@@ -450,8 +450,9 @@ impl TrialState {
     /// Reads the file of an earlier process.
     fn read(&mut self) {
         let Some(path) = &self.settings.file else { return };
-        self.known_file = Some((path.clone(), file::hash_at(path)));
-        match file::read(path, self.settings.rules) {
+        let (hash, earlier) = file::read(path, self.settings.rules);
+        self.known_file = Some((path.clone(), hash));
+        match earlier {
             Ok(None) => {}
             Ok(Some(earlier)) => {
                 self.secret = earlier.secret;
