@@ -43,6 +43,7 @@ use config::target::TargetUri;
 use delivery::audit::PathLimit;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
+use history::StoreOutcome;
 use http::{StatusCode, header};
 use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, DifferingText, UnjudgedReason, differing,
@@ -312,7 +313,7 @@ enum MadePage {
     Stored(SharedPage),
     /// It would not be stored.
     Refused,
-    /// It was not made: there is no budget or no place, or nothing is stored now.
+    /// It was not made: there is no budget or no place, nothing is stored now, or a change came between.
     NotNow,
 }
 
@@ -337,10 +338,21 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     site.trial.rendered(took);
     match fresh_page(site, &first.request) {
         Some(page) => MadePage::Stored(page),
-        // No place was free.
-        None if spent.micros().is_none() => MadePage::NotNow,
+        // No place was free, or a change came between.
+        None if spent.micros().is_none() || may_be_stored_next(site, &first.request.key) => {
+            MadePage::NotNow
+        }
         None => MadePage::Refused,
     }
+}
+
+/// Whether the last render of a key says nothing about the next one: a change during the render, or its page is gone.
+fn may_be_stored_next(site: &Site, key: &[u8]) -> bool {
+    let last = site.history.of_key(key).and_then(|entry| entry.render);
+    last.is_some_and(|last| match last.outcome {
+        StoreOutcome::Stored(_) => site.store.peek(site.store.key(key)).as_slice().is_empty(),
+        StoreOutcome::NotStored(reason) => reason.is_of_this_render(),
+    })
 }
 
 /// Compares a page with renders, and records the result. Returns whether the page and the answer are right.
