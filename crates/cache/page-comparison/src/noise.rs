@@ -61,6 +61,12 @@ impl PageNoise {
         !self.is_random && self.spots.is_empty()
     }
 
+    /// The bytes of memory that the places occupy, about.
+    pub fn bytes(&self) -> usize {
+        // A tree is half full at the least.
+        size_of::<PageNoise>() + self.spots.len() * 2 * size_of::<u64>()
+    }
+
     /// The hashes of all tokens at other places, as bytes: the same for two responses that differ in noise only. Their
     /// tokens have one secret.
     pub fn comparable_bytes(&self, tokens: &PageTokens) -> Vec<u8> {
@@ -151,6 +157,7 @@ mod tests {
         let mut other = noise([9]);
         pattern.add_to(&mut other);
         assert!(other.has(7) && other.has(9) && !other.has(100) && other.is_drawn());
+        assert_eq!(other.bytes() - nothing.bytes(), 2 * 16, "two places");
         let known = noise([8]);
         (0..9).for_each(|_| pattern.learn(&known, &known));
         pattern.add_to(&mut other);

@@ -35,6 +35,7 @@ use crate::{AuditState, KeyGuard, WatchGuard};
 use change_sources::{SettledWait, settled};
 use config::target::TargetUri;
 use delivery::audit::{AuditedHit, PathLimit};
+use delivery::byte_account::AccountedBytes;
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
@@ -112,7 +113,8 @@ async fn judged(
         return Ok(FirstVerdict::Final(Conclusion::Same, false));
     };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
-    let last = sampled(site, &ask, state, &mut inquiry, &noise).await?;
+    let mut held = AccountedBytes::of(&site.audit.memory);
+    let last = sampled(site, &ask, state, (&mut inquiry, &mut held), &noise).await?;
     settle(site).await?;
     let circumstances =
         Circumstances { was_replaced: !is_stored(site, &hit.page), ..circumstances(&hit.page) };
@@ -214,16 +216,23 @@ pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
-/// last. Ends once the page is gone: then nothing can be said, and no further render is made.
+/// last. Ends once the page is gone: then nothing can be said, and no further render is made. Ends also if there is no
+/// memory for the samples: they are counted in `held`, in addition to what it has.
 pub(crate) async fn sampled(
     site: &Arc<Site>,
     ask: &RenderRequest,
     state: &AuditState,
-    inquiry: &mut Inquiry,
+    (inquiry, held): (&mut Inquiry, &mut AccountedBytes),
     noise: &PageNoise,
 ) -> Result<Option<ReferenceRender>, UnjudgedReason> {
-    let mut last = None;
-    while let InquiryStep::Sample { after } = inquiry.step(noise) {
+    let before = held.bytes();
+    let mut last: Option<ReferenceRender> = None;
+    loop {
+        let content = last.as_ref().map_or(0, |render| render.content.len());
+        if !held.set(before + inquiry.bytes() + content) {
+            return Err(UnjudgedReason::NoBudget);
+        }
+        let InquiryStep::Sample { after } = inquiry.step(noise) else { return Ok(last) };
         pause(&site.clock, after).await;
         settle(site).await?;
         if ask.fallback.as_ref().is_some_and(|page| !is_stored(site, page)) {
@@ -236,7 +245,6 @@ pub(crate) async fn sampled(
         });
         last = Some(sample);
     }
-    Ok(last)
 }
 
 /// Whether a page that was found wrong is right for devices of the other class, so that it is a leak. A settled render

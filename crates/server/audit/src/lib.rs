@@ -21,6 +21,7 @@ mod comparison;
 mod detections;
 mod known_parameters;
 mod parameters;
+mod seen_answer;
 mod suspect;
 pub mod trial;
 mod trial_judgement;
@@ -31,6 +32,7 @@ mod watch;
 use budget::RenderBudget;
 use config::target::TargetUri;
 use delivery::audit::AuditedHit;
+use delivery::byte_account::{AccountedBytes, ByteAccount};
 use delivery::site::Site;
 use detections::{Detections, PageIdentity, PageUrl};
 use page_comparison::{PageNoise, TokenSecret, is_replayable_url};
@@ -45,11 +47,12 @@ const AT_ONCE: usize = 16;
 /// Keys whose noise is remembered, and pages that were found right. Beyond, all are forgotten and learned again.
 const KEYS_MAX: usize = 1_024;
 
-/// The state that the comparisons of one site share. Memory: 16 comparisons of at most ten responses as tokens (usually some
-/// hundred kilobytes each), the noise of 1,024 keys with at most 8 KB, the numbers of 1,024 right pages, and 64 watched pages
-/// without their content.
+/// The state that the comparisons of one site share. Memory: the numbers of 1,024 right pages, 64 watched pages without
+/// their content, and what the account counts: the responses of 16 comparisons as tokens (usually some hundred kilobytes
+/// each), and the noise of 1,024 keys with at most 16 KB each.
 pub(crate) struct AuditState {
     secret: TokenSecret,
+    memory: Arc<ByteAccount>,
     budget: Mutex<RenderBudget>,
     shared: Mutex<SharedState>,
 }
@@ -58,7 +61,7 @@ pub(crate) struct AuditState {
 struct SharedState {
     /// The keys that are being compared.
     keys: HashSet<Vec<u8>>,
-    noise: HashMap<Vec<u8>, PageNoise>,
+    noise: HashMap<Vec<u8>, (PageNoise, AccountedBytes)>,
     /// Pages that were equal to a render: they have nothing of their first visitors.
     right: HashSet<PageIdentity>,
     detections: Detections,
@@ -66,12 +69,12 @@ struct SharedState {
 
 impl AuditState {
     fn new(site: &Site) -> AuditState {
-        AuditState::with_budget(RenderBudget::new(site.clock.monotonic()))
+        AuditState::with(RenderBudget::new(site.clock.monotonic()), &site.audit.memory)
     }
 
-    fn with_budget(budget: RenderBudget) -> AuditState {
-        let secret = TokenSecret::of(random_number());
-        AuditState { secret, budget: Mutex::new(budget), shared: Mutex::default() }
+    fn with(budget: RenderBudget, memory: &Arc<ByteAccount>) -> AuditState {
+        let (secret, memory) = (TokenSecret::of(random_number()), memory.clone());
+        AuditState { secret, memory, budget: Mutex::new(budget), shared: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {
@@ -79,15 +82,19 @@ impl AuditState {
     }
 
     fn noise(&self, key: &[u8]) -> PageNoise {
-        self.lock().noise.get(key).cloned().unwrap_or_default()
+        self.lock().noise.get(key).map(|(noise, _)| noise.clone()).unwrap_or_default()
     }
 
+    /// Remembers the noise of a key, if there is room.
     fn learned(&self, key: &[u8], noise: PageNoise) {
         let mut shared = self.lock();
         if shared.noise.len() >= KEYS_MAX && !shared.noise.contains_key(key) {
             shared.noise.clear();
         }
-        shared.noise.insert(key.to_vec(), noise);
+        let mut bytes = AccountedBytes::of(&self.memory);
+        if bytes.grow(key.len() + noise.bytes()) {
+            shared.noise.insert(key.to_vec(), (noise, bytes));
+        }
     }
 
     /// Notes that a page is equal to a render.
@@ -201,8 +208,20 @@ mod tests {
     use telemetry::clock::Clock;
 
     fn state() -> AuditState {
-        let budget = Mutex::new(RenderBudget::new(Clock::still().monotonic()));
-        AuditState { secret: TokenSecret::of(1), budget, shared: Mutex::default() }
+        AuditState::with(RenderBudget::new(Clock::still().monotonic()), &ByteAccount::new(1 << 20))
+    }
+
+    #[test]
+    fn the_noise_of_keys_is_bounded_and_counted() {
+        let state = state();
+        (0..KEYS_MAX).for_each(|key| state.learned(&key.to_le_bytes(), PageNoise::default()));
+        let all = state.memory.used();
+        assert_eq!(all, KEYS_MAX * (size_of::<usize>() + PageNoise::default().bytes()));
+        state.learned(b"again", PageNoise::default());
+        state.learned(b"again", PageNoise::default());
+        assert_eq!(state.memory.used(), 5 + PageNoise::default().bytes());
+        state.learned(&vec![0; 2 << 20], PageNoise::default());
+        assert_eq!(state.lock().noise.len(), 1, "there is no room");
     }
 
     #[test]

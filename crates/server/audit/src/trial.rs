@@ -32,10 +32,11 @@ use crate::comparison::{
 };
 use crate::detections::{Detection, PageUrl};
 use crate::parameters;
+use crate::seen_answer::{SeenAnswer, is_personal};
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
-use crate::trial_state::{SeenAnswer, TrialState, is_personal};
+use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
 use config::Trial;

@@ -10,10 +10,12 @@ use crate::comparison::{
     is_after_lifetime, is_stored, render, render_tokens, request_of, sampled, settle,
     stored_tokens, tokens,
 };
-use crate::trial_state::{SeenAnswer, TrialState};
+use crate::seen_answer::SeenAnswer;
+use crate::trial_state::TrialState;
 use crate::trial_text::text_of;
 use crate::watch::pause;
 use delivery::audit::PathLimit;
+use delivery::byte_account::AccountedBytes;
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
 use page_comparison::{
@@ -77,6 +79,7 @@ async fn judged_by_renders(
     if noise.is_random() {
         return Err(UnjudgedReason::Random);
     }
+    let mut held = held_by(site, seen, second)?;
     let first = render(site, &ask, audit).await?;
     let look = || first_look(audit, (page, &first), seen, noise);
     let (stored, is_right, is_visitors) = compute(site, audit, look);
@@ -93,7 +96,7 @@ async fn judged_by_renders(
     let age_ms = site.clock.now().0.saturating_sub(facts.request_time().0);
     let has_dependencies = has_dependencies(page);
     let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
-    *last = sampled(site, &ask, audit, &mut inquiry, noise).await?;
+    *last = sampled(site, &ask, audit, (&mut inquiry, &mut held), noise).await?;
     settle(site).await?;
     let is_young = age_ms < YOUNG_MS && !has_dependencies;
     let circumstances = Circumstances {
@@ -132,6 +135,17 @@ async fn judged_by_renders(
         JudgedPage { conclusion, is_new, has_dependencies, decided_at }
     })
     .await
+}
+
+/// The memory of the answers of visitors that are compared.
+fn held_by(
+    site: &Site,
+    seen: &SeenAnswer,
+    second: Option<&SeenAnswer>,
+) -> Result<AccountedBytes, UnjudgedReason> {
+    let mut held = AccountedBytes::of(&site.audit.memory);
+    let bytes = seen.bytes() + second.map_or(0, SeenAnswer::bytes);
+    if held.grow(bytes) { Ok(held) } else { Err(UnjudgedReason::NoBudget) }
 }
 
 /// The judgement of a page beside renders.

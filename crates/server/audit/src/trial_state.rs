@@ -7,22 +7,19 @@ use crate::AuditState;
 use crate::budget::RenderBudget;
 use crate::detections::PageIdentity;
 use crate::known_parameters::KnownParameters;
+use crate::seen_answer::{FirstAnswer, SeenAnswer};
+use delivery::byte_account::ByteAccount;
 use delivery::site::Site;
-use delivery::trial::{TrialRequest, VisitorAnswer};
-use http::{HeaderMap, HeaderValue, header};
-use page_comparison::{PageNoise, PageTokens, PatternNoise, path_pattern};
+use page_comparison::{PageNoise, PatternNoise, path_pattern};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use telemetry::client::ClientExtras;
 use tokio::sync::Semaphore;
 
 /// Keys that are known to have been requested.
 const FIRST_MAX: usize = 4_096;
 /// First requests that are remembered with their fields and answers.
 const FIRST_REQUESTS_MAX: usize = 64;
-/// Tokens of their answers, in bytes; an answer beyond is remembered without.
-const FIRST_BYTES_MAX: usize = 32 << 20;
 /// Keys, and versions of pages, whose comparisons are counted; beyond, all are forgotten.
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
@@ -43,24 +40,13 @@ const NOISY_PATTERNS_MAX: usize = 256;
 const PROXY_WINDOW: u32 = 128;
 /// Pages that are watched at the same time.
 const WATCHED_MAX: usize = 64;
-/// Fields by which a cache behind Pagewell says that it has answered, or that it is there.
-const OF_CACHES: [&str; 9] = [
-    "age",
-    "cache-status",
-    "x-cache",
-    "x-cache-status",
-    "x-varnish",
-    "x-proxy-cache",
-    "x-fastcgi-cache",
-    "x-litespeed-cache",
-    "cf-cache-status",
-];
 
 /// The state that the comparisons of a trial share.
 pub(crate) struct TrialState {
     pub(crate) audit: Arc<AuditState>,
     shared: Mutex<SharedTrial>,
     parameters: Mutex<KnownParameters>,
+    first_answers: Arc<ByteAccount>,
     pub(crate) hasher: RandomState,
     pub(crate) watches: Arc<Semaphore>,
 }
@@ -68,9 +54,7 @@ pub(crate) struct TrialState {
 #[derive(Default)]
 struct SharedTrial {
     /// The keys that were requested once; the newest with their requests.
-    first: HashMap<u64, Option<SeenAnswer>>,
-    /// The bytes of their tokens.
-    first_bytes: usize,
+    first: HashMap<u64, Option<FirstAnswer>>,
     /// The same keys, oldest first.
     order: VecDeque<u64>,
     examined: HashMap<u64, KeyExaminations>,
@@ -87,71 +71,6 @@ struct SharedTrial {
     refused: HashSet<u64>,
     /// The answers of this window, and those that came through a proxy which is not trusted.
     proxied: (u32, u32),
-}
-
-/// A request with its answer as tokens.
-pub(crate) struct SeenAnswer {
-    pub(crate) request: TrialRequest,
-    /// The header lines of the answer that are needed later: `Cache-Control`, the names of cookies that it sets, and those of
-    /// fields of another cache.
-    pub(crate) headers: HeaderMap,
-    pub(crate) tokens: Option<PageTokens>,
-    pub(crate) begun_ms: u64,
-}
-
-impl SeenAnswer {
-    /// Takes what later comparisons need of an answer: of its header lines whether and how it may be stored, and the
-    /// names of the cookies that it sets.
-    pub(crate) fn of(answer: VisitorAnswer, tokens: Option<PageTokens>) -> SeenAnswer {
-        let VisitorAnswer { mut request, headers, begun_ms, .. } = answer;
-        let extras = &mut request.client.extras;
-        *extras = ClientExtras { fragment: extras.fragment.take(), ..ClientExtras::default() };
-        SeenAnswer { request, headers: needed_lines(&headers), tokens, begun_ms }
-    }
-
-    /// Whether the answer may be remembered for a later request: no password is.
-    fn may_wait(&self) -> bool {
-        let headers = &self.request.headers;
-        !headers.contains_key(header::AUTHORIZATION)
-            && !headers.contains_key(header::PROXY_AUTHORIZATION)
-    }
-
-    /// The field by which a cache behind Pagewell is known, if there is one.
-    pub(crate) fn field_of_cache(&self) -> Option<&'static str> {
-        OF_CACHES.into_iter().find(|name| self.headers.contains_key(*name))
-    }
-
-    fn bytes(&self) -> usize {
-        self.tokens.as_ref().map_or(0, PageTokens::bytes)
-    }
-}
-
-/// Whether an answer is for its client only, or sets a cookie.
-pub(crate) fn is_personal(headers: &HeaderMap) -> bool {
-    let is_forbidden = |value: &HeaderValue| {
-        let value = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-        value.contains("no-store") || value.contains("private")
-    };
-    headers.contains_key(header::SET_COOKIE)
-        || headers.get_all(header::CACHE_CONTROL).iter().any(is_forbidden)
-}
-
-/// `Cache-Control`, and `Set-Cookie` and the fields of other caches without values.
-fn needed_lines(headers: &HeaderMap) -> HeaderMap {
-    let mut needed = HeaderMap::new();
-    for value in headers.get_all(header::CACHE_CONTROL) {
-        needed.append(header::CACHE_CONTROL, value.clone());
-    }
-    for value in headers.get_all(header::SET_COOKIE) {
-        let name = value.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
-        if let Ok(name) = HeaderValue::from_bytes(&[name, &b"="[..]].concat()) {
-            needed.append(header::SET_COOKIE, name);
-        }
-    }
-    for name in OF_CACHES.into_iter().filter(|name| headers.contains_key(*name)) {
-        needed.insert(name, HeaderValue::from_static(""));
-    }
-    needed
 }
 
 /// The comparisons of a key.
@@ -178,19 +97,6 @@ struct VersionExaminations {
 }
 
 impl SharedTrial {
-    /// Remembers that a key was requested, with the answer or without.
-    fn remember(&mut self, key: u64, mut answer: Option<SeenAnswer>) {
-        if let Some(answer) = &mut answer {
-            if self.first_bytes + answer.bytes() > FIRST_BYTES_MAX {
-                answer.tokens = None;
-            }
-            self.first_bytes += answer.bytes();
-        }
-        if let Some(before) = self.first.insert(key, answer).flatten() {
-            self.first_bytes -= before.bytes();
-        }
-    }
-
     fn examined(&mut self, key: u64) -> &mut KeyExaminations {
         if self.examined.len() >= KEYS_MAX && !self.examined.contains_key(&key) {
             self.examined.clear();
@@ -211,9 +117,10 @@ impl TrialState {
         let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
         let budget = RenderBudget::of_share(site.clock.monotonic(), percent);
         TrialState {
-            audit: Arc::new(AuditState::with_budget(budget)),
+            audit: Arc::new(AuditState::with(budget, &site.audit.memory)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            first_answers: site.trial_queue.first_answers.clone(),
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),
         }
@@ -226,6 +133,7 @@ impl TrialState {
             audit: self.audit.clone(),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            first_answers: self.first_answers.clone(),
             hasher: RandomState::new(),
             watches: self.watches.clone(),
         }
@@ -253,22 +161,20 @@ impl TrialState {
         }
         if let Some(first) = shared.first.remove(&key) {
             shared.order.retain(|known| *known != key);
-            shared.first_bytes -= first.as_ref().map_or(0, SeenAnswer::bytes);
-            return Some(first.unwrap_or_else(second));
+            return Some(first.map_or_else(second, |first| first.answer));
         }
         shared.order.push_back(key);
         if shared.order.len() > FIRST_MAX
             && let Some(oldest) = shared.order.pop_front()
         {
-            shared.remember(oldest, None);
             shared.first.remove(&oldest);
         }
         if let Some(at) = shared.order.len().checked_sub(FIRST_REQUESTS_MAX + 1) {
             let old = shared.order[at];
-            shared.remember(old, None);
+            shared.first.insert(old, None);
         }
         let first = Some(second()).filter(SeenAnswer::may_wait);
-        shared.remember(key, first);
+        shared.first.insert(key, first.map(|answer| FirstAnswer::of(answer, &self.first_answers)));
         None
     }
 
@@ -470,11 +376,13 @@ mod tests {
     use telemetry::clock::Clock;
 
     fn state() -> TrialState {
-        let now = Clock::still().monotonic();
+        let budget = RenderBudget::of_share(Clock::still().monotonic(), Some(100));
+        let account = ByteAccount::new(1 << 20);
         TrialState {
-            audit: Arc::new(AuditState::with_budget(RenderBudget::of_share(now, Some(100)))),
+            audit: Arc::new(AuditState::with(budget, &account)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            first_answers: account,
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),
         }
@@ -562,26 +470,6 @@ mod tests {
         state.leave_leak_alone(2, 9);
         assert!(state.is_left_alone(2, 8) && state.is_known_leak(2, 8));
         assert!(!state.is_known_leak(2, 9) && !state.is_known_leak(1, 0));
-    }
-
-    #[test]
-    fn no_value_of_a_cookie_is_remembered() {
-        let mut headers = HeaderMap::new();
-        for line in ["cart=s3cr3t; path=/", "lang=en"] {
-            headers.append(header::SET_COOKIE, HeaderValue::from_static(line));
-        }
-        headers.append(header::CACHE_CONTROL, HeaderValue::from_static("private"));
-        headers.append("x-cache", HeaderValue::from_static("s3cr3t"));
-        headers.append(header::LOCATION, HeaderValue::from_static("/s3cr3t"));
-        let needed = needed_lines(&headers);
-        let lines: Vec<&str> = needed.values().filter_map(|value| value.to_str().ok()).collect();
-        assert!(
-            needed.len() == 4
-                && needed.contains_key("x-cache")
-                && lines.contains(&"cart=")
-                && lines.contains(&"lang=")
-        );
-        assert!(!lines.iter().any(|line| line.contains("s3cr3t")));
     }
 
     #[test]

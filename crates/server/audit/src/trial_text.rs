@@ -10,7 +10,8 @@
 //! nonces is left out, too. The words are in memory only, beside the record of the trial.
 
 use crate::comparison::{compute, identity, render_tokens, request_of, stored_tokens};
-use crate::trial_state::{SeenAnswer, TrialState};
+use crate::seen_answer::SeenAnswer;
+use crate::trial_state::TrialState;
 use delivery::site::Site;
 use http::{HeaderMap, StatusCode};
 use page_comparison::{

@@ -50,7 +50,7 @@ pub struct Figure {
 }
 
 /// The metrics in addition to the counters.
-pub const FIGURES: [Figure; 22] = [
+pub const FIGURES: [Figure; 23] = [
     Figure {
         name: "pages",
         help: "Pages in the cache; each variant of a page counts.",
@@ -80,6 +80,15 @@ pub const FIGURES: [Figure; 22] = [
         help: "The page budget (`memory`); an eighth of it is reserved for files.",
         kind: Kind::Gauge,
         read: |site, _| site.config.memory_bytes as u64,
+    },
+    Figure {
+        name: "comparison_bytes",
+        help: "Memory of the audit and the trial, at most 200 MiB: responses that are compared, noise, the record.",
+        kind: Kind::Gauge,
+        read: |site, _| {
+            let answers = site.trial_queue.kept_bytes() + site.trial.bytes();
+            (site.audit.memory.used() + answers) as u64
+        },
     },
     Figure {
         name: "evicted",
@@ -270,7 +279,8 @@ pub fn of_the_process(name: &str) -> bool {
 pub const UPTIME: &str = "uptime_seconds";
 
 /// The counters that do not only grow, each with its kind.
-const NOT_COUNTED: [(&str, Kind); 5] = [
+const NOT_COUNTED: [(&str, Kind); 6] = [
+    ("audit_watched", Kind::Gauge),
     ("followers", Kind::Gauge),
     ("database_apply_us", Kind::Lag),
     ("database_lag_us", Kind::Lag),

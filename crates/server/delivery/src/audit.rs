@@ -5,8 +5,10 @@
 //! bounded queue ([`HitDraws`]): only hits with GET are, of the hit path and of `exchange` alike. A full queue drops it:
 //! no visitor waits.
 //!
-//! Memory: 64 hits (headers and a handle of the page), 1,024 URLs, and 744 hours of results.
+//! Memory: 64 hits (headers and a handle of the page), 1,024 URLs, 744 hours of results, and 128 MiB for the responses that
+//! audit and trial compare.
 
+use crate::byte_account::ByteAccount;
 use config::target::TargetUri;
 use config::{AUDIT_UNIT, Audit};
 use http::{HeaderMap, Version};
@@ -24,6 +26,9 @@ use tokio::sync::mpsc;
 
 /// Hits that may wait to be compared.
 const WAITING_MAX: usize = 64;
+/// Responses, as tokens, that comparisons have in memory at the same time. One comparison has at most fifteen of 8 MiB each,
+/// so at least one has room; those without room have no verdict.
+const COMPARED_BYTES_MAX: usize = 128 << 20;
 /// URLs with a limit at the same time. A further one takes the place of the one that ends first.
 const URLS_MAX: usize = 1_024;
 /// How long a limit holds, in milliseconds.
@@ -77,6 +82,8 @@ pub struct AuditQueue {
     limits: Mutex<HashMap<u64, (PathLimit, u64)>>,
     hours: Mutex<VecDeque<AuditHour>>,
     unjudged: Mutex<BTreeMap<&'static str, u64>>,
+    /// The memory of comparisons: those of a trial, too.
+    pub memory: Arc<ByteAccount>,
     hasher: RandomState,
 }
 
@@ -138,6 +145,7 @@ impl Default for AuditQueue {
             limits: Mutex::default(),
             hours: Mutex::default(),
             unjudged: Mutex::default(),
+            memory: ByteAccount::new(COMPARED_BYTES_MAX),
             hasher: RandomState::new(),
         }
     }

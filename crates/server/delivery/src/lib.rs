@@ -11,12 +11,13 @@
 //! | a redirect as the answer | `serve`, `redirect_forms` (laid out for plain requests) |
 //! | ESI templates | `esi` (which responses are templates), `template_mark` |
 //! | a client that waits for the origin | `visitors` (evidence about it), `deferral` (the answer if it is deferred), `services` (`crawler_names` and `challenge`, which are asked about it) |
-//! | proof | `audit` (hits to compare), `trial` (answers to compare) |
+//! | proof | `audit` (hits to compare), `trial` (answers to compare), `byte_account` (their memory) |
 //! | files | `static_files`, `file_cache`, `real_file` (opened without links), `error_pages` |
 //! | content on its way to the client | `body`, `codings`, `coding_queue`, `response_spool`, `send_backlog`, `in_flight`, `log_entry` |
 
 pub mod audit;
 pub mod body;
+pub mod byte_account;
 pub mod challenge;
 pub mod coding_queue;
 pub mod codings;

@@ -10,9 +10,10 @@
 //! | a visitor | the origin's answer, streamed |
 //! | a visitor of the share `trial.serve`, by address | hits, unless one address makes more than half of the requests |
 //!
-//! Memory: 64 answers that wait, 32 MiB for their content, and the last 128 addresses as hashes. Decompressed copies of
-//! stored pages count as content.
+//! Memory: 64 answers that wait, 32 MiB for their content, 32 MiB for the first answers of keys, and the last 128
+//! addresses as hashes. Decompressed copies of stored pages count as content.
 
+use crate::byte_account::{AccountedBytes, ByteAccount};
 use crate::site::Site;
 use bytes::Bytes;
 use config::target::TargetUri;
@@ -24,7 +25,7 @@ use site_rules::{Plan, RequestClient};
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use stored_pages::content_decoding;
@@ -38,6 +39,8 @@ use trial_record::{TrialNotice, TrialSettings};
 const WAITING_MAX: usize = 64;
 /// Content of answers that is kept at the same time, for all visitors of a site.
 const KEPT_BYTES_MAX: usize = 32 << 20;
+/// Tokens of the first answers of keys, in bytes; an answer beyond is remembered without.
+const FIRST_BYTES_MAX: usize = 32 << 20;
 /// The requests among which an address is counted.
 const ADDRESSES: usize = 128;
 /// With fewer requests, nothing is known about their addresses.
@@ -90,43 +93,7 @@ pub struct VisitorAnswer {
     pub begun_ms: u64,
     /// The time that the origin worked for it.
     pub took: Duration,
-    _kept: KeptBytes,
-}
-
-/// A part of the account for kept content.
-struct KeptBytes {
-    queue: Arc<TrialQueue>,
-    bytes: usize,
-}
-
-impl KeptBytes {
-    /// Whether there is room for so many more; then they are counted.
-    fn grow(&mut self, more: usize) -> bool {
-        let before = self.queue.kept_bytes.fetch_add(more, Ordering::Relaxed);
-        self.bytes += more;
-        let has_room = before + more <= KEPT_BYTES_MAX;
-        if !has_room {
-            self.shrink_to(self.bytes - more);
-        }
-        has_room
-    }
-
-    /// Gives back what is above this number.
-    fn shrink_to(&mut self, bytes: usize) {
-        let less = self.bytes.saturating_sub(bytes);
-        self.queue.kept_bytes.fetch_sub(less, Ordering::Relaxed);
-        self.bytes -= less;
-    }
-
-    fn release(&mut self) {
-        self.shrink_to(0);
-    }
-}
-
-impl Drop for KeptBytes {
-    fn drop(&mut self) {
-        self.release();
-    }
+    _kept: AccountedBytes,
 }
 
 /// Turns the record of the trial on or off, as the configuration of the site says.
@@ -145,7 +112,10 @@ pub fn follow(site: &Site) {
 pub struct TrialQueue {
     sender: mpsc::Sender<VisitorAnswer>,
     receiver: Mutex<Option<mpsc::Receiver<VisitorAnswer>>>,
-    kept_bytes: AtomicUsize,
+    /// The content of answers that is kept now.
+    kept: Arc<ByteAccount>,
+    /// The tokens of the first answers of keys, which the crate `audit` keeps.
+    pub first_answers: Arc<ByteAccount>,
     /// Hashes of the addresses of the last requests.
     addresses: Mutex<VecDeque<u64>>,
     /// The hash of the address that has made more than half of them, until it makes less than two fifths; else 0.
@@ -159,7 +129,8 @@ impl Default for TrialQueue {
         TrialQueue {
             sender,
             receiver: Mutex::new(Some(receiver)),
-            kept_bytes: AtomicUsize::new(0),
+            kept: ByteAccount::new(KEPT_BYTES_MAX),
+            first_answers: ByteAccount::new(FIRST_BYTES_MAX),
             addresses: Mutex::default(),
             most_frequent: AtomicU64::new(0),
             hasher: RandomState::new(),
@@ -173,9 +144,9 @@ impl TrialQueue {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The bytes of content that are kept now.
+    /// The bytes of answers that are kept now.
     pub fn kept_bytes(&self) -> usize {
-        self.kept_bytes.load(Ordering::Relaxed)
+        self.kept.used() + self.first_answers.used()
     }
 
     /// Notes the address of a request.
@@ -271,7 +242,7 @@ pub struct AnswerWatch {
     /// The bytes of content that have not come yet, if their number is known.
     left: Option<u64>,
     so_far: ContentSoFar,
-    kept: KeptBytes,
+    kept: AccountedBytes,
 }
 
 impl AnswerWatch {
@@ -286,7 +257,7 @@ impl AnswerWatch {
             content_of_page: None,
             spent: request.client.extras.spent.clone().unwrap_or_default(),
             begun_ms: site.clock.now().0,
-            kept: KeptBytes { queue: site.trial_queue.clone(), bytes: 0 },
+            kept: AccountedBytes::of(&site.trial_queue.kept),
             so_far: ContentSoFar::OfPage(0),
             head: None,
             left: None,
@@ -316,7 +287,7 @@ impl AnswerWatch {
             let Some(content) = content else {
                 self.so_far = ContentSoFar::Unknown;
                 self.content_of_page = None;
-                self.kept.release();
+                self.kept.shrink_to(0);
                 return;
             };
             let rest = &content[equal..];
@@ -341,7 +312,7 @@ impl AnswerWatch {
         }
         self.so_far = if is_short { ContentSoFar::Unknown } else { ContentSoFar::TooLong };
         self.content_of_page = None;
-        self.kept.release();
+        self.kept.shrink_to(0);
     }
 
     /// The client has left. It may have all of the answer: then its connection is faster than the signal of the end.
@@ -408,7 +379,7 @@ impl AnswerWatch {
 
 /// The content of a page, nothing without a page; none if the account is full. A page that is stored compressed is
 /// decompressed, so all content counts.
-fn content_of(page: Option<&SharedPage>, kept: &mut KeptBytes) -> Option<Bytes> {
+fn content_of(page: Option<&SharedPage>, kept: &mut AccountedBytes) -> Option<Bytes> {
     let Some(page) = page else { return Some(Bytes::new()) };
     let length = page.length();
     kept.grow(length).then(|| page.content())
@@ -427,7 +398,7 @@ fn is_compared(status: StatusCode) -> bool {
 }
 
 /// Decodes content that the origin has compressed; unknown if there is no room for the result.
-fn decoded(headers: &HeaderMap, content: Vec<u8>, kept: &mut KeptBytes) -> VisitorContent {
+fn decoded(headers: &HeaderMap, content: Vec<u8>, kept: &mut AccountedBytes) -> VisitorContent {
     let coding = match headers.get(header::CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"identity") => return VisitorContent::Other(content),
         Some(b"gzip") => Coding::Gzip,
@@ -468,25 +439,6 @@ mod tests {
         assert!(!queue.is_one_mostly());
         (0..58).for_each(|_| queue.note_address(address(1)));
         assert!(!queue.is_one_mostly(), "58 of 128 again");
-    }
-
-    #[test]
-    fn content_is_kept_within_one_account_and_given_back() {
-        let queue = Arc::new(TrialQueue::default());
-        let account = || KeptBytes { queue: queue.clone(), bytes: 0 };
-        let (mut one, mut other) = (account(), account());
-        assert!(one.grow(KEPT_BYTES_MAX - 10) && other.grow(10));
-        assert!(!other.grow(1) && !one.grow(1), "the account is full");
-        assert_eq!(queue.kept_bytes(), KEPT_BYTES_MAX, "a refusal counts nothing");
-        one.shrink_to(5);
-        assert!(other.grow(20));
-        assert_eq!(queue.kept_bytes(), 35);
-        drop(one);
-        assert_eq!(queue.kept_bytes(), 30);
-        other.release();
-        assert!(!other.grow(KEPT_BYTES_MAX + 1), "too large for an empty one");
-        drop(other);
-        assert_eq!(queue.kept_bytes(), 0);
     }
 
     #[test]

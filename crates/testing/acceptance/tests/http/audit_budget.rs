@@ -1,6 +1,6 @@
 //! Strangers get no PHP time from an audit or a trial by their requests alone, beyond the budget of reference
 //! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Also HTTP/2,
-//! and how the results of an audit are shown.
+//! the memory of comparisons, and how the results of an audit are shown.
 
 use acceptance::{Site, advance, binary, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, Request, Stopwatch};
@@ -10,6 +10,14 @@ use std::process::Command;
 const RANDOM: &str = "<?php header('Cache-Control: public, max-age=86400');
     if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { file_put_contents(getenv('NOTES') . '/renders', '.', FILE_APPEND); }
     for ($i = 0; $i < 20; $i++) { echo '<p>', dechex(random_int(0, PHP_INT_MAX)), ' ', dechex(random_int(0, PHP_INT_MAX)); }";
+/// A page of many words. All reference renders but the first wait for a note.
+const MANY_WORDS: &str = "<?php header('Cache-Control: public, max-age=86400');
+    if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) {
+        if (file_exists(getenv('NOTES') . '/first')) { note('held'); wait_for('go'); } else { note('first'); }
+    }
+    echo '<p>', file_exists(getenv('NOTES') . '/changed') ? 'new' : 'old', str_repeat(' word', 20000);";
+/// Its words.
+const WORDS: u64 = 20_000;
 const CHILDREN: u64 = 4;
 /// Pages that strangers make up. Without a budget, each would take six renders and more.
 const PAGES: usize = 300;
@@ -59,6 +67,25 @@ fn strangers_make_an_audit_use_no_more_than_its_budget() {
 fn strangers_make_a_trial_use_no_more_than_its_budget() {
     let ended = |pagewell: &Pagewell| counter(pagewell, "trial_answers");
     renders_stay_within_the_budget("mode = \"trial\"", 0, ended);
+}
+
+#[test]
+fn the_memory_of_a_comparison_is_counted_and_given_back() {
+    let site = Site::new(&[("words.php", MANY_WORDS)]);
+    let pagewell = site.serve("audit = \"1 in 1\"\nphp.children = 4\n");
+    let visit = || client(&pagewell).host("a.test").get("/words.php").expect("an answer");
+    let bytes = || counter(&pagewell, "comparison_bytes");
+    visit();
+    let before = bytes();
+    site.note("changed");
+    assert!(is_hit(&visit()));
+    // The page has been counted by now, as tokens.
+    site.wait_for("held");
+    let held = bytes();
+    assert!(held >= before + 8 * WORDS, "{before} bytes before, {held} now");
+    site.note("go");
+    until("the page is watched", || counter(&pagewell, "audit_watched") == 1);
+    until("the memory is given back", || bytes() < before + WORDS);
 }
 
 #[test]
