@@ -42,4 +42,5 @@ mod trial;
 mod trial_faults;
 mod trial_report;
 mod trial_serve;
+mod trial_writes;
 mod uploads;
