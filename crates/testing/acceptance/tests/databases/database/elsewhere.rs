@@ -1,11 +1,11 @@
 //! Other connections to databases: over TLS with and without certificate verification, to another server after
-//! a failover, and from several nodes at once.
+//! a failover, to a replica that lags, and from several nodes at once.
 
 use super::{MariaDb, PrivateDir, config_by};
 use super::{Pagewell, Paper, RULES, counter, get, is_hit, logging, post, shows, stored};
 use crate::certificates::{certificates, written};
 use crate::paper::run;
-use acceptance::until;
+use acceptance::{advance, trial_found, trial_report, until};
 use harness::SqlProduct;
 use std::fs;
 
@@ -138,6 +138,69 @@ fn after_a_failover_the_other_server_is_followed() {
     second.sql("UPDATE paper.news SET title = 'third' WHERE id = 1").expect("a row");
     shows(&pagewell, path, "title=third");
     assert_eq!(counter(&pagewell, "database_gaps"), 0, "{}", pagewell.log());
+}
+
+/// Renders of Pagewell read the replica, as visitors do. With the note `primary`, visitors read the first server, as after a
+/// write of their own.
+fn page_of_both(primary: &MariaDb, replica: &MariaDb) -> String {
+    let (primary, replica) = (primary.socket().display(), replica.socket().display());
+    format!(
+        "<?php
+        $is_visitor = !isset($_SERVER['HTTP_PAGEWELL_REFERENCE']);
+        $has_written = $is_visitor && file_exists(getenv('NOTES') . '/primary');
+        $socket = $has_written ? '{primary}' : '{replica}';
+        $db = new PDO(\"mysql:unix_socket=$socket;dbname=paper\", 'writer', 'secret');
+        keep(3600);
+        header('Cache-Groups: \"news:1\"');
+        echo 'title=', $db->query('SELECT title FROM news WHERE id = 1')->fetchColumn();"
+    )
+}
+
+/// The replica is followed. While it lags, its old data are no fault of a page; what only the first server shows has no
+/// verdict.
+#[test]
+fn a_trial_says_what_a_replica_that_lags_kept_from_being_judged() {
+    let (paper, port) = Paper::over_tcp(&[]);
+    let second = replica(&paper, port, true);
+    let at = |server: &MariaDb| server.sql(server.product().logged_gtids()).expect("a position");
+    let last = at(&paper.database);
+    until("the replica has it all", || at(&second) == last);
+    paper.site.file("both.php", page_of_both(&paper.database, &second));
+    let url =
+        format!("mysql://follower:secret@localhost/paper?socket={}", second.socket().display());
+    let config = config_by(&url, "", RULES);
+    let trial = "mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n";
+    let pagewell = paper.site.serve(&format!("{trial}{config}"));
+    let answers = || counter(&pagewell, "trial_answers");
+    let visit = |text: &str| {
+        let before = answers();
+        assert_eq!(get(&pagewell, "/both.php").text(), text);
+        until("it is compared", || answers() > before);
+    };
+    let versions = || trial_report(&pagewell)["versions"].as_u64();
+    until("the page is judged", || {
+        visit("title=one");
+        versions() == Some(1)
+    });
+
+    second.sql("STOP REPLICA").expect("it lags");
+    paper.sql("UPDATE news SET title = 'new' WHERE id = 1");
+    (0..3).for_each(|_| visit("title=one"));
+    paper.site.note("primary");
+    visit("title=new");
+    let report = trial_report(&pagewell);
+    assert_eq!(report["unjudged"]["cause-unknown"], 1, "{report}");
+    assert_eq!(report["suspects"][0], "/both.php", "{report}");
+
+    second.sql("START REPLICA").expect("it goes on");
+    until("the change is judged", || {
+        visit("title=new");
+        versions() == Some(2)
+    });
+    // A page that was found wrong would be reported after a minute.
+    advance(&pagewell, 61);
+    until("no page is watched", || counter(&pagewell, "audit_watched") == 0);
+    assert_eq!(trial_found(&pagewell, true), [""; 0], "{}", pagewell.log());
 }
 
 /// Each node has its own cache, and receives the changes of the other node's clients from the database.
