@@ -77,13 +77,13 @@ pub const FIGURES: [Figure; 23] = [
     },
     Figure {
         name: "memory_budget_bytes",
-        help: "The page budget (`memory`); an eighth of it is reserved for files.",
+        help: "The page budget (`memory`); an eighth of it is for files.",
         kind: Kind::Gauge,
         read: |site, _| site.config.memory_bytes as u64,
     },
     Figure {
         name: "comparison_bytes",
-        help: "Memory of the audit and the trial, at most 200 MiB: responses that are compared, noise, the record.",
+        help: "Memory of comparisons (`audit`, trial), at most 200 MiB.",
         kind: Kind::Gauge,
         read: |site, _| {
             let answers = site.trial_queue.kept_bytes() + site.trial.bytes();
