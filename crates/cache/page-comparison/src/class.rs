@@ -211,12 +211,8 @@ pub struct Circumstances {
     pub dependence: PageDependence,
     /// Whether the page was purged, marked or replaced by other content since the first sample began.
     pub was_replaced: bool,
-    /// How long after the first sample began it was purged, in milliseconds.
-    pub purged_after: Option<u64>,
     /// Whether a neutral render right after the page was stored was equal to it, if there was one.
     pub matched_when_stored: Option<bool>,
-    /// The request field that makes the difference, if the search found one.
-    pub cause: Option<DifferenceCause>,
     /// Whether the application says that the page shows how long ago something was: its ages are not judged.
     pub may_lag: bool,
 }
@@ -224,13 +220,6 @@ pub struct Circumstances {
 impl Circumstances {
     /// The circumstances of a page about which only its dependence is known.
     pub fn of(dependence: PageDependence) -> Circumstances {
-        Circumstances {
-            dependence,
-            was_replaced: false,
-            purged_after: None,
-            matched_when_stored: None,
-            cause: None,
-            may_lag: false,
-        }
+        Circumstances { dependence, was_replaced: false, matched_when_stored: None, may_lag: false }
     }
 }

@@ -12,9 +12,8 @@
 //! | another age ("2 minutes ago") on a page that may lag | no difference |
 //!
 //! A sample is a render that began after all changes before it were applied and settled, and after all writes in
-//! flight had ended; the caller waits for this. A sample during which a dependency changed is *disturbed*: with it
-//! all earlier ones are dropped, because they may be of older data. If the page was replaced before the judgement, a
-//! dependency changed at an unknown time: then samples that differ decide nothing, and teach no noise.
+//! flight had ended; the caller waits for this. If the page was replaced before the judgement, a dependency changed at
+//! an unknown time: then samples that differ decide nothing, and teach no noise.
 //!
 //! Memory: at most ten samples of at most 8 MiB, usually some hundred kilobytes each; see `bytes`.
 
@@ -28,14 +27,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const SAMPLES_BEFORE_VERDICT: usize = 5;
 /// After so many samples the judgement is made from what there is.
 const MAX_SAMPLES: usize = 10;
-/// After so many disturbed samples the page is left alone.
-const MAX_DISTURBED: u32 = 3;
 /// Places that are shown for one difference.
 const SHOWN_PLACES: usize = 3;
 /// Pages with fewer common tokens, in percent, are random as a whole.
 const LITTLE_IN_COMMON: u8 = 50;
-/// A purge within this time is late; a later one has nothing to do with the difference. Milliseconds.
-const LATE_WITHIN: u64 = 60_000;
 /// The words on each side of a number that may change with it: "right now", "1 minute ago", "2 minutes ago".
 const WORDS_BESIDE: u32 = 2;
 /// The shortest wait for a sample that shows whether the text follows the clock: the page may be much younger than a step
@@ -125,7 +120,6 @@ pub struct Inquiry {
     samples: Vec<PageSample>,
     /// A sample some time after the others.
     later: Option<PageSample>,
-    disturbed: u32,
     /// The samples to take in any case.
     least: usize,
     /// For each place that differs anywhere: which responses agree. Response 0 is the stored page.
@@ -141,7 +135,6 @@ impl Inquiry {
             stored_at,
             samples: Vec::new(),
             later: None,
-            disturbed: 0,
             least: 1,
             labels: BTreeMap::new(),
             least_common: 100,
@@ -172,15 +165,8 @@ impl Inquiry {
         self.stored.bytes() + samples.sum::<usize>()
     }
 
-    /// Takes a sample. `is_disturbed`: a dependency changed since the sample before it began, or during this one.
-    pub fn add(&mut self, sample: PageSample, is_disturbed: bool) {
-        if is_disturbed {
-            self.samples.clear();
-            self.labels.clear();
-            self.later = None;
-            self.disturbed += 1;
-            return;
-        }
+    /// Takes a sample.
+    pub fn add(&mut self, sample: PageSample) {
         if self.needs_later().is_some() {
             self.later = Some(sample);
             return;
@@ -194,7 +180,7 @@ impl Inquiry {
     /// The next step. `noise` is what is known about the key already.
     pub fn step(&self, noise: &PageNoise) -> InquiryStep {
         let count = self.samples.len();
-        if self.disturbed > MAX_DISTURBED || count >= MAX_SAMPLES || noise.is_random() {
+        if count >= MAX_SAMPLES || noise.is_random() {
             return InquiryStep::Conclude;
         }
         if count < self.least {
@@ -214,17 +200,14 @@ impl Inquiry {
 
     /// Makes the judgement, and teaches `noise` the places that differ without a cause.
     pub fn conclude(&self, noise: &mut PageNoise, circumstances: &Circumstances) -> Conclusion {
-        if self.samples.is_empty() || self.disturbed > MAX_DISTURBED {
-            return Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
-        }
-        let was_replaced = circumstances.was_replaced && circumstances.purged_after.is_none();
-        if was_replaced && self.kinds(noise).next().is_some() {
+        let was_replaced = circumstances.was_replaced && self.kinds(noise).next().is_some();
+        if self.samples.is_empty() || was_replaced {
             // The data may have changed between the samples: how they differ says nothing, and is not learned.
             return Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
         }
         if self.least_common < LITTLE_IN_COMMON && self.differ_among_themselves() {
             noise.learn_random();
-            return self.differs(DifferenceClass::Random, None, |_| true);
+            return self.differs(DifferenceClass::Random, |_| true);
         }
         if circumstances.may_lag {
             noise.learn(self.at_ages());
@@ -236,10 +219,7 @@ impl Inquiry {
         noise.learn(kinds.iter().filter(|(_, kind)| restless(kind)).map(|(spot, _)| *spot));
         if of(SpotKind::Against) {
             let is_it = |spot| is_of(spot, SpotKind::Against);
-            let conclusion = match self.class_against(circumstances, &is_it) {
-                Ok(class) => self.differs(class, late_by(class, circumstances), is_it),
-                Err(reason) => Conclusion::Unjudged(reason),
-            };
+            let conclusion = self.differs(self.class_against(circumstances, &is_it), is_it);
             if let Conclusion::Differs { class: DifferenceClass::Noise, spots, .. } = &conclusion {
                 noise.learn(spots.iter().copied());
             }
@@ -264,7 +244,7 @@ impl Inquiry {
         } else {
             DifferenceClass::Noise
         };
-        let restless = self.differs(class, None, is_restless);
+        let restless = self.differs(class, is_restless);
         let class = match &restless {
             Conclusion::Differs { class, .. } => *class,
             Conclusion::Same | Conclusion::Unjudged(_) => DifferenceClass::Noise,
@@ -281,7 +261,7 @@ impl Inquiry {
         } else {
             DifferenceClass::OldApplication
         };
-        self.differs(class, None, was_older)
+        self.differs(class, was_older)
     }
 
     /// The places of ages that differ from the stored page: of numbers, and of the words beside them.
@@ -326,31 +306,18 @@ impl Inquiry {
         &self,
         circumstances: &Circumstances,
         is_it: &dyn Fn(u64) -> bool,
-    ) -> Result<DifferenceClass, UnjudgedReason> {
-        if circumstances.was_replaced || circumstances.purged_after.is_some() {
-            return match circumstances.purged_after {
-                Some(after) if after <= LATE_WITHIN => Ok(DifferenceClass::Late),
-                _ => Err(UnjudgedReason::ChangedMeanwhile),
-            };
-        }
+    ) -> DifferenceClass {
         if self.goes_on_with_time(is_it) {
-            return Ok(DifferenceClass::ByTheClock);
+            return DifferenceClass::ByTheClock;
         }
-        let is_leak =
-            circumstances.cause.is_some() || circumstances.matched_when_stored == Some(false);
-        Ok(match circumstances.dependence {
-            _ if is_leak => DifferenceClass::Leak,
+        match circumstances.dependence {
+            _ if circumstances.matched_when_stored == Some(false) => DifferenceClass::Leak,
             PageDependence::Followed => DifferenceClass::BrokenPromise,
             PageDependence::LifetimeOnly => DifferenceClass::Aged,
-        })
+        }
     }
 
-    fn differs(
-        &self,
-        class: DifferenceClass,
-        late_by: Option<u64>,
-        is_it: impl Fn(u64) -> bool,
-    ) -> Conclusion {
+    fn differs(&self, class: DifferenceClass, is_it: impl Fn(u64) -> bool) -> Conclusion {
         let with = self
             .samples
             .iter()
@@ -383,7 +350,7 @@ impl Inquiry {
             spots: spots.into_iter().collect(),
             tokens: difference.tokens.len(),
             samples: self.samples.len(),
-            late_by,
+            late_by: None,
         }
     }
 
@@ -506,10 +473,6 @@ fn kind(labels: &[u8]) -> SpotKind {
         return SpotKind::AlwaysNew;
     }
     if samples.len() >= MAX_SAMPLES { SpotKind::Returning } else { SpotKind::Unknown }
-}
-
-fn late_by(class: DifferenceClass, circumstances: &Circumstances) -> Option<u64> {
-    circumstances.purged_after.filter(|_| class == DifferenceClass::Late)
 }
 
 #[cfg(test)]

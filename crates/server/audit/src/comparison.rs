@@ -241,7 +241,7 @@ pub(crate) async fn sampled(
         let begun = site.clock.now().0;
         let sample = render(site, ask, state).await?;
         compute(site, state, || {
-            inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) }, false);
+            inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) });
         });
         last = Some(sample);
     }

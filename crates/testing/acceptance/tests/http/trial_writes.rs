@@ -33,7 +33,7 @@ const VISITED: usize = 8;
 /// The versions of pages that are compared at the least: more than one of each item, so some were written meanwhile.
 const VERSIONS: u64 = 3 * VISITED as u64;
 /// Then the writer ends in any case.
-const WRITES_MAX: usize = 50_000;
+const WRITES_MAX: usize = 20_000;
 
 /// Writes without a pause; returns the number of writes.
 fn write_until(pagewell: &Pagewell, is_over: &AtomicBool) -> usize {
