@@ -1,8 +1,8 @@
 //! Memory with a bound that several tasks share, and that is counted: what a trial and an audit have in memory of answers
 //! and renders.
 //!
-//! Invariant: an account never has more than its bound. Bytes that have no room are not counted, and whoever asks for them
-//! goes on without. Nobody waits.
+//! Invariant: an account never has more than its bound. Bytes without room are not counted, and the caller goes on without
+//! them. No task waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
