@@ -165,7 +165,7 @@ impl Inquiry {
         self.stored.bytes() + samples.sum::<usize>()
     }
 
-    /// Takes a sample.
+    /// Adds a sample to those before.
     pub fn add(&mut self, sample: PageSample) {
         if self.needs_later().is_some() {
             self.later = Some(sample);
