@@ -2,6 +2,7 @@
 //! often a page was compared.
 //!
 //! All of it is bounded; beyond a bound something is forgotten and learned again, so that at most a page more is rendered.
+//! Memory: what accounts count (answers, noise of keys), and tables of numbers, 8 MB at most and usually some hundred kilobytes.
 
 use crate::AuditState;
 use crate::budget::RenderBudget;
@@ -54,7 +55,7 @@ pub(crate) struct TrialState {
 #[derive(Default)]
 struct SharedTrial {
     /// The keys that were requested once; the newest with their requests.
-    first: HashMap<u64, Option<FirstAnswer>>,
+    first: HashMap<u64, Option<Box<FirstAnswer>>>,
     /// The same keys, oldest first.
     order: VecDeque<u64>,
     examined: HashMap<u64, KeyExaminations>,
@@ -174,7 +175,8 @@ impl TrialState {
             shared.first.insert(old, None);
         }
         let first = Some(second()).filter(SeenAnswer::may_wait);
-        shared.first.insert(key, first.map(|answer| FirstAnswer::of(answer, &self.first_answers)));
+        let first = first.map(|answer| Box::new(FirstAnswer::of(answer, &self.first_answers)));
+        shared.first.insert(key, first);
         None
     }
 
