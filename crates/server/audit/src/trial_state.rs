@@ -2,7 +2,7 @@
 //! often a page was compared.
 //!
 //! All of it is bounded; beyond a bound something is forgotten and learned again, so that at most a page more is rendered.
-//! Memory: what accounts count (answers, noise of keys), and tables of numbers, 8 MB at most and usually some hundred kilobytes.
+//! Memory: what accounts count (answers, noise of keys), and tables of numbers: 8 MB at most, usually much less.
 
 use crate::AuditState;
 use crate::budget::RenderBudget;
