@@ -96,13 +96,13 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
 pub(super) fn metrics(out: &mut String, sites: &[(Arc<Site>, String)], format: Format) {
     let running: Vec<_> = sites
         .iter()
-        .filter_map(|(site, label)| Some((site, label, site.trial.status()?.report)))
+        .filter_map(|(site, label)| Some((label, site.trial.status()?.report)))
         .collect();
     if running.is_empty() {
         return;
     }
     begin(out, "pagewell_trial", TRIAL, Kind::Gauge, format);
-    for (site, label, report) in &running {
+    for (label, report) in &running {
         let figures = [
             ("requests", report.requests),
             ("hits", report.hits),
@@ -110,15 +110,13 @@ pub(super) fn metrics(out: &mut String, sites: &[(Arc<Site>, String)], format: F
             ("without-verdict", report.without_verdict),
             ("versions", report.versions),
             ("suspects", report.suspects.len() as u64),
-            ("record-bytes", site.trial.bytes() as u64),
-            ("kept-bytes", site.trial_queue.kept_bytes() as u64),
         ];
         for (name, value) in figures {
             let _ = writeln!(out, "pagewell_trial{{{label}of=\"{name}\"}} {value}");
         }
     }
     begin(out, "pagewell_trial_found", FOUND, Kind::Gauge, format);
-    for (_, label, report) in &running {
+    for (label, report) in &running {
         for class in DifferenceClass::ALL {
             let found = report.problems.iter().filter(|problem| problem.class == class);
             let count: u64 = found.map(|problem| problem.count).sum();
