@@ -357,6 +357,7 @@ mod tests {
     fn the_kind_says_how_sites_are_combined() {
         let of_two = |name| kind_of(name).combined(3, 5);
         assert_eq!(["requests", "pages", "database_lag_us"].map(of_two), [8, 8, 5]);
+        assert_eq!(kind_of("audit_watched"), Kind::Gauge, "it falls");
         let delays = all().filter(|(_, _, kind)| *kind == Kind::Lag).map(|(name, ..)| name);
         assert!(delays.eq(["database_apply_us", "database_lag_us", "database_lag_max_us"]));
     }
