@@ -6,8 +6,9 @@
 //! not looked, makes a whole handshake. While the storage cannot be used, a node forgets each key [`FORGOTTEN_AFTER`]
 //! it has seen it first, by its own monotonic clock; without any, the process uses keys of its own.
 //!
-//! Invariant: one node at a time replaces a key, and reads the storage again under the lock. Not here: the tickets
-//! themselves (`certificates`).
+//! Invariants: one node at a time replaces a key, and reads the storage again under the lock. A key that came while a
+//! node ran serves its time by that node's clock: nodes whose clocks differ by a year replace no key of each other at
+//! every look. Not here: the tickets themselves (`certificates`).
 
 use crate::hosts::locked;
 use crate::storage::{Storage, StorageKey, ValueKind};
@@ -52,6 +53,8 @@ struct KnownKeys {
     record: KeyRecord,
     /// When this node saw each of them first.
     seen: Vec<(KeyEntry, Instant)>,
+    /// When the newest key came, in milliseconds since 1970 by this node's clock; `None` if it was there before.
+    came_ms: Option<u64>,
     /// How many are in use.
     in_use: usize,
 }
@@ -67,9 +70,14 @@ impl SharedTickets {
         certificates: &Certificates,
         (may_differ, now_ms, now): (bool, u64, Instant),
     ) -> Result<(), String> {
-        let known = locked(&self.0).record.clone();
+        let (known, before_ms) = {
+            let all = locked(&self.0);
+            (all.record.clone(), all.came_ms)
+        };
         let mut record = if may_differ { read(storage).await? } else { known.clone() };
-        if record.is_due(now_ms) {
+        let mut came_ms = if record.has_newer(&known) { Some(now_ms) } else { before_ms };
+        let is_fresh = came_ms.is_some_and(|came_ms| is_recent(came_ms, now_ms));
+        if record.keys.is_empty() || (!is_fresh && record.is_due(now_ms)) {
             let Some(lock) = storage.lock(LOCK).await? else { return Ok(()) };
             let storage = storage.clone();
             // In a task: a look may be cut off, and the lock is released nevertheless.
@@ -79,6 +87,7 @@ impl SharedTickets {
                 replaced
             });
             record = replacing.await.map_err(|error| error.to_string())??;
+            came_ms = Some(now_ms);
         }
         if record != known {
             let mut all = locked(&self.0);
@@ -87,7 +96,7 @@ impl SharedTickets {
                 before.map_or(now, |(_, first)| *first)
             };
             let seen = record.keys.iter().map(|entry| (entry.clone(), first(entry))).collect();
-            (all.record, all.seen) = (record, seen);
+            (all.record, all.seen, all.came_ms) = (record, seen, came_ms);
             all.share(certificates, now);
         }
         Ok(())
@@ -140,11 +149,16 @@ impl KeyRecord {
     /// Whether the newest key has served its time. One of the future was made by another clock, which is allowed to be
     /// a day ahead: nodes with different clocks shall not replace each other's keys.
     fn is_due(&self, now_ms: u64) -> bool {
-        let limit = u64::try_from(REPLACED_AFTER.as_millis()).unwrap_or(u64::MAX);
+        let limit = replaced_after_ms();
         self.keys.first().is_none_or(|newest| {
             now_ms.saturating_sub(newest.made_ms) >= limit
                 || newest.made_ms > now_ms.saturating_add(4 * limit)
         })
+    }
+
+    /// Whether the newest key is another one than that of before.
+    fn has_newer(&self, before: &KeyRecord) -> bool {
+        matches!((self.keys.first(), before.keys.first()), (Some(newest), Some(known)) if newest != known)
     }
 }
 
@@ -152,6 +166,16 @@ impl KeyEntry {
     fn key(&self) -> Option<TicketKey> {
         self.bytes.as_slice().try_into().ok().map(TicketKey)
     }
+}
+
+/// Whether a key that came at this time still serves its time. Both times are of one clock, which may have been set
+/// back.
+fn is_recent(came_ms: u64, now_ms: u64) -> bool {
+    now_ms.checked_sub(came_ms).is_some_and(|age_ms| age_ms < replaced_after_ms())
+}
+
+fn replaced_after_ms() -> u64 {
+    u64::try_from(REPLACED_AFTER.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Reads the stored keys. Ones that cannot be read count as none: they will be replaced.

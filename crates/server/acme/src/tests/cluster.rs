@@ -4,9 +4,10 @@
 //! `ACME_RUNS` is the number of runs for each storage; 10 if it is not set.
 
 use super::fake::FakeAuthority;
-use super::{Dir, Node};
+use super::{DAY, Dir, Node};
 use crate::storage::{LockTimes, Storage, StorageKey, ValueKind};
-use certificates::ManagedHosts;
+use crate::tickets::SharedTickets;
+use certificates::{Certificates, ManagedHosts};
 use config::{
     Account, AcmeStorage, DatabaseKind, DatabaseServer, Place, PositionBy, SecretBytes,
     SharedStream, UnpublishedWrites,
@@ -158,4 +159,42 @@ async fn nodes_share_the_keys_of_session_tickets_and_replace_them() {
     for node in [first, second] {
         node.stop().await;
     }
+}
+
+/// A look of a node with this clock. Returns when the keys were made that it then has.
+async fn look(tickets: &SharedTickets, storage: &Storage, clock: &Clock) -> Vec<u64> {
+    let certificates = Certificates::load(Vec::new()).unwrap();
+    let at = (true, clock.now().0, clock.instant());
+    tickets.look(storage, &certificates, at).await.unwrap();
+    tickets.made_ms()
+}
+
+#[tokio::test]
+async fn nodes_whose_clocks_differ_by_a_year_replace_a_key_once_in_its_time() {
+    let dir = Dir::new();
+    let (right, ahead) = (Clock::still(), Clock::still());
+    ahead.advance(DAY * 365);
+    let storage = Storage::new(&dir.storage(), LockTimes::default(), right.clone());
+    let (one, other) = (SharedTickets::default(), SharedTickets::default());
+    let first = look(&one, &storage, &right).await;
+    assert_eq!(first, [right.now().0]);
+    // A process that has just started knows its own clock only.
+    let second = look(&other, &storage, &ahead).await;
+    assert_eq!(second, [ahead.now().0, first[0]]);
+    for _ in 0..3 {
+        assert_eq!(look(&one, &storage, &right).await, second);
+        assert_eq!(look(&other, &storage, &ahead).await, second);
+    }
+    for clock in [&right, &ahead] {
+        clock.advance(Duration::from_secs(6 * 3600));
+    }
+    let third = look(&one, &storage, &right).await;
+    assert_eq!(third, [right.now().0, second[0]]);
+    for _ in 0..3 {
+        assert_eq!(look(&other, &storage, &ahead).await, third);
+        assert_eq!(look(&one, &storage, &right).await, third);
+    }
+    // Lost keys are replaced at once.
+    storage.remove(StorageKey { kind: ValueKind::Tickets, name: "keys" }).await.unwrap();
+    assert_eq!(look(&one, &storage, &right).await, [right.now().0]);
 }
