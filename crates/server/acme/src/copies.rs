@@ -63,35 +63,48 @@ impl LocalCopies {
 }
 
 impl AcmeHosts {
-    /// Uses the copies for hosts without a certificate.
+    /// Uses the copies for hosts without a certificate. Without a copy, a stored certificate is used that is refused
+    /// because others may read it: the operator is told to close it, and the site keeps its HTTPS.
     pub(crate) async fn use_copies(&self) {
-        let Some(copies) = &self.copies else { return };
         let mut failed = None;
         for host in self.hosts_that(|state| state.bundle.is_none()) {
-            let usable = match copies.read(&host).await {
-                Ok(None) => continue,
-                Ok(Some(text)) => Bundle::read(&host, &text)
-                    .map(|bundle| (bundle, text))
-                    .map_err(|why| format!("acme.copy: {host}: {why}")),
-                Err(why) => Err(why),
+            let copy = self.usable_copy(&host).await.unwrap_or_else(|why| {
+                failed = failed.take().or(Some(why));
+                None
+            });
+            let is_copied = copy.is_some();
+            let found = match copy {
+                None if self.is_storage_unusable() => self.exposed(&host).await,
+                copy => copy,
             };
-            match usable {
-                Ok((bundle, text)) => {
-                    self.update(&host, |state| {
-                        // A task may have read one from the storage by now.
-                        if state.bundle.is_none() {
-                            (state.bundle, state.text) = (Some(bundle), text);
-                            (state.is_copy, state.is_copied) = (true, true);
-                        }
-                    });
-                    self.note_changed();
+            let Some((bundle, text)) = found else { continue };
+            self.update(&host, |state| {
+                // A task may have read one from the storage by now.
+                if state.bundle.is_none() {
+                    (state.bundle, state.text) = (Some(bundle), text);
+                    (state.is_copy, state.is_copied) = (true, is_copied);
                 }
-                Err(why) => failed = failed.or(Some(why)),
-            }
+            });
+            self.note_changed();
         }
         if failed.is_some() {
             self.note_copies(failed);
         }
+    }
+
+    /// The certificate of a host's copy with its text; `None` without a copy.
+    async fn usable_copy(&self, host: &str) -> Result<Option<(Bundle, Vec<u8>)>, String> {
+        let Some(copies) = &self.copies else { return Ok(None) };
+        let Some(text) = copies.read(host).await? else { return Ok(None) };
+        let bundle =
+            Bundle::read(host, &text).map_err(|why| format!("acme.copy: {host}: {why}"))?;
+        Ok(Some((bundle, text)))
+    }
+
+    /// The stored certificate of a host that others may read.
+    async fn exposed(&self, host: &str) -> Option<(Bundle, Vec<u8>)> {
+        let text = self.storage.read_exposed(host).await?;
+        Some((Bundle::read(host, &text).ok()?, text))
     }
 
     /// Copies the certificates that have changed.

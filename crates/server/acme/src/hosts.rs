@@ -519,6 +519,11 @@ impl AcmeHosts {
         note(&self.errors[0], error);
     }
 
+    /// Whether the storage could not be used when it was used last.
+    pub(crate) fn is_storage_unusable(&self) -> bool {
+        locked(&self.errors[0]).is_some()
+    }
+
     /// Notes whether the copies can be used. A change is logged.
     pub(crate) fn note_copies(&self, error: Option<String>) {
         note(&self.errors[1], error);

@@ -165,8 +165,14 @@ impl AcmeHosts {
         task.run(record).await.inspect(|_| record.succeed(&authority.directory))
     }
 
-    /// Stores a certificate, and uses it.
-    async fn use_certificate(&self, host: &str, bundle: Bundle, text: String, record: NameRecord) {
+    /// Stores a certificate, and uses it also if that fails.
+    pub(crate) async fn use_certificate(
+        &self,
+        host: &str,
+        bundle: Bundle,
+        text: String,
+        record: NameRecord,
+    ) {
         let mut state = self.state(host).unwrap_or_default();
         (state.text, state.record) = (text.into_bytes(), record);
         let is_saved = self.save_all(host, &state).await;

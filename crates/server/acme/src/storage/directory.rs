@@ -6,14 +6,15 @@
 //! process of this machine that has ended. On one machine, a file lock (`flock`) serialises these operations, so that
 //! two nodes cannot take the same stale lock.
 //!
-//! Refused with the command that helps: a directory or file of another user, or one that others may use. All
-//! functions block.
+//! Refused with the command that helps: a directory or file of another user, or one that others may use. A certificate
+//! that others may only read can be used nevertheless after a restart ([`Directory::read_exposed`]). All functions
+//! block.
 
 use super::{LockTimes, PLACES, VALUE_BYTES_MAX, ValueKind};
 use crate::randomness::random_hex;
 use rustix::fs::OFlags;
 use std::collections::HashMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ use tokio::sync::Semaphore;
 const LOCKS: &str = "locks";
 /// The permissions of other users.
 const OTHERS: u32 = 0o077;
+/// Their permission to write.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// A storage in a directory.
 pub struct Directory {
@@ -78,6 +81,13 @@ impl Directory {
             Err(error) if error.kind() == ErrorKind::FileTooLarge => Ok(Some(Vec::new())),
             Err(error) => Err(said(&path, &error)),
         }
+    }
+
+    /// Reads the certificate of a host that others may read, also in a directory that they may enter; `None` if others
+    /// may have written it.
+    pub(super) fn read_exposed(&self, host: &str) -> Option<Vec<u8>> {
+        unwritten(&std::fs::metadata(&self.path).ok()?).ok()?;
+        read_if(&self.file(ValueKind::Certificate, host), unwritten).ok()
     }
 
     pub(crate) fn write(&self, kind: ValueKind, name: &str, value: &[u8]) -> Result<(), String> {
@@ -277,13 +287,21 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
 
 /// Reads a file that only this user may use.
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    read_if(path, |found| private_only(found, path, "600"))
+}
+
+/// Reads a file that passes a check.
+fn read_if(
+    path: &Path,
+    check: impl FnOnce(&Metadata) -> Result<(), Error>,
+) -> Result<Vec<u8>, Error> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(Error::other("not a regular file"));
     }
-    private_only(&found, path, "600")?;
+    check(&found)?;
     let mut bytes = Vec::new();
     file.take(VALUE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > VALUE_BYTES_MAX {
@@ -293,7 +311,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
 }
 
 /// Checks that a file or directory is this user's and nobody else's.
-fn private_only(found: &std::fs::Metadata, path: &Path, mode: &str) -> Result<(), Error> {
+fn private_only(found: &Metadata, path: &Path, mode: &str) -> Result<(), Error> {
     let (own, path) = (rustix::process::geteuid().as_raw(), path.display());
     if found.uid() != own {
         let why = format!("belongs to another user (uid {}): chown -R {own} {path}", found.uid());
@@ -303,6 +321,15 @@ fn private_only(found: &std::fs::Metadata, path: &Path, mode: &str) -> Result<()
         return Err(Error::other(format!("others may use it: chmod {mode} {path}")));
     }
     Ok(())
+}
+
+/// Checks that nobody but this user may have written a file or directory.
+fn unwritten(found: &Metadata) -> Result<(), Error> {
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    if is_own && found.mode() & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    Err(ErrorKind::PermissionDenied.into())
 }
 
 fn said(path: &Path, error: &Error) -> String {

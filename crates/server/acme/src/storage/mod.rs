@@ -122,6 +122,15 @@ impl Storage {
         }
     }
 
+    /// Reads a certificate in a directory that is refused because others may read it; `None` if there is none, or
+    /// others may have written it.
+    pub async fn read_exposed(&self, host: &str) -> Option<Vec<u8>> {
+        let Storage::Directory(directory) = self else { return None };
+        let host = host.to_owned();
+        let read = in_directory(directory, move |directory| Ok(directory.read_exposed(&host)));
+        read.await.ok()?
+    }
+
     /// Writes a value, then changes the version.
     ///
     /// # Errors

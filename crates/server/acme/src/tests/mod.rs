@@ -7,6 +7,7 @@ mod cluster;
 mod copies;
 mod fake;
 mod faults;
+mod storage_faults;
 
 use crate::client::AuthorityTrust;
 use crate::record::ChallengeKind;
