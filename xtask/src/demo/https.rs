@@ -3,7 +3,9 @@
 //!
 //! Not here: trust. The root of Pebble is made for each run, and no browser knows it.
 
-use harness::{Client, Deadline, Pagewell, Pebble, PebbleSettings, StartReason, free_port};
+use harness::{
+    Client, Deadline, Pagewell, Pebble, PebbleSettings, PebbleVersion, StartReason, free_port,
+};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use std::path::Path;
 use std::process::Command;
@@ -25,8 +27,13 @@ impl HttpsDemo {
     /// Starts the authority. It validates hosts at this port of 127.0.0.1.
     pub fn start(http_port: u16) -> Result<HttpsDemo, String> {
         let port = free_port().map_err(|error| format!("demo: {error}"))?;
-        let settings =
-            PebbleSettings { http_port, tls_port: port, lifetime: LIFETIME, validation: None };
+        let settings = PebbleSettings {
+            http_port,
+            tls_port: port,
+            lifetime: LIFETIME,
+            validation: None,
+            version: PebbleVersion::Installed,
+        };
         let (leaf, key, root) = own_certificate().map_err(|error| format!("demo: {error}"))?;
         let pebble = Pebble::start(settings, (&leaf, &key, &root)).map_err(|error| {
             let hint = match error.reason {

@@ -64,7 +64,7 @@ impl LocalCopies {
 
 impl AcmeHosts {
     /// Uses the copies for hosts without a certificate. Without a copy, a stored certificate is used that is refused
-    /// because others may read it: the operator is told to close it, and the site keeps its HTTPS.
+    /// because others may read it: the site keeps its HTTPS, and the message has the command that helps.
     pub(crate) async fn use_copies(&self) {
         let mut failed = None;
         for host in self.hosts_that(|state| state.bundle.is_none()) {

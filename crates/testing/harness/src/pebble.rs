@@ -1,12 +1,12 @@
 //! A private certificate authority: Pebble, with its server for DNS (`pebble-challtestsrv`), on free ports.
 //!
 //! It validates every host at 127.0.0.1, at the ports that the test names. Its own certificate is made here;
-//! [`Pebble::roots`] is the file that clients trust. Debian has both programs in the package `pebble`; `PEBBLE_BIN`
-//! names a directory with newer ones.
+//! [`Pebble::roots`] is the file that clients trust. Debian has both programs in the package `pebble`. `scripts/setup`
+//! builds newer ones where Go is new enough, for what Debian's lack.
 
 use crate::address::Address;
 use crate::process::{Process, READY_WITHIN};
-use crate::{PrivateDir, StartError, StartReason, find, free_port};
+use crate::{PrivateDir, StartError, StartReason, find, free_port, root};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -35,6 +35,17 @@ pub struct PebbleSettings {
     pub lifetime: Duration,
     /// How long a validation takes at most; without it, no time.
     pub validation: Option<Duration>,
+    /// Whose programs are started.
+    pub version: PebbleVersion,
+}
+
+/// The versions of Pebble that tests can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PebbleVersion {
+    /// The one on the path, which is that of the system.
+    Installed,
+    /// A newer one, which suggests renewal times (ARI, RFC 9773).
+    Newer,
 }
 
 impl Pebble {
@@ -66,7 +77,7 @@ impl Pebble {
             settings.tls_port,
         );
         fs::write(at("config.json"), config).map_err(fault)?;
-        let names_program = program("pebble-challtestsrv")?;
+        let names_program = program("pebble-challtestsrv", settings.version)?;
         let mut command = Command::new(&names_program);
         command.args(["-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", ""]);
         // Newer versions have another name for the address of DNS, and would use a fixed port for DNS over HTTPS.
@@ -133,7 +144,7 @@ impl Pebble {
 }
 
 fn run(dir: &Path, port: u16, dns: u16, settings: &PebbleSettings) -> Result<Process, StartError> {
-    let mut command = Command::new(program("pebble")?);
+    let mut command = Command::new(program("pebble", settings.version)?);
     command.arg("-config").arg(dir.join("config.json"));
     command.args(["-strict", "-dnsserver", &format!("127.0.0.1:{dns}")]);
     // Some nonces are refused, as a busy authority does; more than three in a row are too rare for a test.
@@ -154,10 +165,15 @@ fn has_option(program: &Path, option: &str) -> bool {
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stderr).contains(option))
 }
 
-/// The program of this name: from the directory `PEBBLE_BIN`, if it is set.
-fn program(name: &str) -> Result<PathBuf, StartError> {
-    match std::env::var_os("PEBBLE_BIN") {
-        Some(directory) => Ok(Path::new(&directory).join(name)),
-        None => find::program(&[name]),
+/// The program of this name.
+fn program(name: &str, version: PebbleVersion) -> Result<PathBuf, StartError> {
+    if version == PebbleVersion::Installed {
+        return find::program(&[name]);
     }
+    let built = root::target().join("pebble").join(name);
+    if built.exists() {
+        return Ok(built);
+    }
+    let detail = format!("there is no {}, which needs a new Go", built.display());
+    Err(StartError::new(name, StartReason::NotInstalled, detail))
 }

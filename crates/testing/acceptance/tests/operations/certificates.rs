@@ -4,8 +4,8 @@
 
 use acceptance::{Site, advance, binary, skip, until};
 use harness::{
-    Address, Client, Pagewell, Pebble, PebbleSettings, PrivateDir, Process, Request, StartReason,
-    Stopwatch, Valkey, free_port,
+    Address, Client, Pagewell, Pebble, PebbleSettings, PebbleVersion, PrivateDir, Process, Request,
+    StartReason, Stopwatch, Valkey, free_port,
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use serde_json::Value;
@@ -33,6 +33,18 @@ impl Ports {
 
 /// Starts Pebble, or says that it is not installed.
 fn pebble(ports: Ports, lifetime: Duration, validation: Option<Duration>) -> Option<Pebble> {
+    pebble_of(PebbleVersion::Installed, ports, lifetime, validation)
+}
+
+/// The same of this version.
+fn pebble_of(
+    version: PebbleVersion,
+    ports: Ports,
+    lifetime: Duration,
+    validation: Option<Duration>,
+) -> Option<Pebble> {
+    let (http_port, tls_port) = (ports.http, ports.tls);
+    let settings = PebbleSettings { http_port, tls_port, lifetime, validation, version };
     let key = KeyPair::generate().expect("a key");
     let mut params = CertificateParams::new(Vec::new()).expect("valid");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -41,8 +53,6 @@ fn pebble(ports: Ports, lifetime: Duration, validation: Option<Duration>) -> Opt
     let own = KeyPair::generate().expect("a key");
     let leaf = CertificateParams::new(["localhost".to_owned()]).expect("valid");
     let leaf = leaf.signed_by(&own, &issuer).expect("a certificate").pem();
-    let settings =
-        PebbleSettings { http_port: ports.http, tls_port: ports.tls, lifetime, validation };
     match Pebble::start(settings, (&leaf, &own.serialize_pem(), &root)) {
         Ok(pebble) => Some(pebble),
         Err(error) if error.reason == StartReason::NotInstalled => {
@@ -209,10 +219,13 @@ fn a_public_name_gets_https_and_only_then_the_redirect() {
 fn http_01_gives_https_and_a_restart_needs_no_order() {
     let ports = Ports::new();
     let Some(pebble) = pebble(ports, DAY * 90, None) else { return };
-    let site = Site::new(&[]);
-    let node = Node::start(&site, &pebble, ports, &[HOST, "www.example.org"], "");
+    let (site, other) = (Site::new(&[]), "other.example.org");
+    let pair = given(&site, other);
+    let node = Node::start(&site, &pebble, ports, &[HOST, "www.example.org", other], &pair);
     node.until_https(HOST);
     node.until_https("www.example.org");
+    let said = node.https(other).expect("HTTPS by the certificate in a file");
+    assert!(!said.contains("Pebble"), "{said}");
     let answer = node.http(HOST, "/");
     assert_eq!(answer.status, 308, "now the redirect takes effect");
     let metrics =
@@ -301,13 +314,8 @@ fn a_short_certificate_is_renewed_while_it_is_used() {
 #[test]
 fn a_newer_authority_suggests_when_to_renew() {
     let ports = Ports::new();
-    let Some(pebble) = pebble(ports, DAY * 90, None) else { return };
-    let out = Command::new("curl").args(["-sk", &pebble.directory()]).output().expect("curl runs");
-    if !String::from_utf8_lossy(&out.stdout).contains("renewalInfo") {
-        return skip(
-            "this Pebble has no ARI (RFC 9773): let PEBBLE_BIN name a directory with Pebble 2.6 or newer",
-        );
-    }
+    let newer = PebbleVersion::Newer;
+    let Some(pebble) = pebble_of(newer, ports, DAY * 90, None) else { return };
     let site = Site::new(&[]);
     let node = Node::start(&site, &pebble, ports, &[HOST], "");
     node.until_https(HOST);
