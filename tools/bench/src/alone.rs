@@ -7,12 +7,14 @@ mod growth;
 mod holding;
 mod memory;
 mod pauses;
+mod rules;
 
 pub use checks::{audit, trial};
 pub use growth::growth;
 pub use holding::{connections, invalidations, slow_page, soak};
 pub use memory::memory;
 pub use pauses::pauses;
+pub use rules::rules;
 
 use super::compare::two_cores;
 use super::error_text;

@@ -45,6 +45,8 @@ pub enum Case {
     Trial,
     /// Hits with an audit of 1 in 1,000, beside plain ones
     Audit,
+    /// Hits of a site with rules, hits behind a password, and redirects
+    Rules,
     /// The worst a hit waits while pages are stored, dropped, evicted, compressed, written to disk
     Pauses,
     /// Resident memory, idle and for each page
@@ -59,7 +61,7 @@ pub enum Case {
 
 impl Case {
     /// All of them, in the order of the tables.
-    const EACH: [Case; 20] = [
+    const EACH: [Case; 21] = [
         Case::O1,
         Case::O2,
         Case::O3,
@@ -75,6 +77,7 @@ impl Case {
         Case::Miss,
         Case::Trial,
         Case::Audit,
+        Case::Rules,
         Case::Pauses,
         Case::Memory,
         Case::Small,
@@ -110,6 +113,7 @@ impl Case {
             Case::Miss => miss::miss(amount, binary).map(|found| vec![found]),
             Case::Trial => alone::trial(amount, binary).map(|found| vec![found]),
             Case::Audit => alone::audit(amount, binary).map(|found| vec![found]),
+            Case::Rules => alone::rules(amount, binary).map(|found| vec![found]),
             Case::Pauses => alone::pauses(amount, binary).map(|found| vec![found]),
             Case::Memory => alone::memory(amount, binary).map(|found| vec![found]),
             Case::Small => small::small(amount, binary).map(|found| vec![found]),
