@@ -81,7 +81,7 @@ pub use nginx::NginxConf;
 pub use on_port::OnPort;
 pub use page_origin::page_origin;
 pub use pagewell::Pagewell;
-pub use pebble::{Pebble, PebbleSettings, PebbleVersion};
+pub use pebble::{Pebble, PebbleSettings, PebbleVersion, name_server};
 pub use php_fpm::{PhpFpm, PoolOptions};
 pub use postgres::{Identity, Postgres, PostgresOptions};
 pub use process::{Process, StopResult, Wait};

@@ -77,21 +77,7 @@ impl Pebble {
             settings.tls_port,
         );
         fs::write(at("config.json"), config).map_err(fault)?;
-        let names_program = program("pebble-challtestsrv", settings.version)?;
-        let mut command = Command::new(&names_program);
-        command.args(["-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", ""]);
-        // Newer versions have another name for the address of DNS, and would use a fixed port for DNS over HTTPS.
-        let is_newer = has_option(&names_program, "-dnsserver ");
-        if is_newer {
-            command.args(["-doh", ""]);
-        }
-        let dns_option = if is_newer { "-dnsserver" } else { "-dns01" };
-        command.args([dns_option, &format!("127.0.0.1:{dns}")]);
-        command.args(["-management", &format!("127.0.0.1:{names}")]);
-        let mut names_process =
-            Process::spawn("pebble-challtestsrv", &mut command, &at("names.log"))?;
-        let names_at = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], names)));
-        names_process.wait_ready(READY_WITHIN, || names_at.accepts())?;
+        let names_process = name_server((dns, names), &at("names.log"), settings.version)?;
         let process = run(dir.path(), port, dns, &settings)?;
         Ok(Pebble { process, _names: names_process, port, dns, settings, dir })
     }
@@ -141,6 +127,34 @@ impl Pebble {
     pub fn settings(&self) -> PebbleSettings {
         self.settings
     }
+}
+
+/// Starts Pebble's server for DNS on the first port of 127.0.0.1. Every host has the address 127.0.0.1 there, unless a
+/// call at the second port has set other records.
+///
+/// # Errors
+/// `NotInstalled`, or the reason why it did not become ready.
+pub fn name_server(
+    (dns, management): (u16, u16),
+    log: &Path,
+    version: PebbleVersion,
+) -> Result<Process, StartError> {
+    let name = "pebble-challtestsrv";
+    let program = program(name, version)?;
+    let mut command = Command::new(&program);
+    command.args(["-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", ""]);
+    // Newer versions have another name for the address of DNS, and would use a fixed port for DNS over HTTPS.
+    let is_newer = has_option(&program, "-dnsserver ");
+    if is_newer {
+        command.args(["-doh", ""]);
+    }
+    let dns_option = if is_newer { "-dnsserver" } else { "-dns01" };
+    command.args([dns_option, &format!("127.0.0.1:{dns}")]);
+    command.args(["-management", &format!("127.0.0.1:{management}")]);
+    let mut process = Process::spawn(name, &mut command, log)?;
+    let at = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], management)));
+    process.wait_ready(READY_WITHIN, || at.accepts())?;
+    Ok(process)
 }
 
 fn run(dir: &Path, port: u16, dns: u16, settings: &PebbleSettings) -> Result<Process, StartError> {

@@ -3,7 +3,7 @@
 
 use super::{ProbeSettings, directory, is_own, probed, resolver};
 use doctor::{CaaFacts, Facts, Finding, HttpsFacts, PortAnswer, examine};
-use harness::{Address, Client, PrivateDir, Process};
+use harness::{Address, Client, PebbleVersion, PrivateDir, StartReason};
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -319,19 +318,17 @@ fn the_nearest_caa_records_count_and_those_of_others_do_not() {
 
 #[test]
 fn a_real_server_of_the_dns_is_understood() {
-    let Ok(found) = harness::program(&["pebble-challtestsrv"]) else {
-        return harness::skip("pebble-challtestsrv is not installed: scripts/setup test");
-    };
     let place = PrivateDir::temporary("names").unwrap();
     let [dns, management] = [(); 2].map(|()| harness::free_port().unwrap());
-    let mut command = Command::new(found);
-    command.args(["-http01", "", "-https01", "", "-tlsalpn01", "", "-defaultIPv6", ""]);
-    command.args(["-dns01", &format!("127.0.0.1:{dns}")]);
-    command.args(["-management", &format!("127.0.0.1:{management}")]);
-    let mut process = Process::spawn("names", &mut command, &place.path().join("log")).unwrap();
-    let at = Address::Tcp((V4, management).into());
-    process.wait_ready(Duration::from_secs(30), || at.accepts()).unwrap();
-    let mut client = Client::new(at);
+    let (ports, log) = ((dns, management), place.path().join("log"));
+    let mut process = match harness::name_server(ports, &log, PebbleVersion::Installed) {
+        Ok(process) => process,
+        Err(error) if error.reason == StartReason::NotInstalled => {
+            return harness::skip(&format!("{error}: scripts/setup test"));
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut client = Client::new(Address::Tcp((V4, management).into()));
     let caa = r#"{"host": "example.org.", "policies": [{"tag": "issue", "value": "other.test"}]}"#;
     assert_eq!(client.post("/add-caa", caa).unwrap().status, 200);
     let a = r#"{"host": "www.example.org.", "addresses": ["127.0.0.1", "127.0.0.2"]}"#;
