@@ -32,7 +32,7 @@ use std::time::Duration;
 /// The timeout of every wait.
 pub const BOUND: Duration = Duration::from_secs(60);
 
-/// Included before each script: notes, unbuffered output, and a cache lifetime.
+/// Included before each script: notes, unbuffered output, and a cache lifetime, which is longer than any test takes.
 const PRELUDE: &str = r#"<?php
 function note(string $name): void
 {
@@ -58,7 +58,7 @@ function out(string $text): void
     echo $text;
     flush();
 }
-function keep(int $seconds = 60): void
+function keep(int $seconds = 3600): void
 {
     header("Cache-Control: max-age=$seconds");
 }

@@ -12,7 +12,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// The default timeout of each connect, read and write.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(60);
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]

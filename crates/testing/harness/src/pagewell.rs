@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The interval of the check whether the process is alive, while no line arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The timeout for a stop by signal: on a busy machine, a computing thread receives the signal late.
-const FROZEN_WITHIN: Duration = Duration::from_secs(10);
+const FROZEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// A Pagewell process that is running.
 #[derive(Debug)]

@@ -101,7 +101,7 @@ fn a_page_behind_a_password_is_cached_and_given_to_nobody_without_it() {
             let frames = over_http2(&pagewell, "/staff/", &fields);
             if is_right {
                 assert!(is_hit(&response), "{user:?}: {}", cache_status(&response));
-                assert_eq!(response.header("cache-control"), Some("private, max-age=60"));
+                assert_eq!(response.header("cache-control"), Some("private, max-age=3600"));
                 assert!(
                     frames.contains(":status: 200") && frames.contains("pagewell; hit"),
                     "{frames}"
@@ -118,7 +118,7 @@ fn a_page_behind_a_password_is_cached_and_given_to_nobody_without_it() {
     }
     assert!(counter(&pagewell, "passwords_refused") >= 16);
     let open = get(&pagewell, "/staff/open", None);
-    assert_eq!((open.status, open.header("cache-control")), (200, Some("max-age=60")));
+    assert_eq!((open.status, open.header("cache-control")), (200, Some("max-age=3600")));
     // A purge needs no password; afterwards the page still does.
     pagewell.invalidate("{\"all\":true}").expect("an answer");
     assert_eq!(get(&pagewell, "/staff/", None).status, 401);
@@ -413,7 +413,7 @@ fn a_file_that_the_application_names_is_sent_as_any_other() {
         for (name, value) in [
             ("content-type", "application/octet-stream"),
             ("content-disposition", "attachment; filename=\"a.pdf\""),
-            ("cache-control", "max-age=60"),
+            ("cache-control", "max-age=3600"),
             ("content-length", "10"),
             ("accept-ranges", "bytes"),
         ] {
