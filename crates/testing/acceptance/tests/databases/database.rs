@@ -171,12 +171,15 @@ fn changes_in_the_database_purge_their_pages() {
 
     // Altered: any row.
     let pages = ["/show.php?id=1", "/show.php?id=2"];
-    let changes = || counter(&pagewell, "database_changes");
+    let changes = || {
+        paper::applied(&pagewell);
+        counter(&pagewell, "database_changes")
+    };
     stored(&pagewell, pages[0]);
     let before = changes();
     paper.sql("ALTER TABLE news ADD COLUMN teaser TEXT FIRST; UPDATE news SET title = 'wide'");
     // A page that was rendered between the two is refreshed again with the second.
-    until("both are applied", || changes() == before + 2);
+    assert_eq!(changes(), before + 2, "both are applied");
     shows(&pagewell, pages[0], "title=wide");
     stored(&pagewell, pages[0]);
     paper.sql("UPDATE news SET title = 'narrow' WHERE id = 2");
@@ -266,7 +269,10 @@ fn a_site_of_two_databases_follows_both() {
         let rules = RULES.replace("[[change]]", "[[change]]\ndatabase = \"paper\"") + rules;
         let url = format!("mysql://follower:secret@localhost/archive?socket={socket}");
         paper.config(
-            &format!("[[database]]\nname = \"old\"\nurl = {url:?}\nlag_max = \"0s\""),
+            &format!(
+                "lag_max = \"60s\"\nbarrier = \"20s\"\n[[database]]\nname = \"old\"\n\
+                 url = {url:?}\nlag_max = \"10s\"\nbarrier = \"20s\""
+            ),
             &rules,
         )
     };

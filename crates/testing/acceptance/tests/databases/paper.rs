@@ -49,9 +49,12 @@ pub fn site(db: &str, write: &str) -> Site {
     ])
 }
 
-/// The configuration with the database at this URL.
+/// The configuration with the database at this URL. Where `more` does not set them, the time limits are longer than a
+/// busy machine needs: with the defaults, it may answer a write too early, or purge its pages.
 pub fn config_by(url: &str, more: &str, rules: &str) -> String {
-    format!("[[database]]\nurl = {url:?}\n{more}\n{rules}")
+    let lag = if more.contains("lag") { "" } else { "lag_max = \"60s\"\n" };
+    let barrier = if more.contains("barrier") { "" } else { "barrier = \"20s\"\n" };
+    format!("[[database]]\nurl = {url:?}\n{lag}{barrier}{more}\n{rules}")
 }
 
 /// Sends a request. Its host is the same whatever the port is, because some pages outlive a process.
@@ -74,6 +77,13 @@ pub fn shows(pagewell: &Pagewell, path: &str, text: &str) {
     until(&format!("{path} shows {text}"), || get(pagewell, path).text() == text);
 }
 
+/// Waits until the changes that the database has committed are applied, and counted: a write waits for that.
+pub fn applied(pagewell: &Pagewell) {
+    until("all changes are applied", || {
+        !cache_status(&post(pagewell, "/")).contains("changes-late")
+    });
+}
+
 /// Sends an empty form.
 pub fn post(pagewell: &Pagewell, path: &str) -> Response {
     let response = ask(pagewell, Request::form(path, ""));
@@ -85,7 +95,10 @@ pub fn post(pagewell: &Pagewell, path: &str) -> Response {
 pub fn rows_purge_their_pages(pagewell: &Pagewell, sql: &dyn Fn(&str)) {
     let pages = ["/show.php?id=1", "/show.php?id=2", "/thread.php?id=3"];
     let fill = || pages.iter().for_each(|path| stored(pagewell, path));
-    let changes = || counter(pagewell, "database_changes");
+    let changes = || {
+        applied(pagewell);
+        counter(pagewell, "database_changes")
+    };
     fill();
 
     // A row: its page is refreshed, the others stay cached.

@@ -157,7 +157,7 @@ fn changed_definitions_are_detected_outside_the_stream() {
     stored(&pagewell, path);
     paper.sql("ALTER TABLE news ALTER title TYPE text USING lower(title) || '!'");
     shows(&pagewell, path, "title=followed!");
-    assert!(pagewell.log().contains("database-followed"), "{}", pagewell.log());
+    assert!(pagewell.times_logged("database-followed") > 0, "{}", pagewell.log());
 }
 
 #[test]

@@ -35,9 +35,10 @@ fn a_stream_that_lags_too_far_closes_the_gate() {
     control.hold();
     paper.sql("UPDATE news SET title = 'behind' WHERE id = 1");
     // The connection is open but silent: pages are purged nevertheless, and none is stored.
-    until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
-    assert!(!is_hit(&get(&pagewell, "/plain.php")), "{}", pagewell.log());
-    assert!(pagewell.log().contains("database-behind"), "{}", pagewell.log());
+    until("pages are dropped, and none is stored", || {
+        (0..2).all(|_| !is_hit(&get(&pagewell, "/plain.php")))
+    });
+    until("it is logged", || pagewell.log().contains("database-behind"));
     control.release();
     shows(&pagewell, "/show.php?id=1", "title=behind");
     stored(&pagewell, "/show.php?id=1");

@@ -2,6 +2,7 @@
 
 use super::{Paper, RULES, TABLES, config_by, shows, stored};
 use crate::certificates::{certificates, written};
+use acceptance::until;
 use harness::{PostgresOptions, PrivateDir};
 
 /// The options of a server with TLS, which requires TLS on its port.
@@ -58,7 +59,9 @@ fn certificates_are_verified_as_configured() {
         let over_tls = "SELECT count(*) FILTER (WHERE s.ssl) = count(*) AND count(*) > 1 \
              FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid) \
              WHERE a.application_name = 'pagewell'";
-        assert_eq!(paper.database.sql(over_tls).expect("an answer").trim(), "t");
+        until("all connections use TLS", || {
+            paper.database.sql(over_tls).expect("an answer").trim() == "t"
+        });
     }
 }
 

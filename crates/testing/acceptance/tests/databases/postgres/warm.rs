@@ -67,7 +67,7 @@ impl SnapshotSite {
 
     /// Checks that everything was purged for this reason, and that every page shows the current data.
     fn is_gap(&self, pagewell: &Pagewell, reason: &str) {
-        assert_eq!(counter(pagewell, "database_gaps"), 1, "{}", pagewell.log());
+        until("the gap is counted", || counter(pagewell, "database_gaps") == 1);
         let (log, said) = (pagewell.log(), format!("reason=\"{reason}\""));
         let is_said = |line: &str| line.contains("database-gap") && line.contains(&said);
         assert!(log.lines().any(is_said), "{reason}: {log}");

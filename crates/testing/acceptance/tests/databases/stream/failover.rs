@@ -62,7 +62,7 @@ fn a_failover_by_sentinel_shows_no_outdated_page() {
     until("no write is late", || !is_late(&post(&all[0], "/write.php?n=2&to=x")));
     assert!(write_and_read(&all, 20, |_| {}) > 0);
     for one in &all {
-        assert!(counter(one, "database_gaps") > 0, "{}", one.log());
+        until("the gap is counted", || counter(one, "database_gaps") > 0);
     }
 }
 
@@ -82,8 +82,7 @@ fn changes_sent_to_a_former_primary_are_sent_again() {
     reconnect().expect("the connections are closed");
     until("one node has moved", || there.log().contains("another-server"));
     stored(&there, ONE);
-    until("the other does not wait for it", || !is_late(&post(&here, "/write.php?n=2&to=x")));
-    assert!(!is_late(&post(&here, "/write.php?n=1&to=new")));
+    until("the other does not wait for it", || !is_late(&post(&here, "/write.php?n=1&to=new")));
     stored(&there, ONE);
 
     lead(&link_here, &promoted);
