@@ -277,10 +277,11 @@ fn refuse(site: &Site, snapshots: &Snapshots, why: &NotUsed) {
     let (snapshot, reason) = (snapshots.files.snapshot(), why.as_str());
     let snapshot = snapshot.display();
     tracing::error!(event = "snapshot-refused", %snapshot, reason, error = %why);
-    site.counters.snapshots_refused.add();
     let mut journal = snapshots.journal();
     snapshots.files.set_aside();
     snapshots.give_up(&mut journal);
+    // Last: where it is counted, the snapshot has its other name.
+    site.counters.snapshots_refused.add();
 }
 
 /// Counts what happened to the pages.

@@ -5,9 +5,13 @@
 //!
 //! The order of requests, and what is deferred, is tested in the scenarios (`tests/scenarios/misses`).
 
+use acceptance::http2::FrameHead;
+use acceptance::http2::flag::{END_HEADERS, END_STREAM};
 use acceptance::http2::kind::HEADERS;
-use acceptance::{Frames, Raw, Site, asked, asked_again, before_origin, client, counter, until};
-use harness::{Address, Browser, Client, Pagewell, PrivateDir, Request, Response};
+use acceptance::{
+    Frames, Raw, Site, advance, asked, asked_again, before_origin, block, client, counter, until,
+};
+use harness::{Address, Browser, Client, Deadline, Pagewell, PrivateDir, Request, Response};
 use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use std::fs;
@@ -18,6 +22,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// A resolver for one crawler: every address has the name `c.bot.test`, which leads to 127.0.0.1. Returns the number of
 /// questions, too.
@@ -77,15 +82,26 @@ fn a_search_engine_is_verified_by_the_name_of_its_address_and_hits_ask_nobody() 
     const CALL: &str = r#"{"url":"/cold.php","from":"127.0.0.1","headers":{"user-agent":"Mozilla/5.0 (compatible; TestBot/2.1)"}}"#;
     assert!(explained(&pagewell, CALL)["crawler"].is_null());
     assert_eq!(questions.load(Ordering::Relaxed), 0, "an explanation asks nobody");
-    assert_eq!(get("/cold.php?2", "Mozilla/5.0 (compatible; TestBot/2.1)").text(), "cold");
-    until("the crawler is verified", || explained(&pagewell, CALL)["crawler"] == "testbot");
+    until("the crawler is verified", || {
+        assert_eq!(get("/cold.php?2", "Mozilla/5.0 (compatible; TestBot/2.1)").text(), "cold");
+        let verified = || (explained(&pagewell, CALL)["crawler"] == "testbot").then_some(());
+        // A lookup takes at most 5 s. One that fails, because the machine is busy, is made again after a minute.
+        let bound = Deadline::after(Duration::from_secs(6));
+        let is_verified = bound.poll(Duration::from_millis(5), verified).is_some();
+        if !is_verified {
+            advance(&pagewell, 61);
+        }
+        is_verified
+    });
     assert_eq!(explained(&pagewell, CALL)["kind"], "crawler");
-    assert_eq!(questions.load(Ordering::Relaxed), 2, "PTR, and A");
+    // More only if the resolver was slow.
+    let asked = questions.load(Ordering::Relaxed);
+    assert!(asked >= 2, "PTR, and A: {asked}");
 
     for target in ["/cold.php?3", "/cold.php?4", "/page.php", "/page.php", "/page.php"] {
         assert_eq!(get(target, "testbot").status, 200);
     }
-    assert_eq!(questions.load(Ordering::Relaxed), 2, "the answer is remembered");
+    assert_eq!(questions.load(Ordering::Relaxed), asked, "the answer is remembered");
     let mut admin = Client::new(pagewell.admin().clone());
     let misses = admin.get("/v1/misses").expect("an answer").text();
     assert!(misses.contains(r#""kind":"crawler""#), "{misses}");
@@ -188,7 +204,14 @@ fn a_client_that_the_challenge_lets_pass_comes_first_among_those_with_a_ticket()
         let call = format!(
             r#"{{"url":"http://localhost/cold","from":"127.0.0.1","headers":{{"cookie":"{cookie}"}}}}"#
         );
-        until("the check is made", || explained(&pagewell, &call)["level"] == level);
+        until("the check is made", || {
+            let is_made = explained(&pagewell, &call)["level"] == level;
+            if !is_made {
+                // A check that took too long is made again by a later request.
+                client(&pagewell).host("localhost").send(&request).expect("an answer");
+            }
+            is_made
+        });
     }
     stream
         .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -204,9 +227,16 @@ fn the_waiting_requests_of_an_http2_connection_are_bounded() {
     let held = acceptance::get_meanwhile(&pagewell, "/held");
     let (mut stream, _) = asked(&origin);
     let mut frames = Frames::begin(&pagewell, &[]);
+    // In one piece: eight that come later could wait, too.
+    let mut all = Vec::new();
     for number in 0..40 {
-        assert!(frames.get(1 + 2 * number, &format!("/cold/{number}")));
+        let block = block(&format!("/cold/{number}"));
+        let flags = END_STREAM | END_HEADERS;
+        let (length, stream) = (block.len(), 1 + 2 * number);
+        FrameHead { length, kind: HEADERS, flags, stream }.write(&mut all);
+        all.extend_from_slice(&block);
     }
+    frames.stream.write_all(&all).expect("sent");
     // Each is deferred: eight after they have waited, the others at once, because eight of the address wait.
     for _ in 0..40 {
         frames.next_of(HEADERS).expect("a response");
@@ -229,7 +259,8 @@ fn answer(mut stream: TcpStream) {
 #[test]
 fn the_log_and_pagewell_misses_name_the_crawl_and_what_to_do() {
     const AGENT: &str = "Mozilla/5.0 (a crawl)";
-    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 1\n");
+    let (pagewell, origin, _site) =
+        before_origin("[limits]\norigin_connections = 1\norigin_queue_timeout = \"60s\"\n");
     let crawl = |number: u32| {
         let mut client = client(&pagewell);
         let request = Request::get(&format!("/shop/?a={number}&b=1")).header("User-Agent", AGENT);
@@ -342,11 +373,13 @@ fn hits_give_credit_to_the_client_and_not_behind_an_http_proxy_or_over_a_unix_so
     assert_eq!(explained(&behind, CALL)["level"], "unknown");
     assert_eq!(explained(&behind, &CALL.replace("203.0.113.9", "127.0.0.1"))["level"], "unknown");
     assert_eq!(client(&nameless).get("/cold.php").expect("an answer").text(), "cold");
-    let misses = Client::new(nameless.admin().clone()).get("/v1/misses").expect("an answer");
-    let misses: Value = serde_json::from_slice(&misses.content).expect("JSON");
-    let origin = &misses["origins"][0];
-    assert_eq!(origin["networks"], json!([]));
-    assert_eq!(origin["levels"], json!([{ "level": "unknown", "percent_of_time": 100 }]));
+    until("its time is counted", || {
+        let misses = Client::new(nameless.admin().clone()).get("/v1/misses").expect("an answer");
+        let misses: Value = serde_json::from_slice(&misses.content).expect("JSON");
+        let origin = &misses["origins"][0];
+        assert_eq!(origin["networks"], json!([]));
+        origin["levels"] == json!([{ "level": "unknown", "percent_of_time": 100 }])
+    });
 }
 
 /// The page that loads again needs no JavaScript, and its ticket keeps the place.
@@ -410,7 +443,8 @@ fn a_follower_pays_for_a_request_that_it_raises_and_not_for_one_that_was_sent() 
     };
     let last = |target: &str| ask(target, "Connection: close\r\n");
     // Requests wait as long as any: nothing is deferred.
-    let (pagewell, origin, _site) = before_origin("[limits]\norigin_connections = 1\n");
+    let (pagewell, origin, _site) =
+        before_origin("[limits]\norigin_connections = 1\norigin_queue_timeout = \"60s\"\n");
     let answer = |target: &str| {
         let (mut stream, head) = asked(&origin);
         assert!(head.starts_with(&format!("get {target} ")), "{head}");

@@ -306,5 +306,5 @@ fn a_process_of_the_same_user_takes_over_only_with_the_token() {
     }
     let next = start(command(Some(&first), &with_token));
     assert!(matches!(first.wait(BOUND), Wait::Ended(status) if status.success()));
-    assert!(next.log().contains("taken-over"), "{}", next.log());
+    until("the next says so", || next.log().contains("taken-over"));
 }
