@@ -102,7 +102,10 @@ impl ComparedSite {
                 Some(("\"apc.enabled\"", _)) if !application.apcu.is_empty() => {
                     application.apcu.clone()
                 }
-                Some(("url", _)) => format!("url = {url:?}\nbarrier = \"1m\"\n"),
+                // A busy machine is late.
+                Some(("url", _)) => {
+                    format!("url = {url:?}\nbarrier = \"1m\"\nlag_max = \"1m\"\n")
+                }
                 _ => format!("{line}\n"),
             })
             .collect();
@@ -177,9 +180,9 @@ impl ComparedSite {
                 let response = self.get(url);
                 let status = cache_status(&response).to_owned();
                 // Only a change that was made a moment ago may keep a page out of the cache, and once another page of
-                // the script that cannot be stored.
+                // the script that cannot be stored. Whether a page that PHP sends slowly is stored is not said.
                 assert!(
-                    ["hit", "stored", "unsettled", "changed", "as-sent"]
+                    ["hit", "stored", "unsettled", "changed", "as-sent", "in-progress"]
                         .iter()
                         .any(|word| status.contains(word)),
                     "{url}: {} {status}\n{}",

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-/// The configuration of one place, which is rationed.
-pub const ONE_PLACE: &str = "[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\n";
+/// The configuration of one place, which is rationed. A request of a user may wait for it as long as a test takes.
+pub const ONE_PLACE: &str = "[misses]\nmode = \"protect\"\n[limits]\norigin_connections = 1\norigin_queue_timeout = \"60s\"\n";
 
 /// Has its place until the test says so.
 const HELD: &str = "<?php header('Cache-Control: no-store');

@@ -125,7 +125,6 @@ fn a_page_is_rendered_once_and_then_a_hit() {
     let paper = Paper::start();
     let first = paper.get("/news/1/");
     assert!(cache_status(&first).starts_with("pagewell; fwd=uri-miss"), "{}", cache_status(&first));
-    assert!(cache_status(&first).contains("stored"), "{}", cache_status(&first));
     assert_eq!(first.header("pagewell-cache-control"), None, "it is for Pagewell alone");
     let second = paper.get("/news/1/");
     assert!(is_hit(&second), "{}", cache_status(&second));

@@ -30,7 +30,7 @@ impl Paper {
         let socket = database.socket().display();
         let config = format!(
             "[[database]]\nurl = \"mysql://follower:secret@localhost/paper?socket={socket}\"\n\
-             barrier = \"1m\"\n[automatic]\nenabled = true\n{automatic}\n"
+             barrier = \"1m\"\nlag_max = \"1m\"\n[automatic]\nenabled = true\n{automatic}\n"
         );
         // Captures of WordPress take the place of `auto_prepend_file`, and do not set the socket.
         let config = if automatic.contains("application") {

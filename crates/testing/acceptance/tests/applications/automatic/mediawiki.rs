@@ -5,8 +5,8 @@
 //! a command runs them, as a timer does it.
 
 use super::{Application, ComparedSite, Figures, guide};
+use acceptance::cache_status;
 use acceptance::mediawiki::{self, Wiki};
-use acceptance::{cache_status, counter};
 use harness::{MariaDbOptions, Request};
 use std::path::Path;
 use std::process::Command;
@@ -156,7 +156,13 @@ fn mediawiki_with_a_tree_of_categories_serves_no_stale_page() {
             assert!(page.text().contains(&members), "{title}, reader {reader}: {status}");
         }
     }
-    assert_eq!(counter(&site.cached, "reads_refused"), 0, "{}", site.cached.log());
+    assert_all_reads_known(&site);
+}
+
+/// No page had statements that are not known. A row that changed during a render is none of them: on a busy machine,
+/// MediaWiki still writes for the last view when the next begins.
+fn assert_all_reads_known(site: &ComparedSite) {
+    assert_eq!(site.cached.times_logged("reads-refused"), 0, "{}", site.cached.log());
 }
 
 /// A bar tells the visitor of an address that somebody has written to them. No page with it is stored, also if that is
@@ -198,7 +204,7 @@ fn follow(settings: &str) {
     let mut figures = Figures::default();
     // The first views of a page also write: MediaWiki's caches and its statistics.
     site.fill(&URLS);
-    assert_eq!(counter(&site.cached, "reads_refused"), 0, "{}", site.cached.log());
+    assert_all_reads_known(&site);
     site.step(&URLS, "nothing", &mut || (), &mut figures);
     for (name, script, args, input) in CHANGES {
         let user: &[&str] = match script {
@@ -212,7 +218,7 @@ fn follow(settings: &str) {
         let mut change = || drop(wiki.database.sql_in("wiki", text).expect("it is done"));
         site.step(&URLS, name, &mut change, &mut figures);
     }
-    assert_eq!(counter(&site.cached, "reads_refused"), 0, "{}", site.cached.log());
+    assert_all_reads_known(&site);
     for url in [PRIVATE, PRIVATE].concat() {
         let status = cache_status(&site.get(url)).to_owned();
         assert!(status.contains("detail=private"), "{url}: {status}");
