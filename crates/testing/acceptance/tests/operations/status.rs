@@ -4,6 +4,7 @@ use acceptance::{Raw, Site, binary, client, until};
 use harness::{Client, Pagewell, Request};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// The output of `pagewell status`, and its exit status.
@@ -31,6 +32,13 @@ fn metric(pagewell: &Pagewell, name: &str) -> u64 {
     let text = answer.text();
     let value = text.lines().find_map(|line| line.strip_prefix(&start));
     value.unwrap_or_else(|| panic!("no {start} in {text}")).parse().expect("a number")
+}
+
+/// Replaces a file in one step, so that no look at it finds a part of it.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).expect("written");
+    fs::rename(new, path).expect("replaced");
 }
 
 #[test]
@@ -137,13 +145,13 @@ fn files_that_cannot_be_used_are_named() {
         let answer = client(&pagewell).get(path).expect("an answer");
         answer.header("location").map(str::to_owned)
     };
-    site.file("moved.tsv", "/a\t/2\nwrong\n");
+    replace(&moved, "/a\t/2\nwrong\n");
     until("it is found", || names(&pagewell) == ["file-not-read"]);
-    site.file("other.tsv", "/x\t/2\n");
+    replace(&other, "/x\t/2\n");
     until("the other file is read", || location("/x").as_deref() == Some("/2"));
     assert_eq!(location("/a").as_deref(), Some("/1"), "the line from before");
     // No request needs the passwords.
-    fs::write(&staff, "anna:secret\n").expect("written");
+    replace(&staff, "anna:secret\n");
     until("both are named", || names(&pagewell) == ["file-not-read"; 2]);
     assert_eq!(metric(&pagewell, "file-not-read"), 2);
     let (text, code) = status(&pagewell, &[]);
@@ -157,15 +165,15 @@ fn files_that_cannot_be_used_are_named() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    fs::write(&staff, STAFF).expect("written");
-    site.file("moved.tsv", "/a\t/b\n/b\t/a\n");
+    replace(&staff, STAFF);
+    replace(&moved, "/a\t/b\n/b\t/a\n");
     until("the circle is named", || names(&pagewell) == ["redirects-endless"]);
     assert!(status(&pagewell, &[]).0.contains("/a never ends"));
     let admin = pagewell.admin().to_string();
     let warned = Command::new(binary()).args(["reload", "--admin", &admin]).output();
     let warned = String::from_utf8_lossy(&warned.expect("it runs").stdout).into_owned();
     assert!(warned.contains("warning: A redirect file leads in a circle"), "{warned}");
-    site.file("moved.tsv", "/a\t/3\n");
+    replace(&moved, "/a\t/3\n");
     until("all is well", || names(&pagewell).is_empty());
     assert_eq!(location("/a").as_deref(), Some("/3"));
 }
@@ -187,7 +195,7 @@ fn a_changed_file_is_read_once_the_configuration_can_be() {
         answer.header("location").map(str::to_owned)
     };
     fs::rename(&mount, &away).expect("moved");
-    site.file("moved.tsv", "/a\t/2\n");
+    replace(&moved, "/a\t/2\n");
     until("it is found", || names(&pagewell) == ["file-not-read"]);
     assert!(status(&pagewell, &[]).0.contains("cookies.secret_file"));
     assert_eq!(location().as_deref(), Some("/1"));
