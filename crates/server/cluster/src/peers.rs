@@ -52,7 +52,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
 /// The timeout for announcing that this node stops, and that it cannot publish.
-const GONE_WITHIN: Duration = Duration::from_secs(1);
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 const ANNOUNCED_WITHIN: Duration = Duration::from_secs(1);
 /// How long a server may be silent, and a change may wait, if `on_lag` sets no limit.
 const CONTACT_MAX: Duration = Duration::from_secs(10);

@@ -44,7 +44,7 @@ const IN_BETWEEN: Duration = Duration::from_millis(500);
 /// The timeout for writing the last lines of the access log.
 const LAST_LINES: Duration = Duration::from_secs(5);
 /// The timeout for exporting the last spans.
-const LAST_SPANS: Duration = Duration::from_secs(2);
+const LAST_SPANS: Duration = Duration::from_secs(5);
 
 /// Sockets and files that are opened before the process changes its user and starts other threads.
 pub struct OpenedResources {
