@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const WAITS: &str = "<?php note('started'); wait_for('go'); echo 'whole';";
+/// What is in progress has as long as a test takes.
+const DRAIN: &str = "[limits]\ndrain = \"60s\"\n";
 
 /// The process ids of php-fpm's master and children.
 fn php_processes(pagewell: &Pagewell) -> Vec<u32> {
@@ -42,7 +44,7 @@ fn a_graceful_stop_finishes_requests_in_progress() {
     let site = Site::new(&[("waits.php", WAITS), ("file.txt", "a file")]);
     for signal in [Signal::TERM, Signal::INT] {
         site.clear_notes();
-        let mut pagewell = site.serve("");
+        let mut pagewell = site.serve(DRAIN);
         let mut idle = Raw::with(&pagewell, "GET /file.txt HTTP/1.1\r\nHost: a\r\n\r\n");
         assert_eq!(idle.answer().content, "a file");
         let waiting = get_meanwhile(&pagewell, "/waits.php");
@@ -109,7 +111,7 @@ fn busy_connections_are_notified_of_shutdown() {
 #[test]
 fn a_call_of_the_control_api_is_finished_too() {
     let site = Site::new(&[("file.txt", "a file")]);
-    let mut pagewell = site.serve("");
+    let mut pagewell = site.serve(DRAIN);
     let harness::Address::Tcp(admin) = pagewell.admin().clone() else { panic!("a TCP address") };
     let connect = || TcpStream::connect(admin).expect("it listens");
     let idle = connect();

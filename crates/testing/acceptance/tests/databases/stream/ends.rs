@@ -102,7 +102,9 @@ fn a_leaving_node_makes_no_write_late() {
 fn a_stopping_node_with_a_request_makes_no_write_late() {
     let machines = Machines::new();
     machines.site.file("slow.php", "<?php note('begun'); wait_for('go'); echo 'done';");
-    let [here, mut there] = machines.both(&[ONE]);
+    let here = machines.machine("", "");
+    let mut there = machines.machine("", "[limits]\ndrain = \"60s\"\n");
+    [&here, &there].iter().for_each(|one| stored(one, ONE));
     let target = there.address().clone();
     let slow = std::thread::spawn(move || {
         let write = harness::Request::form("/slow.php", "");
