@@ -49,8 +49,8 @@ pub fn site(db: &str, write: &str) -> Site {
     ])
 }
 
-/// The configuration with the database at this URL. Where `more` does not set them, the time limits are longer than a
-/// busy machine needs: with the defaults, it may answer a write too early, or purge its pages.
+/// The configuration with the database at this URL. If `more` does not set the time limits, they are longer than a busy
+/// machine needs: with the defaults, it may answer a write too early, or purge its pages.
 pub fn config_by(url: &str, more: &str, rules: &str) -> String {
     let lag = if more.contains("lag") { "" } else { "lag_max = \"60s\"\n" };
     let barrier = if more.contains("barrier") { "" } else { "barrier = \"20s\"\n" };

@@ -56,8 +56,9 @@ impl Machines {
         Machines { site, stream: Valkey::start(&[]).expect("a server") }
     }
 
-    /// The configuration of a node. Where `more` does not set them, the time limits are longer than a busy machine
-    /// needs: a write is answered when all nodes have applied it. A node that leaves without a word makes writes late.
+    /// The configuration of a node. If `more` does not set the time limits, they are longer than a busy machine
+    /// needs: a write is answered when all nodes have applied it. A node that leaves without an announcement makes
+    /// writes late.
     fn config(&self, more: &str, tables: &str) -> String {
         let socket = self.stream.socket().display();
         let lag = if more.contains("lag") { "" } else { "lag_max = \"30s\"\n" };

@@ -33,7 +33,7 @@ fn rows_that_a_page_has_read_purge_it() {
     let socket = database.socket().display();
     let pagewell = site.serve(&format!(
         "[[database]]\nurl = \"mysql://follower:secret@localhost/paper?socket={socket}\"\n\
-         [automatic]\nenabled = true\n"
+         barrier = \"20s\"\nlag_max = \"60s\"\n[automatic]\nenabled = true\n"
     ));
     for id in [1, 2] {
         stored(&pagewell, &format!("/news.php?id={id}"));

@@ -22,7 +22,7 @@ fn stopped(pagewell: &mut Pagewell) {
 #[test]
 fn writes_do_not_wait_for_a_node_that_is_gone() {
     let machines = Machines::new();
-    // Shorter than the time for which the others wait for a node that leaves without a word.
+    // Shorter than the time for which the others wait for a node that leaves without an announcement.
     let bound = "lag_max = \"10ms\"\nbarrier = \"3s\"";
     let here = machines.machine(bound, "");
     let mut stopped = machines.machine(bound, "");
@@ -159,8 +159,8 @@ impl CutOffNode {
         }
     }
 
-    /// Whether the first node has published all changes, and has removed the mark of those that it could not.
-    fn is_all_told(&self) -> bool {
+    /// Whether the first node has published all changes, and has removed the mark for pending ones.
+    fn has_published_all(&self) -> bool {
         let mark = self.machines.site.at("snapshots").join("site.unpublished");
         counter(&self.here, "cluster_pending") == 0 && !mark.exists()
     }
@@ -179,7 +179,7 @@ impl CutOffNode {
         assert!(self.here.log().contains("cluster-left-pending"), "{}", self.here.log());
         // They are published only once.
         stored(&self.there, TWO);
-        until("all is told", || self.is_all_told());
+        until("all is told", || self.has_published_all());
         stopped(&mut self.here);
         self.here = self.machines.site.serve(&self.config);
         assert!(!self.here.log().contains("cluster-left-pending"), "{}", self.here.log());
@@ -357,7 +357,7 @@ fn a_killed_idle_node_has_nothing_to_publish() {
     until("a snapshot is written", || counter(&cut.here, "snapshots_written") > 0);
     until("no write is late", || !is_late(&post(&cut.here, "/write.php?n=1&to=new")));
     // A write that was late has left its mark until its change is published.
-    until("all is told", || cut.is_all_told());
+    until("all is told", || cut.has_published_all());
     cut.here.kill();
     cut.here = cut.machines.site.serve(&cut.config);
     assert!(!cut.here.log().contains("cluster-left-pending"), "{}", cut.here.log());

@@ -46,8 +46,8 @@ fn says(pagewell: &Pagewell, reason: &str) -> bool {
     ready(pagewell)["reasons"].as_array().is_some_and(|all| all.iter().any(|one| one == reason))
 }
 
-/// Waits until a node stores nothing, because more may be unknown. A busy node stores pages for a moment before it is
-/// told.
+/// Waits until a node stores nothing, because more may be unknown. A busy node may store pages for a moment, until it
+/// is notified.
 fn nothing_is_stored(pagewell: &Pagewell) {
     until("nothing is stored", || (0..2).all(|_| !is_hit(&get(pagewell, ONE))));
 }
