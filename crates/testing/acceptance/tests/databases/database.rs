@@ -230,7 +230,7 @@ fn an_interrupted_stream_is_resumed_without_a_gap() {
 #[test]
 fn nothing_is_stored_while_the_database_is_down() {
     let mut paper = Paper::new(&[]);
-    let pagewell = paper.serve("lag_max = \"0s\"");
+    let pagewell = paper.serve("lag_max = \"0s\"\nbarrier = \"250ms\"");
     paper.database.stop();
     until("pages are dropped", || !is_hit(&get(&pagewell, "/plain.php")));
     let page = get(&pagewell, "/plain.php");
