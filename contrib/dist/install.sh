@@ -3,11 +3,15 @@
 #
 #   ./install.sh                  below /usr/local, with a unit for systemd if this system has it
 #   ./install.sh --prefix DIR     below another directory
-#   ./install.sh --uninstall      removes what it has installed; configuration, snapshots and logs stay
+#   ./install.sh --uninstall      stops it, and removes what it has installed (with the same --prefix);
+#                                 configuration, snapshots and logs stay
 #
 # DESTDIR is put before every path, for packages of other systems: then no user is created and nothing is reloaded.
-# An existing configuration is never changed, and no service is started: edit /etc/pagewell/pagewell.toml first.
+# An existing configuration is never changed, and no service is started, restarted or stopped, but by --uninstall.
+# Exit status: 0 done · 2 wrong usage · 3 not root · 4 a package is installed · 1 a file cannot be written
 set -eu
+# Also where root's own files are hidden: the service's user runs the program.
+umask 022
 cd "$(dirname "$0")"
 
 prefix=/usr/local action=install root=${DESTDIR:-}
@@ -18,10 +22,18 @@ while [ $# -gt 0 ]; do
         *) echo "usage: install.sh [--prefix DIR] [--uninstall]" >&2 && exit 2 ;;
     esac
 done
-case $prefix in /*) ;; *) echo "install.sh: $prefix is no absolute path" >&2 && exit 2 ;; esac
+case $prefix in
+    *[!A-Za-z0-9/._+-]*) echo "install.sh: $prefix has other characters than letters, digits and /._+-" >&2 && exit 2 ;;
+    /*) ;;
+    *) echo "install.sh: $prefix is no absolute path" >&2 && exit 2 ;;
+esac
 [ -n "$root" ] || [ "$(id -u)" = 0 ] || { echo "install.sh: this needs root" >&2 && exit 3; }
+# A unit in /etc would hide that of the package, and --uninstall would stop its service.
+[ ! -e "$root/usr/lib/systemd/system/pagewell.service" ] ||
+    { echo "install.sh: a package of Pagewell is installed here: upgrade that, or remove it first: apt remove pagewell" >&2 && exit 4; }
 
 units=/etc/systemd/system
+config=/etc/pagewell/pagewell.toml
 # Each file with its place and mode.
 files() {
     cat <<FILES
@@ -59,9 +71,10 @@ rm -rf "$doc"
 mkdir -p "$doc"
 cp LICENSE-MIT LICENSE-APACHE LICENSES-OF-LIBRARIES CHANGELOG.md "$doc/"
 [ ! -d doc ] || cp -R doc "$doc/html"
-if [ ! -e "$root/etc/pagewell/pagewell.toml" ]; then
-    install -d -m 755 "$root/etc/pagewell"
-    install -m 644 etc/pagewell.toml "$root/etc/pagewell/pagewell.toml"
+if [ ! -e "$root$config" ] && [ ! -L "$root$config" ]; then
+    install -d -m 755 "$root${config%/*}"
+    install -m 644 etc/pagewell.toml "$root$config.new"
+    mv "$root$config.new" "$root$config"
 fi
 # For automatic dependencies (docs/guide/automatic.md). It stays: PHP answers no request of a pool that misses it.
 install -d -m 755 "$root/var/lib/pagewell-php"
@@ -83,6 +96,14 @@ if [ -z "$root" ]; then
         [ -d $dir ] || install -d -o pagewell -g pagewell -m 750 $dir
     done
     ! has_systemd || systemctl daemon-reload
+fi
+if [ -z "$root" ] && has_systemd && systemctl --quiet is-active pagewell.service; then
+    cat <<TEXT
+Installed in $prefix. The service still runs the version before. Next:
+  pagewell check --config /etc/pagewell/pagewell.toml
+  systemctl kill --signal=USR2 --kill-whom=main pagewell       a restart without refused connections
+TEXT
+    exit 0
 fi
 cat <<TEXT
 Installed in $prefix. Next:

@@ -7,6 +7,7 @@
 
 use crate::book;
 use crate::package::{self, error_text, output_of, plugin, read, write};
+use harness::PrivateDir;
 use harness::root::{self, Profile};
 use serde_json::Value;
 use std::fs;
@@ -105,9 +106,9 @@ fn shown((major, minor): (u32, u32)) -> String {
 fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, String> {
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("pagewell-{version}-linux-{}", std::env::consts::ARCH);
-    let above = root::target().join("dist-tree");
-    let _ = fs::remove_dir_all(&above);
-    let (tree, repository) = (above.join(&name), root::repository());
+    let above = PrivateDir::temporary("dist-tree").map_err(|error| format!("dist: {error}"))?;
+    let (above, repository) = (above.path(), root::repository());
+    let tree = above.join(&name);
     for (from, to, mode) in [
         ("contrib/dist/install.sh", "install.sh", 0o755),
         ("contrib/man/pagewell.1", "man/pagewell.1", 0o644),
@@ -124,7 +125,7 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
         write(&tree.join(to), &read(&repository.join(from))?, mode)?;
     }
     write(&tree.join("bin/pagewell"), &read(program)?, 0o755)?;
-    book::install(&above, &tree.join("doc"), profile)?;
+    book::install(above, &tree.join("doc"), profile)?;
     write(&tree.join("LICENSES-OF-LIBRARIES"), &package::licences_of_libraries()?, 0o644)?;
     for (shell, file) in
         [("bash", "pagewell.bash"), ("zsh", "_pagewell"), ("fish", "pagewell.fish")]
@@ -135,11 +136,12 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
     let (packed, time) = (place.join(format!("{name}.tar.gz")), package::time_of_release()?);
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=root:0", "--group=root:0", "--format=ustar"]);
-    tar.arg(format!("--mtime=@{time}"));
+    // Directories have modes that depend on the umask.
+    tar.arg(format!("--mtime=@{time}")).arg("--mode=u+rw,go=rX");
     // The program of a test has its debug symbols, and would take a minute.
     let gzip = if profile == Profile::Dev { "gzip -1 -n" } else { "gzip -9 -n" };
     tar.args(["--use-compress-program", gzip]);
-    tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(&above).arg(&name);
+    tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(above).arg(&name);
     let made = tar.output().map_err(|error| format!("dist: tar: {error}"))?;
     if made.status.success() {
         Ok(packed)
@@ -217,9 +219,9 @@ fn remove_named(directory: &Path, name: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::PrivateDir;
     use serde_json::json;
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::process::Output;
 
     /// The files below a directory.
     fn files_below(directory: &Path) -> Vec<PathBuf> {
@@ -241,29 +243,47 @@ mod tests {
         assert!(page.contains(&format!("glibc {} or newer", shown(GLIBC))), "docs/install.md");
     }
 
+    /// An unpacked archive, and beside it an empty system to install it in.
+    struct UnpackedArchive {
+        place: PrivateDir,
+        tree: PathBuf,
+    }
+
+    impl UnpackedArchive {
+        fn new(program: &Path) -> UnpackedArchive {
+            let place = PrivateDir::temporary("dist").expect("a directory");
+            let packed = archive(place.path(), program, Profile::Dev).expect("it can be built");
+            let into = place.path().display().to_string();
+            output_of("tar", &["-xf", &packed.display().to_string(), "-C", &into])
+                .expect("it is unpacked");
+            let tree = packed.with_extension("").with_extension("");
+            UnpackedArchive { place, tree }
+        }
+
+        fn system(&self, path: &str) -> PathBuf {
+            self.place.path().join("system").join(path)
+        }
+
+        /// Runs the installer with a umask that hides new files from other users.
+        fn run(&self, arguments: &str) -> Output {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", &format!("umask 077 && exec ./install.sh {arguments}")]);
+            sh.current_dir(&self.tree).env("DESTDIR", self.system(""));
+            sh.output().expect("it runs")
+        }
+
+        fn install(&self, arguments: &str) {
+            let output = self.run(arguments);
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+
     #[test]
     fn the_archive_installs_and_its_program_runs() {
-        let place = PrivateDir::temporary("dist").expect("a directory");
-        let binary = root::pagewell(Profile::Dev).expect("it is built");
-        let packed = archive(place.path(), &binary, Profile::Dev).expect("it can be built");
-        let again = fs::read(&packed).expect("it is there");
-        archive(place.path(), &binary, Profile::Dev).expect("it can be built");
-        assert!(
-            again == fs::read(&packed).expect("it is there"),
-            "the same files, the same archive"
-        );
-        let into = place.path().display().to_string();
-        output_of("tar", &["-xf", &packed.display().to_string(), "-C", &into])
-            .expect("it is unpacked");
-        let tree = packed.with_extension("").with_extension("");
-        let system = place.path().join("system");
-        let install = |arguments: &[&str]| {
-            let mut command = Command::new(tree.join("install.sh"));
-            let output = command.args(arguments).env("DESTDIR", &system).output().expect("it runs");
-            assert!(output.status.success(), "{output:?}");
-        };
-        install(&["--prefix", "/opt/pagewell"]);
+        let unpacked = UnpackedArchive::new(&root::pagewell(Profile::Dev).expect("it is built"));
+        unpacked.install("--prefix /opt/pagewell");
         for (path, mode) in [
+            ("bin", 0o755),
             ("bin/pagewell", 0o755),
             ("share/man/man1/pagewell.1", 0o644),
             ("share/man/man5/pagewell.toml.5", 0o644),
@@ -277,29 +297,57 @@ mod tests {
             ("../../etc/systemd/system/pagewell.service", 0o644),
             ("../../etc/pagewell/pagewell.toml", 0o644),
         ] {
-            let file = fs::metadata(system.join("opt/pagewell").join(path));
+            let file = fs::metadata(unpacked.system("opt/pagewell").join(path));
             let file = file.unwrap_or_else(|error| panic!("{path}: {error}"));
             assert!(file.len() > 0 && file.permissions().mode() & 0o777 == mode, "{path}");
         }
         let html = |top: &Path| top.join("index.html").exists();
-        let installed = system.join("opt/pagewell/share/doc/pagewell/html");
-        assert_eq!(html(&installed), html(&tree.join("doc")), "the manual, where mdbook is");
-        let program = system.join("opt/pagewell/bin/pagewell").display().to_string();
+        let manual = unpacked.system("opt/pagewell/share/doc/pagewell/html");
+        assert_eq!(html(&manual), html(&unpacked.tree.join("doc")), "the manual, where mdbook is");
+        let program = unpacked.system("opt/pagewell/bin/pagewell").display().to_string();
         assert!(output_of(&program, &["--version"]).expect("it runs").starts_with("pagewell "));
-        let unit = fs::read_to_string(system.join("etc/systemd/system/pagewell.service"));
+        let unit = fs::read_to_string(unpacked.system("etc/systemd/system/pagewell.service"));
         assert!(unit.expect("a unit").contains("ExecStart=/opt/pagewell/bin/pagewell serve"));
-        let config = system.join("etc/pagewell/pagewell.toml");
+    }
+
+    /// With a small program, because only the installer is tested.
+    #[test]
+    fn an_installation_keeps_what_is_there() {
+        let program = harness::program(&["echo"]).expect("a tool of every system");
+        let unpacked = UnpackedArchive::new(&program);
+        let again = PrivateDir::temporary("dist").expect("a directory");
+        let packed = archive(again.path(), &program, Profile::Dev).expect("it can be built");
+        let name = packed.file_name().expect("a name");
+        let same = |path: &Path| fs::read(path).expect("it is there");
+        assert!(same(&packed) == same(&unpacked.place.path().join(name)), "the same archive");
+        for arguments in ["--prefix opt", "--prefix '/opt/my site'", "--no-such-option"] {
+            assert_eq!(unpacked.run(arguments).status.code(), Some(2), "{arguments}");
+        }
+        assert!(!unpacked.system("").exists(), "nothing is written");
+        unpacked.install("");
+        let config = unpacked.system("etc/pagewell/pagewell.toml");
         fs::write(&config, "# changed\n").expect("written");
-        install(&["--prefix", "/opt/pagewell"]);
-        assert_eq!(
-            fs::read_to_string(&config).expect("text"),
-            "# changed\n",
-            "an upgrade keeps it"
-        );
-        install(&["--prefix", "/opt/pagewell", "--uninstall"]);
-        let left: Vec<_> = files_below(&system.join("opt/pagewell"));
-        assert!(left.is_empty() && config.exists(), "{left:?}");
-        assert!(system.join("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
+        unpacked.install("");
+        assert_eq!(fs::read_to_string(&config).expect("text"), "# changed\n");
+        let elsewhere = unpacked.system("pagewell.toml");
+        fs::rename(&config, &elsewhere).expect("renamed");
+        symlink("/nowhere/pagewell.toml", &config).expect("a link");
+        unpacked.install("");
+        assert!(config.is_symlink(), "also one that leads nowhere is kept");
+        // Beside the Debian package it would hide the unit of the package, and stop its service.
+        let packaged = unpacked.system("usr/lib/systemd/system/pagewell.service");
+        write(&packaged, b"[Service]\n", 0o644).expect("written");
+        for arguments in ["", "--uninstall"] {
+            let output = unpacked.run(arguments);
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.code() == Some(4) && error.contains("apt remove"), "{error}");
+        }
+        fs::remove_file(&packaged).expect("removed");
+        assert!(unpacked.system("usr/local/bin/pagewell").exists(), "nothing was removed");
+        unpacked.install("--uninstall");
+        let left = files_below(&unpacked.system("usr"));
+        assert!(left.is_empty() && config.is_symlink(), "{left:?}");
+        assert!(unpacked.system("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
     }
 
     #[test]
