@@ -57,24 +57,26 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
 /// Builds the program for the old glibc. Its hits take as many instructions as those of the one that cargo links.
 fn compile() -> Result<PathBuf, String> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root::repository()).args([
-        "zigbuild",
-        "--release",
-        "--locked",
-        "-p",
-        "pagewell",
-    ]);
+    let mut cargo = cargo("zigbuild");
+    cargo.args(["--release", "--locked", "-p", "pagewell"]);
     cargo.args(["--target", &format!("{target}.{}", shown(GLIBC))]);
-    // Where zig and cargo-zigbuild are, if scripts/setup has installed them.
-    let tools = root::target().join("dist-tools/bin");
-    let path = std::env::var("PATH").unwrap_or_default();
-    cargo.env("PATH", format!("{}:{path}", tools.display())).env("PAGEWELL_GLIBC", shown(GLIBC));
+    // The same program also where the tests are built with notes for later builds.
+    cargo.env("PAGEWELL_GLIBC", shown(GLIBC)).env("CARGO_INCREMENTAL", "0");
     match cargo.status() {
         Ok(status) if status.success() => Ok(root::target().join(target).join("release/pagewell")),
         Ok(_) => Err("dist: cargo zigbuild has failed; scripts/setup dist installs it".into()),
         Err(error) => Err(format!("dist: cargo cannot be run: {error}")),
     }
+}
+
+/// A command of cargo, in the repository. Its program may be one that scripts/setup has installed.
+fn cargo(name: &str) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let tools = root::target().join("dist-tools/bin");
+    let path = std::env::var("PATH").unwrap_or_default();
+    cargo.current_dir(root::repository()).arg(name);
+    cargo.env("PATH", format!("{}:{path}", tools.display()));
+    cargo
 }
 
 /// The newest release of glibc whose symbols a program needs.
@@ -102,10 +104,14 @@ fn shown((major, minor): (u32, u32)) -> String {
     format!("{major}.{minor}")
 }
 
+/// The beginning of the names of files that are for this kind of machine.
+fn release_name() -> String {
+    format!("pagewell-{}-linux-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)
+}
+
 /// The archive that `install.sh` installs from.
 fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, String> {
-    let version = env!("CARGO_PKG_VERSION");
-    let name = format!("pagewell-{version}-linux-{}", std::env::consts::ARCH);
+    let name = release_name();
     let above = PrivateDir::temporary("dist-tree").map_err(|error| format!("dist: {error}"))?;
     let (above, repository) = (above.path(), root::repository());
     let tree = above.join(&name);
@@ -153,20 +159,9 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
 /// The libraries in the program, in CycloneDX's format. cargo-cyclonedx writes a file beside each `Cargo.toml`.
 fn bill_of_materials(place: &Path) -> Result<(), String> {
     const NAME: &str = "bill-of-materials.cdx";
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root::repository()).args([
-        "cyclonedx",
-        "--format",
-        "json",
-        "--spec-version",
-        "1.5",
-    ]);
-    cargo.args([
-        "--override-filename",
-        NAME,
-        "--manifest-path",
-        "crates/server/pagewell/Cargo.toml",
-    ]);
+    let mut cargo = cargo("cyclonedx");
+    cargo.args(["--format", "json", "--spec-version", "1.5", "--override-filename", NAME]);
+    cargo.args(["--manifest-path", "crates/server/pagewell/Cargo.toml"]);
     // Without it, the time of the build would be in the file.
     cargo.env("SOURCE_DATE_EPOCH", package::time_of_release()?.to_string());
     let made = cargo.output().map_err(|error| format!("dist: cargo: {error}"))?;
@@ -181,8 +176,7 @@ fn bill_of_materials(place: &Path) -> Result<(), String> {
     // The references of our crates are their directories, which are others on another machine.
     let text = text.replace(&format!("file://{}", repository.display()), "file:///pagewell");
     is_complete(&text, &package::names_of_libraries()?)?;
-    let to = place.join(format!("pagewell-{}.cdx.json", env!("CARGO_PKG_VERSION")));
-    write(&to, text.as_bytes(), 0o644)
+    write(&place.join(format!("{}.cdx.json", release_name())), text.as_bytes(), 0o644)
 }
 
 /// Checks that a bill of materials is one of this version, and names each of these libraries with its version.

@@ -82,6 +82,7 @@ impl Machine {
         let mut command = Command::new(self.dir.path().join("bash"));
         command.arg(script).args(args).env_clear().env("SETUP_PATH", self.dir.path());
         command.env("SETUP_SHARE", self.dir.path());
+        command.env("CARGO_TARGET_DIR", self.dir.path().join("target"));
         command.env("PATH", self.dir.path());
         let Output { status, stdout, stderr } = command.output().expect("bash runs");
         let printed = [stdout, stderr].concat();
@@ -104,6 +105,8 @@ fn missing_programs_are_listed_by_package() {
     assert_eq!(machine.setup(&["--list", "demo"]), (1, all.to_owned()));
     let package = (1, "binutils dpkg-dev\n".to_owned());
     assert_eq!(machine.setup(&["--list", "package"]), package);
+    let dist = (1, "binutils dpkg-dev minisign python3 python3-venv\n".to_owned());
+    assert_eq!(machine.setup(&["--list", "dist"]), dist);
     machine.has("dpkg-shlibdeps", FOUND);
     machine.has("objcopy", FOUND);
     machine.has_demo_parts();
@@ -239,6 +242,43 @@ fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
     assert_eq!(installed, "install --quiet --locked cargo-deny\n".repeat(2));
     machine.has("cargo-deny", FOUND);
     assert_eq!(machine.setup(&["lint"]), (0, String::new()));
+}
+
+#[test]
+fn the_tools_of_a_release_are_installed_beside_the_build_if_they_are_missing() {
+    let machine = Machine::new();
+    for program in ["dpkg-shlibdeps", "objcopy", "minisign"] {
+        machine.has(program, FOUND);
+    }
+    let log = machine.dir.path().join("tools.log");
+    let notes = format!("echo \"$0 $*\" >>{}", log.display());
+    machine.has("cargo", &format!("case $1 in --version) {RUST} ;; *) {notes} ;; esac"));
+    // A Python that makes a directory with a pip.
+    let mkdir = harness::program(&["mkdir"]).expect("a tool of every system");
+    let pip =
+        format!("printf '%s\\n' '#!/bin/sh' '{notes}' >\"$3/bin/pip\"; chmod 755 \"$3/bin/pip\"");
+    let venv = format!("{} -p \"$3/bin\"; {pip}", mkdir.display());
+    machine.has("python3", &format!("case $2 in venv) {venv} ;; esac"));
+    let (status, printed) = machine.setup(&["dist"]);
+    assert_eq!(status, 0, "{printed}");
+    let installed = fs::read_to_string(&log).expect("it installed");
+    let place = machine.dir.path().join("target/dist-tools");
+    let (into, lines) = (format!(" --root {} ", place.display()), installed.lines());
+    let ends: Vec<_> = lines.filter_map(|line| line.rsplit_once(' ')).collect();
+    let [book, linker, bill] = ends[..] else { panic!("{installed}") };
+    assert!(book.1 == "mdbook" && format!("{} ", book.0).ends_with(&into), "{installed}");
+    assert!(linker.1.starts_with("ziglang==") && linker.0.contains("/bin/pip "), "{installed}");
+    assert!(bill.1 == "cargo-cyclonedx" && format!("{} ", bill.0).ends_with(&into), "{installed}");
+    for program in ["mdbook", "cargo-zigbuild", "cargo-cyclonedx"] {
+        machine.has(&format!("target/dist-tools/bin/{program}"), FOUND);
+    }
+    assert_eq!(machine.setup(&["dist"]), (0, String::new()));
+    assert_eq!(fs::read_to_string(&log).expect("text"), installed, "nothing more");
+    // Without a network.
+    fs::remove_file(place.join("bin/cargo-cyclonedx")).expect("removed");
+    machine.has("cargo", &format!("case $1 in --version) {RUST} ;; *) exit 101 ;; esac"));
+    let (status, printed) = machine.setup(&["dist"]);
+    assert!(status == 5 && printed.contains("cargo install --locked cargo-cyclonedx"), "{printed}");
 }
 
 #[test]
