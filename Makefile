@@ -141,14 +141,22 @@ compat: ## test with the servers and PHP of Debian 13 and unstable (as root; 10 
 	@scripts/compat
 
 package: ## build the Debian packages (target/package/*.deb) and the zip archives of the plugins
-	@scripts/setup package
-	@$(CARGO) xtask package
+	@scripts/phase "tools" scripts/setup package
+	@scripts/phase "build" $(CARGO) build --release -p pagewell
+	@scripts/phase "packages" $(CARGO) xtask package
 
 dist: ## build a release in target/dist: archive for Linux with glibc 2.31, packages, bill of materials
-	@scripts/setup dist
-	@$(CARGO) xtask dist
+	@scripts/phase "tools" scripts/setup dist
+	@scripts/phase "release" $(CARGO) xtask dist
 
-package-test: package ## check the deployment files, try the packages and guides in Debian 12 and 13, build the container (as root)
+# What is tried: the packages, and an archive with the same program (that of `make dist` is linked for other systems).
+packages-to-test:
+	@scripts/phase "tools" scripts/setup package
+	@scripts/phase "build" $(CARGO) build --release -p pagewell
+	@scripts/phase "archive" $(CARGO) xtask dist --program $(BUILT)/../release/pagewell
+	@scripts/phase "packages" $(CARGO) xtask package
+
+package-test: packages-to-test ## check the deployment files, try packages, archive and guides in Debian 12 and 13, build the container (as root)
 	@PAGEWELL_BIN=$(BUILT)/../release/pagewell scripts/check-deployments
 	@scripts/package-test
 
@@ -173,5 +181,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test test-phases server-tests crate-tests php php-pages further-tests model acme fuzz soak audit trial bench compat package dist package-test fmt lint setup clean
+.PHONY: help build demo test test-phases server-tests crate-tests php php-pages further-tests model acme fuzz soak audit trial bench compat package dist packages-to-test package-test fmt lint setup clean
 .DEFAULT_GOAL := help
