@@ -51,6 +51,7 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
         println!("{}", file.path().display());
     }
     println!("dist: the program needs glibc {} or newer", shown(needed));
+    println!("dist: not signed: scripts/sign-release {}", place.display());
     Ok(())
 }
 
