@@ -11,6 +11,7 @@ mod doc_comments;
 mod files;
 mod flags;
 mod layers;
+mod left_out;
 mod lexer;
 pub mod licences;
 mod manifests;
@@ -94,6 +95,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("opening", shape::openings(&files)),
         ("ratchet", ratchet::faults(&numbers, &recorded, || ChangedLines::since_main(root))),
         ("layer", layers::layers(&manifests::members(&files))),
+        ("left-out", left_out::left_out(&files)),
         ("name", words::names(&files)),
         ("mention", words::mentions(&files)),
         ("unwrap", words::unwraps(&files)),
