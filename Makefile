@@ -26,6 +26,10 @@ PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 # Notes for later builds (incremental compilation) take a fifth of a first build. A checkout gets them with the first
 # build that cargo runs by itself.
 export CARGO_INCREMENTAL ?= $(if $(wildcard $(BUILT)/incremental/*),1,0)
+# Without notes, each crate is compiled in one piece: several are optimised apart, and once more together.
+ifeq ($(CARGO_INCREMENTAL),0)
+export CARGO_PROFILE_DEV_CODEGEN_UNITS ?= 1
+endif
 
 # `make test` draws its random cases from one seed, so that two runs have the same result. `make fuzz` draws others.
 export PROPTEST_RNG_SEED ?= 1
