@@ -1,8 +1,6 @@
 //! Rules that no request reaches, because an earlier rule of their kind covers them.
 
-mod common;
-
-use common::{read, view};
+use crate::common::{read, view};
 use http::Method;
 use site_rules::{AccessRequest, Load, SiteRules};
 

@@ -334,7 +334,7 @@ fn a_client_that_has_written_bypasses_for_a_while() {
     assert_eq!(at(3_000), STORE);
     let forged = [("cookie", "pagewell-wrote=99999999999999.00000000000000000000000000000000")];
     assert_eq!(handling(&rules, "/", &forged), STORE);
-    assert!(crate::rules("").after_write_ms(&post).is_none());
+    assert!(self::rules("").after_write_ms(&post).is_none());
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Rules for access, scripts and response fields: which apply, and which are refused when they are read. How paths are
 //! read is tested beside the code (`edge/paths.rs`).
 
-mod common;
-
-use common::{files, read, read_with, view};
+use crate::common::{files, read, read_with, view};
 use http::header::HeaderMap;
 use http::{Method, StatusCode};
 use site_rules::{AccessRequest, LimitCount, PageAccess, ScriptPath, ScriptRefusal, SiteRules};

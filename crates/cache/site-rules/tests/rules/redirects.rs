@@ -1,8 +1,6 @@
 //! Redirects and rewrites: which rule or line decides, where it leads, and which are refused when they are read.
 
-mod common;
-
-use common::{files, read, read_with, view};
+use crate::common::{files, read, read_with, view};
 use http::Method;
 use site_rules::{
     AccessRequest, KeyForm, PageAccess, RedirectFault, RedirectMap, RequestView, RewriteFor,
