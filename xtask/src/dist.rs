@@ -17,12 +17,14 @@ use std::process::Command;
 /// The oldest release of glibc that the program needs: Debian 11 and Ubuntu 20.04 have it. `docs/install.md` says so.
 const GLIBC: (u32, u32) = (2, 31);
 
-/// Builds the files of a release, and prints their paths. `program`: a program that is built already.
+/// Builds the files of a release, and prints their paths. With a `program` that is built already they are for tests,
+/// and in a directory of their own.
 ///
 /// # Errors
 /// A tool that is missing or has failed, a file that cannot be written, or a program that needs a newer glibc.
 pub fn run(program: Option<&Path>) -> Result<(), String> {
-    let place = root::target().join("dist");
+    // What is only tried never takes the place of a release.
+    let place = root::target().join(if program.is_some() { "dist-to-test" } else { "dist" });
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;
     let (binary, profile) = match program {
@@ -51,7 +53,9 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
         println!("{}", file.path().display());
     }
     println!("dist: the program needs glibc {} or newer", shown(needed));
-    println!("dist: not signed: scripts/sign-release {}", place.display());
+    if program.is_none() {
+        println!("dist: not signed: scripts/sign-release {}", place.display());
+    }
     Ok(())
 }
 

@@ -49,7 +49,8 @@ enum Task {
     /// Builds the files of a release in target/dist: an archive with an installer, for every glibc from 2.31 on,
     /// Debian packages, archives of the plugins, the bill of materials
     Dist {
-        /// Take this program instead of building one with cargo-zigbuild, and write no bill of materials
+        /// Take this program instead of building one with cargo-zigbuild, for tests: in target/dist-to-test, without
+        /// a bill of materials
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
     },
