@@ -239,7 +239,7 @@ fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
     machine.has("cargo", &cargo(FOUND));
     assert_eq!(machine.setup(&["lint"]).0, 0);
     let installed = fs::read_to_string(&log).expect("it installed");
-    assert_eq!(installed, "install --quiet --locked cargo-deny\n".repeat(2));
+    assert_eq!(installed, "install --locked cargo-deny\n".repeat(2));
     machine.has("cargo-deny", FOUND);
     assert_eq!(machine.setup(&["lint"]), (0, String::new()));
 }
