@@ -231,6 +231,15 @@ fn purge(args: &PurgeArgs) -> Result<(), String> {
     })
 }
 
+/// The clock of the machine; in a build for tests, one that stands still at the time in `PAGEWELL_CLOCK`, if that is set.
+fn clock() -> Clock {
+    #[cfg(feature = "settable-clock")]
+    if let Some(now_ms) = std::env::var("PAGEWELL_CLOCK").ok().and_then(|text| text.parse().ok()) {
+        return Clock::still_at(now_ms);
+    }
+    Clock::start()
+}
+
 fn serve(args: &ServeArgs) -> Result<(), String> {
     #[cfg(feature = "settable-clock")]
     if std::env::var_os("PAGEWELL_LEASE_CHECK").is_some_and(|value| value == "off") {
@@ -316,7 +325,7 @@ async fn run(
     let mut hung_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     let mut told = signal(SignalKind::user_defined1()).map_err(|error| error.to_string())?;
     let mut replaced = signal(SignalKind::user_defined2()).map_err(|error| error.to_string())?;
-    let (supervisor, clock) = (Supervisor::of_environment(), Clock::start());
+    let (supervisor, clock) = (Supervisor::of_environment(), clock());
     let server = Server::start_with(Arc::new(config), clock.clone(), prepared, predecessor);
     let mut server = server.await?;
     if let Some(reload) = reload {

@@ -1,9 +1,9 @@
-//! The scenarios of `tests/scenarios`, run three times: with a Pagewell inside this process, whose clock only
-//! the scenario advances; with one that answers no hits in front of the HTTP library; and with the real binary.
+//! The scenarios of `tests/scenarios`, run three times: with a Pagewell inside this process; with one that answers
+//! no hits in front of the HTTP library; and with the real binary. Only the scenario advances their clocks.
 //! Those of [`RENAMED`] run once more, with a binary that has other names for all reasons.
 //!
 //! `SCENARIO=substring` selects scenarios. The clock of the binary can only be set if it is built with the
-//! feature `settable-clock`. Without it, scenarios that advance the clock run only in this process.
+//! feature `settable-clock`. Without it, the clock runs, and scenarios that advance it run only in this process.
 
 use command_line::options::{Command, CommandLine};
 use config::raw::{File, OneOrMany};
@@ -116,6 +116,8 @@ impl Subject for InProcess {
 /// The real binary.
 struct Binary {
     process: harness::Pagewell,
+    /// Stands still and is advanced as that of the process, if that can be set.
+    clock: Option<Clock>,
     reason_prefix: Option<&'static str>,
 }
 
@@ -151,10 +153,12 @@ impl Binary {
                 vec!["--origin".to_owned(), format!("http://{}", config.origin)]
             })
             .args(&config.flags);
+        let clock = cfg!(feature = "settable-clock").then(Clock::still);
+        command.envs(clock.as_ref().map(|clock| ("PAGEWELL_CLOCK", clock.now().0.to_string())));
         command.envs(reason_prefix.map(|prefix| ("PAGEWELL_REASON_PREFIX", prefix)));
         let process = harness::Pagewell::start_command(dir, &mut command);
         let process = process.map_err(|error| error.to_string())?;
-        Ok(Box::new(Binary { process, reason_prefix }))
+        Ok(Box::new(Binary { process, clock, reason_prefix }))
     }
 }
 
@@ -175,10 +179,17 @@ impl Subject for Binary {
         let answer = Client::new(self.process.admin().clone()).send(&call);
         let answer = answer.expect("the control interface answers");
         assert_eq!(answer.status, 200, "{}", answer.text());
+        if let Some(clock) = &self.clock {
+            clock.advance(by);
+        }
+    }
+
+    fn now_ms(&self) -> Option<u64> {
+        self.clock.as_ref().map(|clock| clock.now().0)
     }
 
     fn clock_slack(&self) -> Duration {
-        Duration::from_secs(2)
+        if self.clock.is_some() { Duration::ZERO } else { Duration::from_secs(2) }
     }
 
     fn reason_prefix(&self) -> Option<&str> {

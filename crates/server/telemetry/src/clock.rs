@@ -34,22 +34,27 @@ struct Inner {
 impl Clock {
     /// A clock that shows the machine's time.
     pub fn start() -> Clock {
-        Clock::new(true)
+        Clock::new(true, machine_ms())
     }
 
     /// A clock that stands still until it is advanced, for scenario tests.
     pub fn still() -> Clock {
-        Clock::new(false)
+        Clock::new(false, machine_ms())
+    }
+
+    /// A clock that stands still at this time, in milliseconds since the Unix epoch.
+    #[cfg(feature = "settable-clock")]
+    pub fn still_at(now_ms: u64) -> Clock {
+        Clock::new(false, now_ms)
     }
 
     #[allow(clippy::disallowed_methods)]
-    fn new(runs: bool) -> Clock {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    fn new(runs: bool, started_ms: u64) -> Clock {
         Clock {
             inner: Arc::new(Inner {
                 started: Instant::now(),
                 runs,
-                started_ms: since_epoch.as_millis() as u64,
+                started_ms,
                 offset_ms: AtomicU64::new(0),
                 advanced_ms: AtomicU64::new(0),
                 set_ms: AtomicI64::new(0),
@@ -84,15 +89,13 @@ impl Clock {
 
     /// How far the machine's clock is ahead of this one, in milliseconds: it was set, or the machine
     /// was suspended. 0 for a clock that stands still.
-    #[allow(clippy::disallowed_methods)]
     pub fn apart_ms(&self) -> i64 {
         if !self.inner.runs {
             return 0;
         }
-        let machine = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let advanced_ms = self.inner.advanced_ms.load(Ordering::Relaxed);
         let set_ms = self.inner.set_ms.load(Ordering::Relaxed);
-        let machine_ms = (machine.as_millis() as u64 + advanced_ms).wrapping_add_signed(set_ms);
+        let machine_ms = (machine_ms() + advanced_ms).wrapping_add_signed(set_ms);
         machine_ms.wrapping_sub(self.now().0) as i64
     }
 
@@ -124,17 +127,27 @@ impl Clock {
     }
 }
 
+/// The time of the machine's clock, in milliseconds since the Unix epoch.
+#[allow(clippy::disallowed_methods)]
+fn machine_ms() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since_epoch.as_millis() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// More than this thread can stand still between two readings of a clock, in milliseconds.
+    const READINGS_APART_MS: u64 = 600_000;
 
     #[test]
     fn advances_by_the_given_time() {
         let clock = Clock::start();
         let before = clock.now();
-        clock.advance(Duration::from_secs(11));
-        assert!(clock.now().0 >= before.0 + 11_000);
-        assert!(clock.apart_ms().abs() < 1_000, "both were moved");
+        clock.advance(Duration::from_secs(3_600));
+        assert!(clock.now().0 >= before.0 + 3_600_000);
+        assert!(clock.apart_ms().unsigned_abs() < READINGS_APART_MS, "both were moved");
     }
 
     #[test]
@@ -144,10 +157,10 @@ mod tests {
             let before = clock.now().0;
             clock.set_machine(set);
             let apart = clock.apart_ms();
-            assert!((apart - set).abs() < 1_000, "{apart}");
+            assert!(apart.abs_diff(set) < READINGS_APART_MS, "{apart}");
             clock.put_right(apart);
-            assert!(clock.apart_ms().abs() < 1_000);
-            assert!(clock.now().0.abs_diff(before.wrapping_add_signed(set)) < 1_000);
+            assert!(clock.apart_ms().unsigned_abs() < READINGS_APART_MS);
+            assert!(clock.now().0.abs_diff(before.wrapping_add_signed(set)) < READINGS_APART_MS);
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::time::{Duration, SystemTime};
 
 /// The timeout of each wait.
-pub const WAIT: Duration = Duration::from_secs(5);
+pub const WAIT: Duration = Duration::from_secs(60);
 
 /// The pause between two looks of a wait.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(2);

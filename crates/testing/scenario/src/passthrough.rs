@@ -96,7 +96,7 @@ fn pass_on(origin: SocketAddr, head: &MessageHead, body: Vec<u8>) -> Vec<u8> {
     let mut fields = head.fields.clone();
     fields.retain(|(name, _)| name != "content-length");
     let request = Request::http(method, target.as_bytes(), fields, body);
-    let deadline = Deadline::after(WAIT * 12);
+    let deadline = Deadline::after(WAIT);
     let mut client = Client::new(origin);
     let sent = client.write(&request.bytes, request.is_head, deadline);
     match sent.map(|()| client.receive(deadline)) {

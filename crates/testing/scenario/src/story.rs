@@ -77,12 +77,12 @@ pub enum Action {
     AwaitHold { gate: String, count: usize },
     /// Releases all requests that wait, or will wait, at a hold.
     Release { gate: String },
-    /// Checks the number of requests that the origin has received; with `wait`, waits for it.
-    OriginSaw { wait: bool, count: usize, only: Option<RequestPattern> },
+    /// Waits until the origin has received this number of requests.
+    OriginSaw { count: usize, only: Option<RequestPattern> },
     /// Checks the last request that the origin has received.
     OriginLast { only: Option<RequestPattern>, fields: Vec<FieldTest>, body: Option<BodyTest> },
-    /// Checks a number in the subject's `GET /v1/stats`; with `wait`, waits for it.
-    Stat { wait: bool, name: String, comparison: Comparison, number: f64 },
+    /// Waits until a number in the subject's `GET /v1/stats` is as expected.
+    Stat { name: String, comparison: Comparison, number: f64 },
     /// Invalidates through the control API, and checks the number of removed pages.
     Invalidate { what: Invalidation, count: Option<u64> },
     /// Sends any other request to the control API.

@@ -132,8 +132,8 @@ fn the_runner_tells_passed_failed_and_pending_apart() {
     std::fs::create_dir_all(&dir).unwrap();
     for (name, text) in [
         ("a.scn", "title t\nstat requests=0\n"),
-        ("b.scn", "title t\nstat requests=1\n"),
-        ("c.scn", "title t\npending not yet\nstat requests=1\n"),
+        ("b.scn", "title t\nstat nothing=1\n"),
+        ("c.scn", "title t\npending not yet\nstat nothing=1\n"),
         ("d.scn", "title t\npending no more\nstat requests=0\n"),
         ("e.scn", "no story\n"),
     ] {

@@ -33,10 +33,9 @@ impl Scene {
         judged
     }
 
-    /// Checks a number of the statistics, once or repeatedly until it matches.
+    /// Waits until a number of the statistics matches: some are counted after the answer.
     pub(super) fn stat(
         &mut self,
-        wait: bool,
         name: &str,
         comparison: Comparison,
         number: f64,
@@ -44,7 +43,7 @@ impl Scene {
         let expected = format!("{name}{}{number}", sign(comparison));
         let mut got = String::new();
         let deadline = self.deadline();
-        let mut judge = || match self.ask_json("GET", "/v1/stats", None) {
+        let judge = || match self.ask_json("GET", "/v1/stats", None) {
             Err(wrong) => Some(Err(wrong)),
             Ok(stats) => match number_at(&stats, name) {
                 None => {
@@ -58,8 +57,7 @@ impl Scene {
                 }
             },
         };
-        let found = if wait { deadline.poll(LOOK_EVERY, judge) } else { judge() };
-        found.unwrap_or_else(|| Err(Mismatch::new(expected, got)))
+        deadline.poll(LOOK_EVERY, judge).unwrap_or_else(|| Err(Mismatch::new(expected, got)))
     }
 
     /// Invalidates pages, and checks how many were removed.

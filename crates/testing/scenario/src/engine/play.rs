@@ -50,16 +50,15 @@ impl Scene {
                 return one(self.origin.await_hold(gate, *count, self.deadline()));
             }
             Action::Release { gate } => self.origin.release(gate),
-            Action::OriginSaw { wait, count, only } => {
-                let until = wait.then(|| self.deadline());
-                return one(self.origin.saw(*count, only.as_ref(), until));
+            Action::OriginSaw { count, only } => {
+                return one(self.origin.saw(*count, only.as_ref(), self.deadline()));
             }
             Action::OriginLast { only, fields, body } => {
                 let wrong = self.origin.last(only.as_ref(), fields, body.as_ref());
                 return if wrong.is_empty() { Ok(()) } else { Err(wrong) };
             }
-            Action::Stat { wait, name, comparison, number } => {
-                return one(self.stat(*wait, name, *comparison, *number));
+            Action::Stat { name, comparison, number } => {
+                return one(self.stat(name, *comparison, *number));
             }
             Action::Invalidate { what, count } => return one(self.invalidate(what, *count)),
             Action::Admin { message, expect } => return self.admin(message, expect),

@@ -123,12 +123,12 @@ impl Origin {
         })
     }
 
-    /// Waits until this number of requests has been received; without a deadline, checks at once.
+    /// Waits until this number of requests has been received.
     pub(crate) fn saw(
         &self,
         count: usize,
         only: Option<&RequestPattern>,
-        until: Option<Deadline>,
+        until: Deadline,
     ) -> Result<(), Mismatch> {
         let judge = |script: &Script| {
             let seen = script.count(only);
@@ -137,10 +137,7 @@ impl Origin {
             let wrong = Mismatch::new(format!("the origin saw {count} {what}"), got);
             if seen == count { Ok(()) } else { Err(wrong) }
         };
-        match until {
-            Some(until) => self.shared.wait_until(until, judge),
-            None => judge(&self.shared.lock()),
-        }
+        self.shared.wait_until(until, judge)
     }
 
     /// Checks the last request received.

@@ -28,7 +28,7 @@ pub(super) fn parse(line: &str) -> Result<Action, LineError> {
         "finish" => Ok(Action::Finish { client: name(rest)? }),
         "leave" => Ok(Action::Leave { client: name(rest)? }),
         "invalidate" => invalidate(rest),
-        "stat" => stat(rest, false),
+        "stat" => stat(rest),
         "admin" => admin(rest),
         "await" => waited(rest),
         "origin" => origin(rest, false),
@@ -99,7 +99,7 @@ fn method(word: &str) -> Option<String> {
 fn waited(rest: &str) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
-        "stat" => return stat(after, true),
+        "stat" => return stat(after),
         "origin" => return origin(after, true),
         _ => {}
     }
@@ -129,7 +129,7 @@ fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
                     (_, more) => return Err(("METHOD PATH and no more", more.to_owned())),
                 },
             };
-            Ok(Action::OriginSaw { wait, count: number(count)?, only })
+            Ok(Action::OriginSaw { count: number(count)?, only })
         }
         "last" if !wait => {
             let (head, body) = split_at(after, "|")?;
@@ -149,12 +149,12 @@ fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
 }
 
 /// `NAME=N`, `NAME>=N` or `NAME<=N`
-fn stat(text: &str, wait: bool) -> Result<Action, LineError> {
+fn stat(text: &str) -> Result<Action, LineError> {
     let signs = [(">=", Comparison::AtLeast), ("<=", Comparison::AtMost), ("=", Comparison::Equal)];
     for (sign, comparison) in signs {
         if let Some((left, right)) = text.split_once(sign) {
             let number = number(right.trim())?;
-            return Ok(Action::Stat { wait, name: name(left.trim())?, comparison, number });
+            return Ok(Action::Stat { name: name(left.trim())?, comparison, number });
         }
     }
     Err(("NAME=N, NAME>=N or NAME<=N", text.to_owned()))
