@@ -166,6 +166,8 @@ impl Process {
             return StopResult::Ended(status);
         }
         self.signal(Signal::TERM);
+        // A process that a test has frozen gets it when it runs again.
+        self.signal(Signal::CONT);
         match self.wait(STOP_WITHIN) {
             Wait::Ended(status) => StopResult::Ended(status),
             Wait::Running => {

@@ -14,6 +14,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// The bound of each wait.
+const WITHIN: Duration = Duration::from_secs(60);
+
 const SCRIPT: &str = "<?php
 header('X-Pool: ' . getenv('POOL_NAME'));
 echo 'method=', $_SERVER['REQUEST_METHOD'], ' limit=', ini_get('memory_limit'), ' ';
@@ -168,7 +171,7 @@ fn children_of_a_stopped_process_end_with_it() {
     let mut shell = Process::spawn("sh", &mut command, &place.path().join("log")).expect("runs");
     let child = place.path().join("child");
     let written = || fs::read_to_string(&child).is_ok_and(|pid| pid.ends_with('\n'));
-    shell.wait_ready(Duration::from_secs(10), written).expect("it starts a child");
+    shell.wait_ready(WITHIN, written).expect("it starts a child");
     let pid: u32 = fs::read_to_string(&child).expect("was written").trim().parse().expect("a pid");
     assert!(cpu::is_running(pid));
     assert_eq!(shell.wait(Duration::ZERO), Wait::Running);
@@ -206,10 +209,10 @@ fn nothing_is_left_of_a_process_that_aborts() {
 }
 
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let deadline = Deadline::after(Duration::from_secs(20));
+    let deadline = Deadline::after(WITHIN);
     while !holds() {
-        assert!(!deadline.passed(), "not in 20 s: {what}");
-        std::thread::yield_now();
+        assert!(!deadline.passed(), "not within {WITHIN:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// The time without any event after which a run is aborted.
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(60);
 /// The number of connections to open before events are processed. A client sends as soon as it is connected,
 /// and does not wait for the others.
 const OPENED_AT_ONCE: usize = 256;
