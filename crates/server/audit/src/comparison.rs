@@ -328,7 +328,7 @@ pub(crate) fn act(
     site.counters.audit_purged.add();
 }
 
-/// Counts and logs the result of a comparison.
+/// Counts and logs the result of a comparison. That it has ended is counted last: the rest is known by then.
 pub(crate) fn note(
     site: &Site,
     target: &TargetUri,
@@ -336,20 +336,28 @@ pub(crate) fn note(
 ) {
     let counters = &site.counters;
     let now_ms = site.clock.now().0;
-    let (class, places, samples) = match conclusion {
-        Conclusion::Same => {
-            counters.audit_compared.add();
-            site.audit.compared(false, now_ms);
-            return;
-        }
+    match conclusion {
         Conclusion::Unjudged(reason) => {
             site.audit.had_no_verdict(*reason);
             return counters.audit_unjudged.add();
         }
-        Conclusion::Differs { class, places, samples, .. } => (*class, places, *samples),
-    };
+        Conclusion::Same => site.audit.compared(false, now_ms),
+        Conclusion::Differs { class, places, samples, .. } => {
+            site.audit.compared(class.is_wrong(), now_ms);
+            note_difference(site, target, (*class, cause), (places, *samples));
+        }
+    }
     counters.audit_compared.add();
-    site.audit.compared(class.is_wrong(), now_ms);
+}
+
+/// Counts and logs a difference.
+fn note_difference(
+    site: &Site,
+    target: &TargetUri,
+    (class, cause): (DifferenceClass, Option<DifferenceCause>),
+    (places, samples): (&[String], usize),
+) {
+    let counters = &site.counters;
     match class {
         DifferenceClass::BrokenPromise => counters.audit_broken_promises.add(),
         DifferenceClass::Leak => counters.audit_leaks.add(),

@@ -64,6 +64,18 @@ impl Frames {
         self.send(HEADERS, END_STREAM | END_HEADERS, stream, &block(path))
     }
 
+    /// Sends GET requests for these streams and paths in one piece, so that none of them comes alone.
+    pub fn get_all(&mut self, requests: &[(u32, &str)]) -> bool {
+        let mut all = Vec::new();
+        for (stream, path) in requests {
+            let (block, flags) = (block(path), END_STREAM | END_HEADERS);
+            FrameHead { length: block.len(), kind: HEADERS, flags, stream: *stream }
+                .write(&mut all);
+            all.extend_from_slice(&block);
+        }
+        self.stream.write_all(&all).is_ok()
+    }
+
     /// The next frame; `None` if the connection has ended.
     pub fn next_frame(&mut self) -> Option<Frame> {
         let mut head = [0; HEAD_BYTES];

@@ -15,7 +15,7 @@ mod trial_visitors;
 
 pub use frames::{Frames, block, block_of};
 pub use harness::skip;
-pub use played::{asked, asked_again, before_origin};
+pub use played::{asked, asked_again, before_origin, comes_again};
 pub use raw::{Answer, Raw};
 pub use trial_visitors::{TrialVisitors, trial_config, trial_found, trial_report};
 

@@ -37,6 +37,31 @@ pub fn asked(origin: &TcpListener) -> (TcpStream, String) {
     (stream, head)
 }
 
+/// Waits for the beginning of another request: on this connection, or on another one, which then takes its place.
+/// Returns whether it came on the same. An idle connection is used again only if it is idle in time, and not for long.
+pub fn comes_again(origin: &TcpListener, stream: &mut TcpStream) -> bool {
+    let has_begun = |stream: &TcpStream| matches!(stream.peek(&mut [0]), Ok(1..));
+    let mut others: Vec<TcpStream> = Vec::new();
+    origin.set_nonblocking(true).expect("can be set");
+    stream.set_nonblocking(true).expect("can be set");
+    until("the origin is asked again", || {
+        while let Ok((other, _)) = origin.accept() {
+            other.set_nonblocking(true).expect("can be set");
+            others.push(other);
+        }
+        has_begun(stream) || others.iter().any(has_begun)
+    });
+    origin.set_nonblocking(false).expect("can be set");
+    let is_same = has_begun(stream);
+    if !is_same {
+        let asked = others.into_iter().find(has_begun);
+        *stream = asked.expect("one of them");
+        stream.set_read_timeout(Some(BOUND)).expect("can be set");
+    }
+    stream.set_nonblocking(false).expect("can be set");
+    is_same
+}
+
 /// Reads the head of another request on the same connection, in lower case.
 pub fn asked_again(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();

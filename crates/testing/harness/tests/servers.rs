@@ -67,7 +67,7 @@ fn php_answers_through_nginx_and_its_requests_are_counted() {
     assert_eq!((head.status, head.content.len()), (200, 0));
 
     let pids = (php.pid().expect("it runs"), web.pid());
-    assert_eq!(cpu::descendants(pids.0).len(), 3, "a master and two children");
+    wait_until("there are a master and two children", || cpu::descendants(pids.0).len() == 3);
     assert!(matches!(php.stop(), Some(StopResult::Ended(_))));
     assert_eq!(php.requests(), 3, "the log is complete once php-fpm has ended");
     assert_eq!(client.get("/index.php").expect("an answer").status, 502);
@@ -146,7 +146,7 @@ fn memcached_answers_on_both_kinds_of_address() {
     let servers = [Memcached::start(dir("mc"), 8), Memcached::start_on_port(8)];
     for server in servers {
         let mut server = server.expect("memcached starts");
-        let mut stream = server.address().connect(Duration::from_secs(5)).expect("a connection");
+        let mut stream = server.address().connect(WITHIN).expect("a connection");
         stream.write_all(b"version\r\n").expect("can be written");
         let mut answer = [0; 8];
         stream.read_exact(&mut answer).expect("an answer");

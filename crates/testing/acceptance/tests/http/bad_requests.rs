@@ -228,14 +228,17 @@ fn slow_requests_time_out() {
     }
     still_well(&pagewell);
 
-    let limits = "[limits]\nidle_timeout = \"300ms\"\nbody_timeout = \"300ms\"\n";
-    let pagewell = site.serve(limits);
+    let pagewell = site.serve("[limits]\nidle_timeout = \"300ms\"\n");
     // Idle from the start, and idle after a response: closed without a response.
     assert_eq!(Raw::connect(&pagewell).rest(), "");
-    let mut raw = Raw::with(&pagewell, format!("GET /file.txt HTTP/1.1\r\n{HOST}\r\n"));
-    assert_eq!(raw.answer().content, "a file");
-    assert_eq!(raw.rest(), "");
+    until("it asks in time", || {
+        let get = format!("GET /file.txt HTTP/1.1\r\n{HOST}\r\n");
+        let said = Raw::with(&pagewell, get).rest();
+        assert!(said.is_empty() || said.ends_with("\r\n\r\na file"), "{said:?}");
+        !said.is_empty()
+    });
     // Content that stops in the middle.
+    let pagewell = site.serve("[limits]\nbody_timeout = \"300ms\"\n");
     let post = format!("POST /echo.php HTTP/1.1\r\n{HOST}");
     for rest in ["Content-Length: 9\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n9\r\nabc"] {
         let said = Raw::with(&pagewell, format!("{post}{rest}")).rest();

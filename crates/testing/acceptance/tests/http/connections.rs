@@ -3,17 +3,17 @@
 //! shows that a client is idle; nothing here sleeps. Memory that many connections needed at once is returned to
 //! the system.
 
-use acceptance::{Raw, binary, counter, until};
+use acceptance::{Raw, Site, binary, counter, until};
 use harness::{Pagewell, page_origin};
 
 const PLAIN: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
 const PART: &str = "GET /a HTTP/1.1\r\nHost: a\r\nRange: bytes=0-9\r\n\r\n";
 const WRITE: &str = "POST /b HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
 
-/// Waits until connections have become idle this number of times.
+/// Waits until connections have become idle this number of times. A client that takes long to send its first request
+/// is idle once more.
 fn until_rested(pagewell: &Pagewell, times: u64) {
     until("the client rests", || counter(pagewell, "connections_rested") >= times);
-    assert_eq!(counter(pagewell, "connections_rested"), times);
 }
 
 #[test]
@@ -58,13 +58,18 @@ fn a_client_that_is_silent_at_first_is_served_later() {
 #[test]
 fn a_client_with_an_incomplete_request_is_not_idle() {
     let origin = format!("http://{}", page_origin(100).expect("an origin"));
-    let pagewell = Pagewell::start(binary(), &["--origin", &origin]).expect("it starts");
+    let site = Site::new(&[]);
+    let patient = site.at("patient.toml");
+    std::fs::write(&patient, "[limits]\nheader_timeout = \"1h\"\n").expect("written");
+    let args = ["--origin", &origin, "--config", &patient.display().to_string()];
+    let pagewell = Pagewell::start(binary(), &args).expect("it starts");
     let (begun, rest) = PLAIN.split_at(20);
     let mut client = Raw::with(&pagewell, begun);
-    // Another client connects later, and becomes idle.
+    let before = counter(&pagewell, "connections_rested");
+    // Another client connects later, and becomes idle. What the first one has sent would be gone if it rested, too.
     let mut other = Raw::with(&pagewell, PLAIN);
     assert_eq!(other.answer().status, 200);
-    until_rested(&pagewell, 1);
+    until_rested(&pagewell, before + 1);
     client.send(rest);
     assert_eq!(client.answer().status, 200);
 }

@@ -119,9 +119,25 @@ fn slow_fragments_time_out() {
     let site = Site::new(&[("index.php", SLOW)]);
     let limits = "[limits]\norigin_timeout = \"3s\"\n";
     let pagewell = site.serve(&format!("[php]\nchildren = 1\n{ON}{limits}"));
-    assert_eq!(get(&pagewell, "/", None).text(), "a.");
-    assert_eq!(get(&pagewell, "/?all", None).status, 502);
-    assert_eq!(counter(&pagewell, "fragments_failed"), 2, "{}", pagewell.log());
+    // On a busy machine the first fragment, or the template, may be late as well. Both are never in time.
+    let mut failed = 0;
+    until("the first fragment is in time", || {
+        let text = get(&pagewell, "/", None).text();
+        assert_ne!(text, "aa.");
+        failed += match &*text {
+            "a." => 1,
+            "." => 2,
+            _ => 0,
+        };
+        text == "a."
+    });
+    assert_eq!(counter(&pagewell, "fragments_failed"), failed, "{}", pagewell.log());
+    until("the template is in time", || {
+        let status = get(&pagewell, "/?all", None).status;
+        assert!(matches!(status, 502 | 504), "{status}");
+        status == 502
+    });
+    assert!(counter(&pagewell, "fragments_failed") > failed, "{}", pagewell.log());
 }
 
 /// A template longer than the buffers between the origin and a client, which is not stored.

@@ -29,7 +29,8 @@ fn get_raw(pagewell: &Pagewell, path: &str) -> Raw {
 /// Checks that the page works again, that nothing of the fault is stored, and that no origin request is left.
 fn recovers(site: &Site, pagewell: &Pagewell, path: &str) {
     site.note("go");
-    until("it is answered again", || client(pagewell).get(path).expect("an answer").status == 200);
+    // Where the origin has little time, an answer may be late or break off.
+    until("it is answered again", || client(pagewell).get(path).is_ok_and(|it| it.status == 200));
     let page = client(pagewell).get(path).expect("an answer");
     assert!(page.text().ends_with("whole"), "{}", page.text());
     until("the places are free", || counter(pagewell, "origin_places_taken") == 0);
@@ -116,15 +117,23 @@ fn an_origin_that_hangs_times_out() {
         ("half.php", WAITS_HALF_WAY),
         ("form.php", "<?php note('started'); wait_for('go'); echo 'whole';"),
     ]);
-    let pagewell = site.serve("[limits]\norigin_timeout = \"300ms\"\n[php]\nchildren = 4\n");
+    // A script that waits keeps its worker, whether its request has timed out or not.
+    let pagewell = site.serve("[limits]\norigin_timeout = \"300ms\"\n[php]\nchildren = 20\n");
     let response = client(&pagewell).get("/waits.php").expect("an answer");
     assert_eq!(response.status, 504, "{}", response.text());
     assert!(!cache_status(&response).contains("stored"), "{}", cache_status(&response));
     let response = client(&pagewell).post("/form.php", "a=b").expect("an answer");
     assert_eq!(response.status, 504, "{}", response.text());
     let mut raw = get_raw(&pagewell, "/half.php");
-    raw.until("half ");
-    assert!(!raw.rest().contains("0\r\n\r\n"), "it does not look whole");
+    until("a first part comes in time", || {
+        let has_begun = raw.until("\r\n\r\n").starts_with("HTTP/1.1 200 ");
+        if !has_begun {
+            raw = get_raw(&pagewell, "/half.php");
+        }
+        has_begun
+    });
+    let half = raw.rest();
+    assert!(half.contains("half ") && !half.contains("0\r\n\r\n"), "it looks whole: {half:?}");
     assert_eq!(counter(&pagewell, "pages"), 0);
     recovers(&site, &pagewell, "/waits.php");
     recovers(&site, &pagewell, "/half.php");
@@ -190,7 +199,7 @@ fn a_script_whose_client_disconnected_is_aborted() {
     // PHP notices the disconnection when it writes; a worker that waits forever writes nothing.
     let busy = "<?php register_shutdown_function(fn () => note('ended' . connection_aborted()));
         note('started');
-        for ($left = 20000; $left > 0; $left--) { out(str_repeat('x', 4096)); usleep(1000); }";
+        for ($left = 60000; $left > 0; $left--) { out(str_repeat('x', 4096)); usleep(1000); }";
     let site = Site::new(&[
         ("busy.php", busy),
         ("kept.php", &busy.replace("note('started')", "keep(); note('started')")),

@@ -1,7 +1,7 @@
 //! Data that Pagewell forwards without buffering: WebSocket and other protocols, and event streams. The test
 //! plays the origins with raw sockets, so that each step can be observed.
 
-use acceptance::{Raw, Site, asked, asked_again, before_origin, counter, until};
+use acceptance::{Raw, Site, asked, asked_again, before_origin, comes_again, counter, until};
 use harness::Pagewell;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -64,13 +64,20 @@ fn a_websocket_ends_when_pagewell_stops() {
 
 #[test]
 fn an_idle_websocket_is_closed_and_their_number_is_limited() {
-    let (pagewell, origin, _site) =
-        before_origin("[limits]\nupgrades = 1\nupgrade_idle_timeout = \"500ms\"");
-    let (mut client, _at_origin) = conversation(&pagewell, &origin);
+    let (pagewell, origin, _site) = before_origin("[limits]\nupgrades = 1\n");
+    let open = conversation(&pagewell, &origin);
     let full = Raw::with(&pagewell, ASK).answer();
     assert_eq!(full.status, 503);
     assert!(full.content.contains("upgrades-full"), "{full:?}");
-    assert_eq!(client.rest(), "");
+    drop(open);
+    let (pagewell, origin, _site) = before_origin("[limits]\nupgrade_idle_timeout = \"500ms\"");
+    let mut client = Raw::with(&pagewell, ASK);
+    let (mut at_origin, _) = asked(&origin);
+    let agreed =
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+    at_origin.write_all(agreed.as_bytes()).expect("written");
+    let said = client.rest();
+    assert!(said.starts_with("HTTP/1.1 101 ") && said.ends_with("\r\n\r\n"), "{said:?}");
 }
 
 #[test]
@@ -83,6 +90,7 @@ fn an_origin_may_decline_an_upgrade_and_the_connection_continues() {
     assert_eq!((answer.status, &*answer.content), (403, "no"));
     assert_eq!(answer.header("connection"), None);
     client.send("GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+    comes_again(&origin, &mut at_origin);
     assert!(asked_again(&mut at_origin).starts_with("get /next "));
     at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
     assert_eq!(client.answer().content, "next");
@@ -124,6 +132,7 @@ fn a_long_response_in_place_of_an_upgrade_is_complete() {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     take_long(&mut client);
     let mut at_origin = answering.join().expect("it has answered");
+    comes_again(&origin, &mut at_origin);
     assert!(asked_again(&mut at_origin).starts_with("get /next "));
     at_origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
     assert_eq!(client.answer().content, "next");
@@ -139,6 +148,7 @@ fn an_upgrade_after_a_long_response_works() {
     client.until("\r\n\r\n");
     take_long(&mut client);
     let mut at_origin = answering.join().expect("it has answered");
+    comes_again(&origin, &mut at_origin);
     assert!(asked_again(&mut at_origin).starts_with("get /chat "));
     let agreed =
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -231,11 +241,17 @@ fn an_origin_connection_that_carried_content_is_not_reused() {
         other.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext").expect("written");
         assert_eq!(next.answer().content, "next");
         // Connections that have carried no content are reused.
-        let mut last = Raw::with(&pagewell, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
-        assert!(asked_again(&mut other).starts_with("get /last "));
-        let close = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\nlast";
-        other.write_all(close).expect("written");
-        assert_eq!(last.answer().content, "last");
+        until("one is reused", || {
+            let mut last = Raw::with(&pagewell, "GET /last HTTP/1.1\r\nHost: a\r\n\r\n");
+            let is_reused = comes_again(&origin, &mut other);
+            assert!(asked_again(&mut other).starts_with("get /last "));
+            let then = if is_reused { "close" } else { "keep-alive" };
+            let said =
+                format!("HTTP/1.1 200 OK\r\nConnection: {then}\r\nContent-Length: 4\r\n\r\nlast");
+            other.write_all(said.as_bytes()).expect("written");
+            assert_eq!(last.answer().content, "last");
+            is_reused
+        });
     }
     assert_eq!(counter(&pagewell, "stored"), 0);
 }

@@ -3,7 +3,7 @@
 
 use acceptance::{Site, asked_again, client, limit_hit, until};
 use harness::nginx::{self, NginxConf};
-use harness::{OnPort, Pagewell, PrivateDir, Request};
+use harness::{OnPort, Pagewell, PrivateDir, Request, Stopwatch};
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,6 +49,7 @@ fn a_server_that_is_gone_costs_no_request() {
     let origin = format!("origin = [\"http://{}\", \"http://{}\"]", one.address(), two.address());
     let pagewell = serve(&site, &origin);
     assert_eq!(answers(&pagewell, 8), set(&["one", "two"]));
+    let clock = Stopwatch::start();
     one.stop();
     // The content of a form goes to the other server.
     let mut client = client(&pagewell);
@@ -57,7 +58,10 @@ fn a_server_that_is_gone_costs_no_request() {
         assert_eq!((sent.status, sent.text()), (200, "two POST".into()));
     }
     assert_eq!(answers(&pagewell, 8), set(&["two"]));
-    assert_eq!(pagewell.times_logged("origin-left-out"), 1, "{}", pagewell.log());
+    // It is left out for ten seconds each time.
+    let times = pagewell.times_logged("origin-left-out");
+    let times_max = 1 + clock.elapsed().as_secs() as usize / 10;
+    assert!((1..=times_max).contains(&times), "{times}: {}", pagewell.log());
 }
 
 #[test]

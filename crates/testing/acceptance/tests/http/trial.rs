@@ -237,7 +237,7 @@ fn write_gallery(visits: &HashMap<&str, Visits>) {
 
 /// Waits for a while, and goes on if it does not happen: the table shows what is missing.
 fn wait_for(is_done: impl Fn() -> bool) {
-    for _ in 0..600 {
+    for _ in 0..1_200 {
         if is_done() {
             return;
         }
