@@ -344,7 +344,7 @@ pub(crate) fn note(
         Conclusion::Same => site.audit.compared(false, now_ms),
         Conclusion::Differs { class, places, samples, .. } => {
             site.audit.compared(class.is_wrong(), now_ms);
-            note_difference(site, target, (*class, cause), (places, *samples));
+            note_difference(site, target, (*class, cause), (places.as_slice(), *samples));
         }
     }
     counters.audit_compared.add();

@@ -56,6 +56,13 @@ impl Story {
         story
     }
 
+    /// The same, with a process that waits so long for requests in flight when it is replaced.
+    fn draining(drain: &str) -> Story {
+        let story = Story::new();
+        let config = format!("[limits]\ndrain = {drain:?}\n{}", story.config);
+        Story { config, ..story }
+    }
+
     /// Writes the value without an invalidation.
     fn write(&self, n: u64) {
         let path = self.site.at("notes").join("truth");
@@ -287,7 +294,7 @@ fn repeated_restarts_refuse_no_connection_and_serve_no_old_page() {
 
 #[test]
 fn pages_are_restored_and_late_changes_of_the_old_process_are_applied() {
-    let story = Story::new();
+    let story = Story::draining("50s");
     let first = story.serve();
     let mut idle = StrictClient::new(tcp(first.address()), true);
     let asked = |strict: &mut StrictClient| strict.ask("GET", "/page.php").expect("an answer");
@@ -419,7 +426,7 @@ fn a_new_process_that_dies_while_it_waits_costs_nothing() {
 
 #[test]
 fn an_old_process_that_is_killed_takes_the_pages_with_it() {
-    let story = Story::new();
+    let story = Story::draining("1h");
     let mut first = story.serve();
     let ask = |pagewell: &Pagewell| {
         let request = Request::new("GET", "/page.php").header("Host", "a.test");

@@ -7,7 +7,7 @@ use control::api::{ROUTES, STREAMS};
 use harness::{Address, Browser, BrowserError, Client, Pagewell, PrivateDir, Request, key};
 use serde_json::Value;
 
-const PAGE: &str = "<?php keep(); header('Cache-Groups: \"news\", \"news:4\"');
+const PAGE: &str = "<?php keep(3600); header('Cache-Groups: \"news\", \"news:4\"');
     if (isset($_GET['cookie'])) { setcookie('seen', '1'); }
     if (isset($_GET['status'])) { http_response_code((int) $_GET['status']); }
     if (isset($_GET['markup'])) {

@@ -176,7 +176,8 @@ fn nor_is_anything_missed_where_no_page_comes_along() {
 #[test]
 fn a_write_at_the_old_process_waits_for_the_new_process() {
     let database = database();
-    let story = story(&database, kept);
+    let waits = |site: &Site| format!("[limits]\ndrain = \"50s\"\n{}", kept(site));
+    let story = story(&database, waits);
     let first = story.serve();
     stored(&first, "/page.php");
     let mut writing = Raw::with(

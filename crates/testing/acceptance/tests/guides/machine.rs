@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// The bound of a block of commands, which may install an application.
+const BLOCK_BOUND: Duration = Duration::from_secs(300);
 /// The ports that the guides use.
 const PORTS: [u16; 6] = [80, 443, 8000, 8080, 8081, 8443];
 /// The directories of the guides that are private here.
@@ -208,12 +210,12 @@ impl Machine {
         let log = self.at("/state/output");
         let _ = fs::remove_file(&log);
         let mut process = self.spawn(directory, &format!("set -e\n{block}"), &log);
-        let deadline = Deadline::after(BOUND);
+        let deadline = Deadline::after(BLOCK_BOUND);
         let status = loop {
             if let Wait::Ended(status) = process.wait(Duration::from_millis(5)) {
                 break status;
             }
-            assert!(!deadline.passed(), "not within {BOUND:?}:\n{block}");
+            assert!(!deadline.passed(), "not within {BLOCK_BOUND:?}:\n{block}");
             self.serve_systemctl();
         };
         let output = fs::read_to_string(&log).expect("text");
