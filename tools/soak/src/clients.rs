@@ -5,6 +5,7 @@
 //! request the values that were acknowledged to a writer: a page may show no less, nor more than was ever sent.
 //! A visitor's own page must name that visitor.
 
+use super::phases::Fault;
 use super::site::{HOST, ITEMS, filler};
 use super::tally::{RequestKind, name_of};
 use super::{Run, WRITERS};
@@ -15,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// How long a visitor waits for an answer before leaving.
-const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_secs(30);
 /// The pause before the next request.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The pause of a writer.
@@ -57,7 +58,7 @@ pub fn warm(run: &Run) -> Result<(), String> {
 
 /// Whether PHP, the database and all between them answer now.
 pub fn is_served(run: &Run) -> bool {
-    let answer = client(run).within(Duration::from_secs(2)).get("/fresh.php?id=0");
+    let answer = client(run).within(Duration::from_secs(5)).get("/fresh.php?id=0");
     matches!(judge_item(run, 0, 1, &answer), AnswerJudgement::Right { .. })
 }
 
@@ -143,6 +144,10 @@ pub fn write(run: &Run, number: usize) {
 
 fn note(run: &Run, fault: usize, asked: RequestKind, judged: AnswerJudgement, watch: &Stopwatch) {
     let took = watch.elapsed();
+    // A request that began before a fault may fail by it.
+    let now = run.now();
+    let is_failed = matches!(judged, AnswerJudgement::Failed(_));
+    let fault = if is_failed && Fault::ALL[now].may_be_noticed() { now } else { fault };
     let mut tally = run.tally(fault);
     match judged {
         AnswerJudgement::Right { is_hit } => tally.right(asked, is_hit, took),

@@ -22,7 +22,7 @@ const OPEN: usize = 100;
 /// Below the rate of a confirmed session.
 const SESSION_PAUSE: Duration = Duration::from_millis(600);
 /// Within this time nothing waits any more.
-const EMPTY_WITHIN: Duration = Duration::from_secs(30);
+const EMPTY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Crawls until then. Returns the cold URLs that were asked for, and the requests that were deferred.
 ///

@@ -7,7 +7,7 @@
 use super::error_text;
 use super::site::Site;
 use harness::stand::RestartedPagewell;
-use harness::{Pagewell, PrivateDir, StartError, cpu};
+use harness::{Deadline, Pagewell, PrivateDir, StartError, cpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::sleep;
@@ -18,8 +18,11 @@ const DISK: &str = "size=12m";
 /// How long requests that are under way at the end may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(90);
 
-/// The time in which Pagewell's audit looks at a page again, and more.
+/// The pause between two looks at the pages that Pagewell's audit watches.
 const WATCH_STEP: Duration = Duration::from_millis(600);
+/// The time in which the audit sees that a page which it watches was purged, on any machine. A page that is wrong stays
+/// watched for a minute.
+const WATCHED_MAX: Duration = Duration::from_secs(20);
 
 /// Where Pagewell's files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +120,12 @@ impl<'a> Stand<'a> {
     pub fn wait_idle(&self) -> Result<(), String> {
         self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))?;
         // The audit sees within this time that a page which it found wrong was purged meanwhile.
-        sleep(WATCH_STEP);
-        match self.pagewell.counter("audit_watched")? {
+        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
+        while watched > 0 && !deadline.passed() {
+            sleep(WATCH_STEP);
+            watched = self.pagewell.counter("audit_watched")?;
+        }
+        match watched {
             0 => Ok(()),
             found => Err(format!(
                 "soak: the audit has found {found} wrong pages\n{}",

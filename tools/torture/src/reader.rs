@@ -22,7 +22,7 @@ const MOST_READ: usize = 10;
 /// With faults, one request in so many is given up in the middle of its answer.
 const LEAVE_ONE_IN: usize = 50;
 /// How long an answer may take.
-const WITHIN: Duration = Duration::from_secs(15);
+const WITHIN: Duration = Duration::from_secs(60);
 
 /// The answers of a reader, counted.
 #[derive(Debug, Default)]

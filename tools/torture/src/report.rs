@@ -113,6 +113,12 @@ impl Figures {
         self.missed().map_or(Ok(()), |what| Err(format!("torture: the run met no {what}")))
     }
 
+    /// Whether nothing was wrong, but the run has not met what it should have.
+    pub fn has_met_too_little(&self) -> bool {
+        let is_right = self.all_answered().is_ok() && self.seen.wrong == [0; 3];
+        is_right && self.missed().is_some()
+    }
+
     /// Nobody is ever forgotten; and where nothing is disturbed, everybody gets a whole page.
     fn all_answered(&self) -> Result<(), String> {
         if self.silent > 0 {

@@ -30,6 +30,12 @@ const NOTE_EVERY: Duration = Duration::from_millis(100);
 /// How often the stream is cut, with faults; and after how many cuts Pagewell is killed.
 const CUT_EVERY: Duration = Duration::from_millis(400);
 const CUTS_A_LIFE: u64 = 7;
+/// A run on a busy machine goes on for so many times as long, until it has met something of each kind.
+const LONGER: u32 = 10;
+/// The time in which the audit sees that a page which it watches was purged, on any machine. A page that is wrong stays
+/// watched for a minute.
+const WATCHED_MAX: Duration = Duration::from_secs(20);
+const WATCH_STEP: Duration = Duration::from_millis(600);
 /// A run of so many seconds has to have seen pages of an earlier life, if there are no more transactions
 /// than so many a second: of more every page has changed since the snapshot.
 const WARM_SECONDS: u64 = 10;
@@ -42,6 +48,8 @@ struct Run<'a> {
     rows: &'a Rows,
     amount: &'a Amount,
     until: Deadline,
+    /// How long it goes on if it has met too little by then.
+    longest: Deadline,
     /// Up to how many wrong answers it goes on.
     enough: u64,
     /// The value of each item that is applied at least.
@@ -99,6 +107,7 @@ pub fn torture(
         rows: &rows,
         amount,
         until: Deadline::after(Duration::from_secs(amount.seconds)),
+        longest: Deadline::after(Duration::from_secs(amount.seconds) * LONGER),
         enough,
         applied: (0..amount.items).map(|_| zero()).collect(),
         answers: zero(),
@@ -144,7 +153,14 @@ fn dependencies(amount: &Amount) -> DependencySource {
 
 impl Run<'_> {
     fn is_over(&self) -> bool {
-        self.until.passed() || self.wrong() >= self.enough
+        let end = if self.has_met() { &self.until } else { &self.longest };
+        end.passed() || self.wrong() >= self.enough
+    }
+
+    /// Whether there was something of each kind that a run has to meet.
+    fn has_met(&self) -> bool {
+        let met = [&self.answers, &self.hits, &self.commits, &self.synced, &self.own];
+        met.iter().all(|count| count.load(SeqCst) > 0)
     }
 
     fn wrong(&self) -> u64 {
@@ -361,6 +377,16 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The pages that the audit watches, once it has seen which of them were purged.
+    fn watched(&self) -> Result<u64, String> {
+        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
+        while watched > 0 && !deadline.passed() {
+            sleep(WATCH_STEP);
+            watched = self.rows.counter("audit_watched")?;
+        }
+        Ok(watched)
+    }
+
     fn verdict(&self, lease_check: LeaseCheck) -> Result<String, String> {
         let get = |count: &AtomicU64| count.load(SeqCst);
         self.take_counters()?;
@@ -386,16 +412,15 @@ impl Run<'_> {
             get(&self.own_outdated),
             lease_check.as_str(),
         );
-        let watched = self.rows.counter("audit_watched")?;
-        if lease_check == LeaseCheck::Kept && watched > 0 {
+        let watched = if lease_check == LeaseCheck::Kept { self.watched()? } else { 0 };
+        if watched > 0 {
             return Err(format!("{line}: the audit found {watched} wrong pages"));
         }
         let gaps = get(&self.gaps);
         let is_slow = matches!(self.amount.writes_per_second, Rate::PerSecond(0..=WARM_RATE));
         let has_to_be = self.amount.faults && is_slow && self.amount.seconds >= WARM_SECONDS;
         let is_warm = !has_to_be || get(&self.restored) > 0;
-        let met = [&self.answers, &self.hits, &self.commits, &self.synced, &self.own];
-        let has_met = is_warm && met.iter().all(|count| get(count) > 0);
+        let has_met = is_warm && self.has_met();
         match (lease_check, self.wrong()) {
             (LeaseCheck::Kept, 0) if has_met && gaps == 0 => Ok(line),
             (LeaseCheck::Kept, 0) => Err(format!("{line}: it met nothing, or {gaps} gaps")),

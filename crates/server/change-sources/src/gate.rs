@@ -420,22 +420,27 @@ mod tests {
         feed.gate.is_closed()
     }
 
+    /// Whether it stays open: a busy machine may let some of the tries be slow.
+    fn stays_open(more: &str, proven_ms: u64, contact_ms: Option<u64>, is_followed: bool) -> bool {
+        (0..20).any(|_| !closes(more, proven_ms, contact_ms, is_followed))
+    }
+
     #[test]
     fn the_deadline_counts_from_the_last_proof() {
-        assert!(!closes("", 9_000, None, true) && closes("", 10_000, None, true));
+        assert!(stays_open("", 9_000, None, true) && closes("", 10_000, None, true));
         // It is the same after the connection has broken, however early that was noticed.
-        assert!(!closes("", 9_000, None, false) && closes("", 10_000, None, false));
+        assert!(stays_open("", 9_000, None, false) && closes("", 10_000, None, false));
         assert!(!closes("cluster.on_lag = \"serve\"", 60_000, None, false));
         // A very short limit counts from when the break is noticed.
         let short = "cluster.lag_max = \"10ms\"";
-        assert!(!closes(short, 500, None, true) && closes(short, 1_000, None, true));
+        assert!(stays_open(short, 500, None, true) && closes(short, 1_000, None, true));
         assert!(closes(short, 500, None, false));
     }
 
     #[test]
     fn a_proof_is_no_newer_than_the_contact_of_the_node() {
         assert!(closes("", 0, Some(10_000), true));
-        assert!(!closes("", 0, Some(9_000), true) && closes("", 10_000, Some(0), true));
+        assert!(stays_open("", 0, Some(9_000), true) && closes("", 10_000, Some(0), true));
     }
 
     #[test]
@@ -474,8 +479,12 @@ mod tests {
         let (_site, feed) = stand("");
         assert_eq!(feed.lag_now(), None);
         feed.lag_us.store(800, Ordering::Relaxed);
-        feed.gate.prove(ago(1_000));
-        assert_eq!(feed.lag_now(), Some(Duration::from_micros(800)));
+        // A busy machine may let some of the tries be slow.
+        let is_as_measured = (0..20).any(|_| {
+            feed.gate.prove(ago(1_000));
+            feed.lag_now() == Some(Duration::from_micros(800))
+        });
+        assert!(is_as_measured, "{:?}", feed.lag_now());
         let (_site, feed) = stand("");
         feed.lag_us.store(800, Ordering::Relaxed);
         feed.gate.prove(ago(5_000));

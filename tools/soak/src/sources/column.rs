@@ -193,11 +193,13 @@ impl SourceColumn {
             (self.truth.load(SeqCst), Deadline::after(self.lag_max + WELL_WITHIN));
         let mut old_for = Duration::ZERO;
         loop {
+            // A page is as old as that when it is asked for; its answer may take a while to come.
+            let asked_after = told_at.elapsed();
             let shown = number(&self.get()?)?;
             if shown >= wanted {
                 return Ok(old_for);
             }
-            old_for = told_at.elapsed();
+            old_for = asked_after;
             if deadline.passed() {
                 return Err(format!(
                     "the page is still old after {old_for:?}: {}",

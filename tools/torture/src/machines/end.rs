@@ -20,9 +20,9 @@ use std::time::Duration;
 
 /// How long machines may take, when nothing is disturbed any more, to tell what they have, and then to show
 /// it.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(60);
 /// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(30);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 

@@ -20,7 +20,7 @@ pub const LAG_MAX: Duration = Duration::from_secs(3);
 /// How long others wait for a machine that is silent: the time in which it notices that by its own account.
 pub const WAITED_FOR: Duration = Duration::from_secs(13);
 /// How long a process may take to end, at least: requests in flight, pending changes, the last snapshot.
-const END_WITHIN: Duration = Duration::from_secs(30);
+const END_WITHIN: Duration = Duration::from_secs(60);
 
 /// The settings that all machines have in common.
 pub struct Common<'a> {

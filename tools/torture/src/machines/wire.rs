@@ -17,13 +17,14 @@ const REPLY_BYTES: usize = 1 << 20;
 /// A connection that is made when it is needed.
 pub struct Wire {
     address: Address,
+    within: Duration,
     stream: Option<(Stream, Replies)>,
 }
 
 impl Wire {
     /// To the server at this socket.
     pub fn new(socket: &Path) -> Wire {
-        Wire { address: Address::Unix(socket.to_owned()), stream: None }
+        Wire { address: Address::Unix(socket.to_owned()), within: WITHIN, stream: None }
     }
 
     /// Sends a command; its reply.
@@ -34,7 +35,8 @@ impl Wire {
         let (mut stream, mut replies) = match self.stream.take() {
             Some(open) => open,
             None => {
-                let stream = self.address.connect(WITHIN).map_err(|error| error.to_string())?;
+                let stream =
+                    self.address.connect(self.within).map_err(|error| error.to_string())?;
                 (stream, Replies::new(REPLY_BYTES))
             }
         };
@@ -66,7 +68,7 @@ mod tests {
     #[test]
     fn reconnects_after_a_cut() {
         let mut server = Valkey::start(&[]).expect("a server");
-        let mut wire = Wire::new(server.socket());
+        let mut wire = Wire { within: Duration::from_secs(60), ..Wire::new(server.socket()) };
         assert_eq!(wire.ask(&["INCR", "a"]), Ok(Reply::Integer(1)));
         assert!(wire.ask(&["XLEN"]).is_err(), "that is no command");
         server.kill();

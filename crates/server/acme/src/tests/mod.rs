@@ -106,7 +106,7 @@ impl Node {
         let mut known = directories.into_iter().map(of).collect();
         edit(&mut config, &mut known);
         let times =
-            LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(3) };
+            LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(10) };
         let trust = AuthorityTrust::Only(authorities[0].root.clone());
         let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
         let parts = parts(&manager, hosts, look);
@@ -277,6 +277,7 @@ async fn a_finished_task_reads_no_other_host() {
     })
     .await;
     // Each host twice at the start, and those with an order once more.
+    node.until("the reads", |node| node.reads(ValueKind::Certificate) >= 90).await;
     assert_eq!(node.reads(ValueKind::Certificate), 90);
     node.stop().await;
 }
