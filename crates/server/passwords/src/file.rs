@@ -455,7 +455,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("looks-{}", std::process::id()));
         std::fs::write(&path, format!("anna:{APR1}\n")).unwrap();
         let file = Arc::new(PasswordFile::load(&path).unwrap());
-        std::fs::write(&path, format!("bert:{APR1}\n")).unwrap();
+        // Of another length, because its time may be the same.
+        std::fs::write(&path, format!("\nbert:{APR1}\n")).unwrap();
         let reports: Arc<Mutex<Vec<Result<bool, String>>>> = Arc::default();
         let look = |ms: u64| {
             let (file, reports) = (file.clone(), reports.clone());
@@ -504,7 +505,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("hangs-{}", std::process::id()));
         std::fs::write(&path, format!("anna:{APR1}\n")).unwrap();
         let file = Arc::new(PasswordFile::load(&path).unwrap());
-        std::fs::write(&path, format!("bert:{APR1}\n")).unwrap();
+        // Of another length, because its time may be the same.
+        std::fs::write(&path, format!("\nbert:{APR1}\n")).unwrap();
         let reports: Arc<Mutex<Vec<Result<bool, String>>>> = Arc::default();
         let (time, ends) = (Duration::from_secs(9), Arc::new(Semaphore::new(0)));
         let look = || {

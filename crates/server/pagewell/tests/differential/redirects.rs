@@ -1,7 +1,7 @@
 //! The same for redirects: by rules of all kinds, lines of a file and the canonical host, in all spellings, among rules
 //! that decide before. Whether or not the front answers them, responses, counters and access log are the same.
 
-use super::{LAST, Side};
+use super::{LAST, LONG_LIMIT, Side};
 use harness::PrivateDir;
 use http::StatusCode;
 use reasons::Reason;
@@ -166,7 +166,7 @@ async fn start(hits_in_front: bool, dir: &PrivateDir) -> Side {
          [access_log]\nto = {log:?}\nformat = \"{{client}} {{method}} {{scheme}} {{host}} {{target}} {{protocol}} \
          {{status}} {{bytes}} {{cache}} {{detail}} {{referer}} {{user_agent}}\"\n{RULES}"
     );
-    Side::start_with(hits_in_front, &config).await
+    Side::start_with(hits_in_front, &config, LONG_LIMIT).await
 }
 
 /// Whether a response to a redirect was laid out for plain requests.
@@ -231,7 +231,8 @@ async fn redirects_in_front_change_nothing() {
 /// Of each visible character, in the path and in the query.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_character_of_a_redirected_target_is_read_alike() {
-    let (front, behind) = (Side::start(true).await, Side::start(false).await);
+    let start = |hits_in_front| Side::start_with(hits_in_front, super::RULES, LONG_LIMIT);
+    let (front, behind) = (start(true).await, start(false).await);
     let mut redirected = 0;
     for byte in 0x21..=0x7e_u8 {
         for target in [format!("/r/{}", char::from(byte)), format!("/r/1?{}", char::from(byte))] {
