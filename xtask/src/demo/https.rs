@@ -15,7 +15,7 @@ use std::time::Duration;
 pub const HOST: &str = "post.example.org";
 const LIFETIME: Duration = Duration::from_secs(90 * 86_400);
 /// How long the certificate may take.
-const ISSUED_WITHIN: Duration = Duration::from_secs(60);
+const ISSUED_WITHIN: Duration = Duration::from_secs(180);
 
 /// A running authority, and the port of HTTPS.
 pub struct HttpsDemo {

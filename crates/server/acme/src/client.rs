@@ -25,7 +25,7 @@ use tokio_rustls::TlsConnector;
 /// The timeout of a request, from the name resolution to the last byte.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// The same in tests.
-const TEST_ANSWER_WITHIN: Duration = Duration::from_secs(15);
+const TEST_ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The timeout of a connection to one address.
 const CONNECT_WITHIN: Duration = Duration::from_secs(8);
 /// The longest header section of a response in bytes.

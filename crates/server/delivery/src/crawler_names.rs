@@ -22,9 +22,9 @@ use tokio::time::timeout;
 const LOOKUPS_MAX: usize = 16;
 /// The lookups at a time for addresses of one network.
 const NETWORK_LOOKUPS_MAX: usize = 2;
-const LOOKUP_LASTS: Duration = Duration::from_secs(5);
+const LOOKUP_LASTS: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 5 });
 /// How long one server may take for one question; resolv.conf(5) has 5 s, but no lookup is worth that here.
-const QUESTION_LASTS: Duration = Duration::from_millis(1_200);
+const QUESTION_LASTS: Duration = Duration::from_millis(if cfg!(test) { 4_000 } else { 1_200 });
 /// A question is asked at least so often, if there is one server.
 const TRIES: usize = 2;
 /// An address of a search engine has one name. Of more, only the first are looked up.

@@ -21,7 +21,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// How often a file is looked at, while requests need it.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How long a request waits for a look,
-const LOOK_MAX: Duration = Duration::from_secs(5);
+const LOOK_MAX: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 5 });
 /// and while another has waited in vain: many requests would wait for the same disk.
 const LOOK_MAX_WHILE_HANGING: Duration = Duration::from_millis(100);
 

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 const BOTH: [ChallengeKind; 2] = [ChallengeKind::Http01, ChallengeKind::TlsAlpn01];
 /// The time after which a test gives up.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A directory for each test; removed when dropped.

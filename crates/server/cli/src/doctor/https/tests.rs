@@ -349,7 +349,7 @@ fn a_wrong_clock_is_seen_by_the_date_of_the_authority() {
     let content = r#"{"newOrder": "https://x/", "meta": {"caaIdentities": ["ca.test", 7]}}"#;
     let (url, root) = authority("Mon, 01 Jan 2001 00:00:00 GMT", content.into(), &place);
     let settings = settings((V4, 1).into(), 80);
-    let soon = || super::Deadline::after(Duration::from_secs(20));
+    let soon = || super::Deadline::after(Duration::from_secs(60));
     let trusted = ProbeSettings { authorities: Some(root), ..settings.clone() };
     let facts = directory::look(&url, &trusted, soon());
     assert_eq!(
@@ -373,7 +373,7 @@ fn a_directory_without_end_or_sense_is_a_failure() {
     for content in ["<html>".to_owned(), " ".repeat(1 << 20), "[".repeat(60_000)] {
         let (url, root) = authority("x", content, &place);
         let settings = ProbeSettings { authorities: Some(root), ..settings((V4, 1).into(), 80) };
-        let soon = super::Deadline::after(Duration::from_secs(20));
+        let soon = super::Deadline::after(Duration::from_secs(60));
         let facts = directory::look(&url, &settings, soon);
         assert_eq!(facts.failure.unwrap(), "it answers 200, and no directory of ACME");
         assert_eq!(facts.ahead_s, None);
@@ -394,7 +394,7 @@ fn servers_that_hang_or_never_end_cost_a_bounded_time() {
         while stream.write_all(&[b'x'; 4096]).is_ok() {}
     });
     let answer =
-        super::port::answer(at, Some(HOST), super::Deadline::after(Duration::from_secs(20)));
+        super::port::answer(at, Some(HOST), super::Deadline::after(Duration::from_secs(60)));
     assert_eq!(answer, PortAnswer::Silent("an endless header section".into()));
     let servers = [name_server(leads_here(), Way::Silent)];
     let resolver = resolver::Resolver { servers: &servers, deadline: soon() };
@@ -402,7 +402,7 @@ fn servers_that_hang_or_never_end_cost_a_bounded_time() {
     assert_eq!(resolver.caa(HOST), CaaFacts::Unknown);
     // The next server is asked.
     let servers = [servers[0], name_server(leads_here(), Way::Right)];
-    let deadline = super::Deadline::after(Duration::from_secs(20));
+    let deadline = super::Deadline::after(Duration::from_secs(60));
     let resolver = resolver::Resolver { servers: &servers, deadline };
     assert_eq!(resolver.addresses(HOST).unwrap(), [V4]);
     let place = (silent.local_addr().unwrap(), soon());
