@@ -152,8 +152,8 @@ pub fn name_server(
     command.args([dns_option, &format!("127.0.0.1:{dns}")]);
     command.args(["-management", &format!("127.0.0.1:{management}")]);
     let mut process = Process::spawn(name, &mut command, log)?;
-    let at = Address::Tcp(SocketAddr::from(([127, 0, 0, 1], management)));
-    process.wait_ready(READY_WITHIN, || at.accepts())?;
+    let at = [management, dns].map(|port| Address::Tcp(SocketAddr::from(([127, 0, 0, 1], port))));
+    process.wait_ready(READY_WITHIN, || at.iter().all(Address::accepts))?;
     Ok(process)
 }
 
