@@ -6,6 +6,7 @@
 use harness::root::{self, Profile};
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Signal, cpu};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
