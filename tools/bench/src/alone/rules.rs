@@ -5,7 +5,7 @@
 //! is the expected one.
 
 use super::super::figures::{Round, Series, Spread, shown, table};
-use super::super::{Amount, CaseResult, error_text};
+use super::super::{Amount, CaseResult, error_text, save};
 use super::{PAGE_BYTES, Subject, micros_each, target};
 use harness::{Histogram, LoadEnd, PrivateDir, page_origin};
 use serde_json::json;
@@ -131,8 +131,4 @@ fn text(title: &str, series: &[Series]) -> String {
         more(&series[2]),
         shown(series[3].ratio_to(plain))
     )
-}
-
-fn save(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|error| format!("bench: {}: {error}", path.display()))
 }

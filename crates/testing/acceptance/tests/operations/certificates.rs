@@ -123,16 +123,8 @@ impl Node {
         let at = format!("{host}:{}:127.0.0.1", self.ports.tls);
         let url = format!("https://{host}:{}/", self.ports.tls);
         let out = Command::new("curl")
-            .args([
-                "--silent",
-                "--insecure",
-                "--verbose",
-                "--max-time",
-                "60",
-                "--resolve",
-                &at,
-                &url,
-            ])
+            .args(["--silent", "--insecure", "--verbose", "--max-time", "60"])
+            .args(["--resolve", &at, &url])
             .output()
             .expect("curl can be started");
         out.status.success().then(|| String::from_utf8_lossy(&out.stderr).into_owned())
