@@ -26,8 +26,8 @@ use tokio::sync::mpsc;
 
 /// Hits that may wait to be compared.
 const WAITING_MAX: usize = 64;
-/// Responses, as tokens, that comparisons have in memory at the same time. One comparison has at most fifteen of 8 MiB each,
-/// so at least one has room; those without room have no verdict.
+/// Responses, as tokens, that comparisons have in memory at the same time, and the noise of keys. One comparison has at most
+/// fifteen responses of 8 MiB each, usually a hundredth of that; one without room has no verdict.
 const COMPARED_BYTES_MAX: usize = 128 << 20;
 /// URLs with a limit at the same time. A further one takes the place of the one that ends first.
 const URLS_MAX: usize = 1_024;

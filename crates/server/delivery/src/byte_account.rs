@@ -44,12 +44,10 @@ impl AccountedBytes {
 
     /// Whether there is room for so many more bytes; then they are counted.
     pub fn grow(&mut self, more: usize) -> bool {
-        let before = self.account.used.fetch_add(more, Ordering::Relaxed);
-        self.bytes += more;
-        let has_room = before.saturating_add(more) <= self.account.most;
-        if !has_room {
-            self.shrink_by(more);
-        }
+        let ByteAccount { used, most } = &*self.account;
+        let with_more = |used: usize| used.checked_add(more).filter(|sum| sum <= most);
+        let has_room = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_more).is_ok();
+        self.bytes += if has_room { more } else { 0 };
         has_room
     }
 
