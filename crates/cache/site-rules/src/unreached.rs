@@ -29,7 +29,9 @@ pub(crate) enum Remaining {
 #[derive(Clone)]
 pub(crate) struct UnreachedRules {
     first: usize,
+    first_key: &'static str,
     first_has_conditions: bool,
+    /// The key of the rules that are not reached.
     key: &'static str,
     remaining: Remaining,
     numbers: Vec<usize>,
@@ -50,6 +52,7 @@ pub(crate) fn find_unreached(
     }
     let of_group = found.into_iter().map(|((first, key, remaining), numbers)| UnreachedRules {
         first: rules[first].number,
+        first_key: rules[first].key,
         first_has_conditions: rules[first].has_conditions,
         key,
         remaining,
@@ -61,7 +64,7 @@ pub(crate) fn find_unreached(
 impl UnreachedRules {
     /// The warning. `named` gives the number of a rule with its name.
     pub(crate) fn warning(&self, named: impl Fn(usize) -> String) -> String {
-        let UnreachedRules { first, first_has_conditions, key, remaining, ref numbers } = *self;
+        let UnreachedRules { first, first_key, key, ref numbers, .. } = *self;
         let is_run = numbers.windows(2).all(|two| two[1] == two[0] + 1);
         let which = match &numbers[..] {
             [only] => format!("rule {} is", named(*only)),
@@ -73,20 +76,20 @@ impl UnreachedRules {
                 format!("rules {} are", all.join(", "))
             }
         };
-        let except = match remaining {
+        let except = match self.remaining {
             Remaining::Nothing => "",
             Remaining::Fragments => ", except by ESI fragments",
         };
-        let why = match (first_has_conditions, numbers.len()) {
+        let why = match (self.first_has_conditions, numbers.len()) {
             (false, _) => "has no conditions, so that it fits every request",
             (true, 1) => "fits all its requests",
             (true, _) => "fits all their requests",
         };
-        let of_kind = if key == CACHING { "about" } else { "with" };
+        let of_kind = if first_key == CACHING { "about" } else { "with" };
         let first = named(first);
         format!(
-            "{which} never reached for {key}{except}: rule {first} {why}, and the first rule {of_kind} {key} that fits \
-             counts"
+            "{which} never reached for {key}{except}: rule {first} {why}, and the first rule {of_kind} {first_key} that \
+             fits counts"
         )
     }
 }

@@ -40,6 +40,11 @@ fn rules_are_reported_with_their_names() {
     );
     let last = rules.without_effect().expect("it sets nothing");
     assert!(last.starts_with("rule 4 (last) has no effect"), "{last}");
+    let of_two_keys =
+        "rule = [{ path = '/**', redirect = '/x' }, { path = '/b/**', slash = 'add' }]";
+    let warning = &read(of_two_keys).unreached_rules()[0];
+    assert!(warning.contains("never reached for slash: rule 1 "), "{warning}");
+    assert!(warning.ends_with("the first rule with redirect that fits counts"), "{warning}");
 }
 
 /// A rule is reported only if no request reaches it, however it is spelt.
