@@ -3,10 +3,9 @@
 //! A save that is in progress while a process leaves is tested in `trial-record`.
 //! Not here: what is counted.
 
-use super::{Story, ended, welcomed};
+use super::{Story, ended, ends_prepared};
 use acceptance::{client, trial_report, until};
 use harness::{Pagewell, Request};
-use std::io::Write;
 
 fn requests(pagewell: &Pagewell) -> u64 {
     trial_report(pagewell)["requests"].as_u64().expect("a trial")
@@ -27,10 +26,7 @@ fn the_record_of_a_trial_goes_on_after_a_failed_restart_and_one_that_succeeds() 
     let first = story.serve();
     visit(&first);
     // The record is handed over to a process that dies before it takes over.
-    let mut stream = welcomed(&first);
-    stream.get_mut().write_all(b"prepared\n").expect("said");
-    drop(stream);
-    until("it is said", || first.log().contains("take-over-refused"));
+    ends_prepared(&first);
     visit(&first);
     let mut next = story.take_over(&first);
     ended(first);
