@@ -77,6 +77,7 @@ fn the_memory_of_a_comparison_is_counted_and_given_back() {
     let visit = || client(&pagewell).host("a.test").get("/words.php").expect("an answer");
     let bytes = || counter(&pagewell, "comparison_bytes");
     visit();
+    until("it is stored", || counter(&pagewell, "stored") == 1);
     let before = bytes();
     site.note("changed");
     assert!(is_hit(&visit()));
