@@ -13,6 +13,7 @@
 //!
 //! | interleaving | why nothing wrong is reported |
 //! |---|---|
+//! | data change while the page is made | it is not there, but not refused: it is made again, and left alone after three times |
 //! | a change purges the page while the visitor's answer is made | the page was looked up before; it is gone, so there is no verdict |
 //! | the answer shows older data than the page (a slow render, a replica) | the neutral renders agree with the page, and no control render shows the difference: a suspect, not a verdict |
 //! | data without dependencies changes between the first request and the second | the second answer equals the page: the first is no leak |
@@ -50,6 +51,7 @@ use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, DifferingText, UnjudgedReason, differing,
     example_url, path_pattern,
 };
+use reasons::Reason;
 use render::{is_of_mobile, store_for_trial};
 use site_rules::Peer;
 use std::hash::BuildHasher;
@@ -245,6 +247,12 @@ async fn missed(
     let page = match stored_for(site, state, &first).await {
         MadePage::Stored(page) => page,
         MadePage::NotNow => return,
+        MadePage::Changed => {
+            if state.is_restless(key, true, site.clock.now().0) {
+                writes_at_each_view(site, first.request.target.page(), false);
+            }
+            return;
+        }
         MadePage::Refused => {
             state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
             // A page that an audit does not let be stored is none that could be.
@@ -314,7 +322,9 @@ enum MadePage {
     Stored(SharedPage),
     /// It would not be stored.
     Refused,
-    /// It was not made: there is no budget or no place, nothing is stored now, or a change came between.
+    /// A change came between. It is made again, unless that happens each time.
+    Changed,
+    /// It was not made: there is no budget, no place or no memory, or nothing is stored now.
     NotNow,
 }
 
@@ -339,21 +349,29 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     site.trial.rendered(took);
     match fresh_page(site, &first.request) {
         Some(page) => MadePage::Stored(page),
-        // No place was free, or a change came between.
-        None if spent.micros().is_none() || may_be_stored_next(site, &first.request.key) => {
-            MadePage::NotNow
-        }
-        None => MadePage::Refused,
+        // No place was free.
+        None if spent.micros().is_none() => MadePage::NotNow,
+        None => not_there(site, &first.request.key),
     }
 }
 
-/// Whether the last render of a key says nothing about the next one: a change during the render, or its page is gone.
-fn may_be_stored_next(site: &Site, key: &[u8]) -> bool {
-    let last = site.history.of_key(key).and_then(|entry| entry.render);
-    last.is_some_and(|last| match last.outcome {
-        StoreOutcome::Stored(_) => site.store.peek(site.store.key(key)).as_slice().is_empty(),
-        StoreOutcome::NotStored(reason) => reason.is_of_this_render(),
-    })
+/// Why there is no page of a key, by its last render.
+fn not_there(site: &Site, key: &[u8]) -> MadePage {
+    let is_gone = || site.store.peek(site.store.key(key)).as_slice().is_empty();
+    match site.history.of_key(key).and_then(|entry| entry.render).map(|last| last.outcome) {
+        Some(StoreOutcome::Stored(_)) if is_gone() => MadePage::Changed,
+        Some(StoreOutcome::NotStored(Reason::ChangedSince | Reason::ReadsChanged)) => {
+            MadePage::Changed
+        }
+        Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => MadePage::NotNow,
+        _ => MadePage::Refused,
+    }
+}
+
+/// Notes that a page changes at each view, and is left alone.
+fn writes_at_each_view(site: &Site, page: &str, has_difference: bool) {
+    site.trial.notice(TrialNotice::WritesAtEachView, true);
+    site.trial.unjudged(page, UnjudgedReason::WritesAtEachView, has_difference);
 }
 
 /// Compares a page with renders, and records the result. Returns whether the page and the answer are right.
@@ -381,8 +399,7 @@ async fn examine(
     let pattern = state.pattern(url);
     if state.is_restless(key, was_purged, now_ms) {
         state.suspect(pattern, key);
-        site.trial.notice(TrialNotice::WritesAtEachView, true);
-        site.trial.unjudged(url, UnjudgedReason::WritesAtEachView, true);
+        writes_at_each_view(site, url, true);
         return false;
     }
     let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));

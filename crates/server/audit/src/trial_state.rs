@@ -25,7 +25,8 @@ const FIRST_REQUESTS_MAX: usize = 64;
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
 const EXAMINED_MAX: u8 = 3;
-/// Comparisons of a key in a row that end with a purge: the page writes at each view, and is left alone for an hour.
+/// Comparisons of a key in a row that end with a purge, and renders in a row during which its data change: the page writes
+/// at each view, and is left alone for an hour.
 const RESTLESS_MAX: u8 = 3;
 const RESTLESS_MS: u64 = 3_600_000;
 /// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
@@ -344,7 +345,8 @@ impl TrialState {
         self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
     }
 
-    /// Counts a comparison that ended because the page was purged. Returns whether this happens at each view.
+    /// Counts a comparison that ended because the page was purged, or a render that was not stored because its data changed.
+    /// Returns whether this happens at each view.
     pub(crate) fn is_restless(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
         let mut shared = self.lock();
         let known = shared.examined(key);
