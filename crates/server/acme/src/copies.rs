@@ -64,8 +64,9 @@ impl LocalCopies {
 
 impl AcmeHosts {
     /// Uses the copies for hosts without a certificate. Without a copy, a stored certificate is used that is refused
-    /// because others may read it: the site keeps its HTTPS, and the message has the command that helps.
-    pub(crate) async fn use_copies(&self) {
+    /// because others may read it: the site keeps its HTTPS, and the message has the command that helps. A storage that
+    /// does not answer is not asked again.
+    pub(crate) async fn use_copies(&self, has_answered: bool) {
         let mut failed = None;
         for host in self.hosts_that(|state| state.bundle.is_none()) {
             let copy = self.usable_copy(&host).await.unwrap_or_else(|why| {
@@ -74,7 +75,7 @@ impl AcmeHosts {
             });
             let is_copied = copy.is_some();
             let found = match copy {
-                None if self.is_storage_unusable() => self.exposed(&host).await,
+                None if has_answered && self.is_storage_unusable() => self.exposed(&host).await,
                 copy => copy,
             };
             let Some((bundle, text)) = found else { continue };

@@ -197,10 +197,11 @@ impl AcmeHosts {
         round: u32,
     ) {
         let look = self.look(parts, seen, round);
-        if tokio::time::timeout(within, look).await.is_err() {
+        let has_answered = tokio::time::timeout(within, look).await.is_ok();
+        if !has_answered {
             self.note_storage(Some("acme.storage: it does not answer".into()));
         }
-        let _ = tokio::time::timeout(FIRST_LOOK, self.use_copies()).await;
+        let _ = tokio::time::timeout(FIRST_LOOK, self.use_copies(has_answered)).await;
         self.tickets.forget(&parts.certificates, self.clock.instant());
         self.refresh(parts);
     }
