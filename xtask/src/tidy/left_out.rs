@@ -59,7 +59,9 @@ fn of_program(files: &[SourceFile], source: &str) -> Vec<String> {
 
 /// The line of the first test, from 1.
 fn first_test(text: &str) -> Option<usize> {
-    let is_test = |line: &str| line.ends_with("test]") && line.starts_with("#[");
+    let is_test = |line: &str| {
+        line.starts_with("#[") && (line.ends_with("test]") || line.contains("::test("))
+    };
     text.lines().position(|line| is_test(line.trim())).map(|at| at + 1)
 }
 
@@ -105,6 +107,7 @@ mod tests {
             left_out(&files).iter().map(|found| found.line).collect()
         };
         assert_eq!(lines(off, "a/src/b.rs", test), [1]);
+        assert_eq!(lines(off, "a/src/b.rs", "#[tokio::test(start_paused = true)]\n"), [1]);
         assert_eq!(lines(off, "a/src/b.rs", &format!("//! A module.\n{example}")), [2]);
         assert_eq!(lines(off, "a/src/b.rs", "//! ```no_run\n//! ```\n"), [1]);
         assert_eq!(lines(off, "a/src/b.rs", "#![doc = include_str!(\"../README.md\")]\n"), [1]);
