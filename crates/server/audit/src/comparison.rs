@@ -108,12 +108,12 @@ async fn judged(
     if noise.is_random() {
         return Err(UnjudgedReason::Random);
     }
+    let mut held = room_for(site, &hit.page)?;
     let Some(stored) = differs_at_first(site, &ask, state, (&hit.page, &noise)).await? else {
         state.found_right(page);
         return Ok(FirstVerdict::Final(Conclusion::Same, false));
     };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
-    let mut held = AccountedBytes::of(&site.audit.memory);
     let last = sampled(site, &ask, state, (&mut inquiry, &mut held), &noise).await?;
     settle(site).await?;
     let circumstances =
@@ -213,6 +213,12 @@ pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
     let is_it = |tag: &[u8]| tag.rsplit(|byte| *byte == b'/').next() == Some(SHOWS_AGES);
     let may_lag = facts.tags().iter().any(is_it);
     Circumstances { may_lag, ..Circumstances::of(dependence) }
+}
+
+/// The memory for a render of a page, which is asked for before it is made.
+pub(crate) fn room_for(site: &Site, page: &SharedPage) -> Result<AccountedBytes, UnjudgedReason> {
+    let mut held = AccountedBytes::of(&site.audit.memory);
+    if held.grow(page.length()) { Ok(held) } else { Err(UnjudgedReason::NoBudget) }
 }
 
 /// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the

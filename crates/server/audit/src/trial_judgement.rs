@@ -7,7 +7,7 @@ use crate::AuditState;
 use crate::cause::{cause, class_of, is_made_again, is_made_otherwise, is_sent_whole};
 use crate::comparison::{
     YOUNG_MS, act, by_device, circumstances, compute, has_dependencies, identity,
-    is_after_lifetime, is_stored, render, render_tokens, request_of, sampled, settle,
+    is_after_lifetime, is_stored, render, render_tokens, request_of, room_for, sampled, settle,
     stored_tokens, tokens,
 };
 use crate::seen_answer::SeenAnswer;
@@ -79,7 +79,7 @@ async fn judged_by_renders(
     if noise.is_random() {
         return Err(UnjudgedReason::Random);
     }
-    let mut held = held_by(site, seen, second)?;
+    let mut held = held_by(site, page, seen, second)?;
     let first = render(site, &ask, audit).await?;
     let look = || first_look(audit, (page, &first), seen, noise);
     let (stored, is_right, is_visitors) = compute(site, audit, look);
@@ -137,13 +137,14 @@ async fn judged_by_renders(
     .await
 }
 
-/// The memory of the answers of visitors that are compared.
+/// The memory of the first render, and of the answers of visitors that are compared.
 fn held_by(
     site: &Site,
+    page: &SharedPage,
     seen: &SeenAnswer,
     second: Option<&SeenAnswer>,
 ) -> Result<AccountedBytes, UnjudgedReason> {
-    let mut held = AccountedBytes::of(&site.audit.memory);
+    let mut held = room_for(site, page)?;
     let bytes = seen.bytes() + second.map_or(0, SeenAnswer::bytes);
     if held.grow(bytes) { Ok(held) } else { Err(UnjudgedReason::NoBudget) }
 }
