@@ -52,11 +52,11 @@ fn all_errors_are_reported_at_once() {
 #[test]
 fn the_origin_and_the_control_interface_are_judged() {
     fails_with("get /a => 200\norigin saw 2", "saw 2 requests", "GET /a");
-    fails_with("get /a => 200\nawait origin saw 0 GET /a", "saw 0 GET /a", "1;");
+    fails_with("get /a => 200\norigin saw 0 GET /a", "saw 0 GET /a", "1;");
     fails_with("get /a => 200\norigin last x: y", "x: y", "no x");
     fails_with("origin last GET /a  x: y\nget /a => 200", "GET /a", "it saw");
     fails_with("get /a => 200\nstat requests=2", "requests=2", "requests=1");
-    fails_with("await stat requests=2", "requests=2", "requests=0");
+    fails_with("stat requests=2", "requests=2", "requests=0");
     fails_with("stat nothing=2", "nothing=2", "no such number");
     fails_with("invalidate tag a => 1", "1 dropped", "0 dropped");
     fails_with("admin GET /x => 200", "status 200", "status 404");
@@ -69,7 +69,7 @@ fn waits_are_bounded_and_name_their_condition() {
     fails_with("get /hang => 200", "an answer", "nothing came");
     fails_with("await origin g\nget /a => 200", "1 waiting at the hold g", "0 waiting");
     fails_with("await get /a => 200 | two", "content | two", "content | one");
-    fails_with("await origin saw 1\nget /a => 200", "saw 1", "0;");
+    fails_with("origin saw 1\nget /a => 200", "saw 1", "0;");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! | step | request | checked in the answer |
 //! |---|---|---|
-//! | `stat`, `await stat` | `GET /v1/stats` | the number with that name; dots separate nested keys |
+//! | `stat` | `GET /v1/stats` | the number with that name; dots separate nested keys |
 //! | `invalidate` | `POST /v1/invalidate` with `{"tags":[…]}`, `{"urls":[…]}` or `{"all":true}` | `dropped` |
 //! | `admin` | as written | as expected |
 

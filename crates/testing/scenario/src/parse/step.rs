@@ -31,7 +31,7 @@ pub(super) fn parse(line: &str) -> Result<Action, LineError> {
         "stat" => stat(rest),
         "admin" => admin(rest),
         "await" => waited(rest),
-        "origin" => origin(rest, false),
+        "origin" => origin(rest),
         _ => client(line),
     }
 }
@@ -98,10 +98,8 @@ fn method(word: &str) -> Option<String> {
 /// Parses the text after `await`.
 fn waited(rest: &str) -> Result<Action, LineError> {
     let (word, after) = first(rest);
-    match word {
-        "stat" => return stat(after),
-        "origin" => return origin(after, true),
-        _ => {}
+    if word == "origin" {
+        return hold(after);
     }
     let (left, right) = split_at(rest, "=>")?;
     let right = right.ok_or(("await NAME => what must come", rest.to_owned()))?;
@@ -114,12 +112,22 @@ fn waited(rest: &str) -> Result<Action, LineError> {
     }
 }
 
-/// Parses the text after `origin` or `await origin`.
-fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
+/// Parses the text after `await origin`.
+fn hold(rest: &str) -> Result<Action, LineError> {
+    let (gate, after) = first(rest);
+    if !is_token(gate) {
+        return Err(("await origin HOLD", rest.to_owned()));
+    }
+    let count = if after.is_empty() { 1 } else { number(after)? };
+    Ok(Action::AwaitHold { gate: gate.to_owned(), count })
+}
+
+/// Parses the text after `origin`.
+fn origin(rest: &str) -> Result<Action, LineError> {
     let (word, after) = first(rest);
     match word {
-        "down" if !wait && after.is_empty() => Ok(Action::OriginDown),
-        "up" if !wait && after.is_empty() => Ok(Action::OriginUp),
+        "down" if after.is_empty() => Ok(Action::OriginDown),
+        "up" if after.is_empty() => Ok(Action::OriginUp),
         "saw" => {
             let (count, after) = first(after);
             let only = match after {
@@ -131,7 +139,7 @@ fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
             };
             Ok(Action::OriginSaw { count: number(count)?, only })
         }
-        "last" if !wait => {
+        "last" => {
             let (head, body) = split_at(after, "|")?;
             let (only, rest) = match which(head) {
                 Ok((only, rest)) => (Some(only), rest),
@@ -140,11 +148,7 @@ fn origin(rest: &str, wait: bool) -> Result<Action, LineError> {
             let body = body.map(expect::body_test).transpose()?;
             Ok(Action::OriginLast { only, fields: expect::fields(rest)?, body })
         }
-        gate if wait && is_token(gate) => {
-            let count = if after.is_empty() { 1 } else { number(after)? };
-            Ok(Action::AwaitHold { gate: gate.to_owned(), count })
-        }
-        _ => Err(("origin down, up, saw N or last …; await origin HOLD or saw N", rest.to_owned())),
+        _ => Err(("origin down, up, saw N or last …", rest.to_owned())),
     }
 }
 

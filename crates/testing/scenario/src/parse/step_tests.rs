@@ -33,7 +33,7 @@ fn requests_go_on_or_are_judged() {
 #[test]
 fn steps_about_the_origin_are_parsed() {
     assert!(matches!(parse("origin down"), Ok(Action::OriginDown)));
-    let saw = parse("await origin saw 2 GET /a").unwrap();
+    let saw = parse("origin saw 2 GET /a").unwrap();
     let Action::OriginSaw { count: 2, only: Some(only) } = saw else { panic!("{saw:?}") };
     assert_eq!(only, RequestPattern { method: Some("GET".into()), pattern: "/a".into() });
     assert!(matches!(parse("await origin g1 2"), Ok(Action::AwaitHold { count: 2, .. })));
@@ -51,7 +51,7 @@ fn the_rest_is_read() {
         Ok(Action::Invalidate { count: Some(2), .. })
     ));
     assert!(matches!(parse("invalidate all"), Ok(Action::Invalidate { count: None, .. })));
-    assert!(matches!(parse("await stat followers>=1"), Ok(Action::Stat { .. })));
+    assert!(matches!(parse("stat followers>=1"), Ok(Action::Stat { .. })));
     assert!(matches!(parse("admin GET /v1/stats => 200"), Ok(Action::Admin { .. })));
 }
 
