@@ -23,7 +23,7 @@ const GLIBC: (u32, u32) = (2, 31);
 /// # Errors
 /// A tool that is missing or has failed, a file that cannot be written, or a program that needs a newer glibc.
 pub fn run(program: Option<&Path>) -> Result<(), String> {
-    // What is only tried never takes the place of a release.
+    // An archive that is only tried never takes the place of a release.
     let place = root::target().join(if program.is_some() { "dist-to-test" } else { "dist" });
     let _ = fs::remove_dir_all(&place);
     fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;

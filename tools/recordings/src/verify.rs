@@ -260,9 +260,11 @@ impl<'b> CachedSite<'b> {
             }
             let status = page.header("cache-status").unwrap_or_default();
             refilled += usize::from(status.contains("stored"));
-            // A change that is not visible to every reader keeps its pages out for a moment.
-            let is_soon =
-                ["stored", "unsettled", "changed"].iter().any(|word| status.contains(word));
+            // A change that is not visible to every reader keeps its pages out for a moment. Of a page whose content comes
+            // late, the first response does not say whether it is stored.
+            let is_soon = ["stored", "in-progress", "unsettled", "changed"]
+                .iter()
+                .any(|word| status.contains(word));
             if !is_soon || refilled >= VISITS_MAX || deadline.passed() {
                 return Ok(Some(status.to_owned()));
             }

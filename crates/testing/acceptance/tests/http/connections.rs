@@ -66,7 +66,7 @@ fn a_client_with_an_incomplete_request_is_not_idle() {
     let (begun, rest) = PLAIN.split_at(20);
     let mut client = Raw::with(&pagewell, begun);
     let before = counter(&pagewell, "connections_rested");
-    // Another client connects later, and becomes idle. What the first one has sent would be gone if it rested, too.
+    // Another client connects later, and becomes idle. If the first one rested, too, its bytes would be gone.
     let mut other = Raw::with(&pagewell, PLAIN);
     assert_eq!(other.answer().status, 200);
     until_rested(&pagewell, before + 1);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const WAITS: &str = "<?php note('started'); wait_for('go'); echo 'whole';";
-/// What is in progress has as long as a test takes.
+/// Requests in progress have as long as a test takes.
 const DRAIN: &str = "[limits]\ndrain = \"60s\"\n";
 
 /// The process ids of php-fpm's master and children.
