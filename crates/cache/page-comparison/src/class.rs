@@ -193,6 +193,27 @@ impl UnjudgedReason {
             UnjudgedReason::Random => "random",
         }
     }
+
+    /// The meaning in the report, with what the operator can do.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            UnjudgedReason::ChangedMeanwhile => "the page was purged while it was compared: wait",
+            UnjudgedReason::NotSettled => {
+                "a write or a database did not come to rest within 60 seconds: wait"
+            }
+            UnjudgedReason::NoBudget => {
+                "the time for comparisons was used up: wait, or raise trial.budget"
+            }
+            UnjudgedReason::RenderFailed => {
+                "the page may not be requested again, or the origin failed: look at the page"
+            }
+            UnjudgedReason::WritesAtEachView => "the page writes to the database at each view",
+            UnjudgedReason::CauseUnknown => {
+                "the same request, sent again, did not show it: look at the page"
+            }
+            UnjudgedReason::Random => "the page is another at each render",
+        }
+    }
 }
 
 /// The kind of data on which a stored page depends.

@@ -20,10 +20,12 @@ mod kept_words;
 mod noise;
 mod pattern;
 mod place;
+mod problem_groups;
 mod record;
 mod report;
 mod tokens;
 mod url_parameters;
+mod visitors;
 mod words;
 
 pub use bounds::{ConfidenceBound, error_bound};
@@ -37,4 +39,5 @@ pub use record::{AcceptedDifference, FoundProblem, SeenParameter, TrialRecord};
 pub use report::{PossibleSaving, ReportLine, TrialOutcome, TrialReport};
 pub use tokens::{MAX_COMPARED_BYTES, PageTokens, TokenSecret};
 pub use url_parameters::{IdleParameter, UnjudgedParameter};
+pub use visitors::ComparedVisitors;
 pub use words::{DifferingText, differing_words};

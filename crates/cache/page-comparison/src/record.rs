@@ -7,8 +7,9 @@
 use crate::bounds::ConfidenceBound;
 use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, UnjudgedReason};
+use crate::visitors::ComparedVisitors;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Problems that are stored. Beyond, wrong pages take the places of notices, and then are counted only.
 const MAX_PROBLEMS: usize = 1_000;
@@ -38,12 +39,15 @@ pub struct FoundProblem {
     pub late_by: u64,
     /// When it was found last, in seconds since 1970.
     pub last: u64,
-    /// The answers for such pages since it was found, for the class `refused-but-same`.
+    /// The answers for such pages that were compared since it was found, for the class `refused-but-same`.
     #[serde(default)]
     pub answers: u64,
     /// The time that PHP worked for these, in microseconds.
     #[serde(default)]
     pub php_micros: u64,
+    /// The visitors who got the same, for the class `refused-but-same`.
+    #[serde(default)]
+    pub visitors: ComparedVisitors,
 }
 
 /// A class that the operator accepts for the paths of a pattern.
@@ -80,6 +84,9 @@ pub struct SeenParameter {
     pub open: u64,
     /// Whether it has changed a page.
     pub has_effect: bool,
+    /// The visitors whose answers were compared.
+    #[serde(default)]
+    pub visitors: ComparedVisitors,
 }
 
 /// The counts of a trial.
@@ -110,8 +117,17 @@ pub struct TrialRecord {
     /// Wrong pages beyond the bound.
     pub problems_left_out: u64,
     suspects: BTreeMap<String, u64>,
+    /// The last reason of each suspect.
+    #[serde(default)]
+    suspect_reasons: BTreeMap<String, UnjudgedReason>,
     #[serde(default)]
     parameters: BTreeMap<String, SeenParameter>,
+    /// The patterns whose answers are not stored and not the same for all: nothing is advised for them.
+    #[serde(default)]
+    differing: BTreeSet<String>,
+    /// Whether a visitor has had a cookie that can make a difference.
+    #[serde(default)]
+    pub has_cookies: bool,
 }
 
 impl TrialRecord {
@@ -132,7 +148,10 @@ impl TrialRecord {
             problems: Vec::new(),
             problems_left_out: 0,
             suspects: BTreeMap::new(),
+            suspect_reasons: BTreeMap::new(),
             parameters: BTreeMap::new(),
+            differing: BTreeSet::new(),
+            has_cookies: false,
         }
     }
 
@@ -177,16 +196,21 @@ impl TrialRecord {
             && (self.suspects.contains_key(pattern) || self.suspects.len() < MAX_PATTERNS)
         {
             *self.suspects.entry(pattern.to_owned()).or_insert(0) += 1;
+            self.suspect_reasons.insert(pattern.to_owned(), reason);
         }
     }
 
     /// Removes a suspect: its difference was explained later.
     pub fn explained(&mut self, pattern: &str) {
         self.suspects.remove(pattern);
+        self.suspect_reasons.remove(pattern);
     }
 
-    /// Adds a problem, or counts it once more.
+    /// Adds a problem, or counts it once more. An advice that was withdrawn is none any more.
     pub fn found(&mut self, problem: FoundProblem) {
+        if problem.class == DifferenceClass::RefusedButSame && self.is_withdrawn(&problem.pattern) {
+            return;
+        }
         let is_same = |known: &&mut FoundProblem| {
             known.class == problem.class
                 && known.pattern == problem.pattern
@@ -223,16 +247,34 @@ impl TrialRecord {
         &self.parameters
     }
 
-    /// Counts an answer that a shared page would have saved, and the time that PHP worked for it: the page of this pattern
-    /// was refused although all got the same.
-    pub fn refused(&mut self, pattern: &str, micros: u64) {
+    /// Notes the visitors who got the same, for a page of this pattern that was refused. `micros`: the time that PHP worked
+    /// for an answer that a shared page would have saved, which is counted then.
+    pub fn refused(&mut self, pattern: &str, micros: Option<u64>, visitors: ComparedVisitors) {
         let is_it = |known: &&mut FoundProblem| {
             known.class == DifferenceClass::RefusedButSame && known.pattern == pattern
         };
         if let Some(known) = self.problems.iter_mut().find(is_it) {
-            known.answers += 1;
-            known.php_micros = known.php_micros.saturating_add(micros);
+            known.answers += u64::from(micros.is_some());
+            known.php_micros = known.php_micros.saturating_add(micros.unwrap_or(0));
+            known.visitors = known.visitors.or(visitors);
         }
+    }
+
+    /// Withdraws the advice to store the pages of this pattern, until the record ends: an answer was another one.
+    pub fn withdraw(&mut self, pattern: &str) {
+        let is_it = |known: &FoundProblem| {
+            known.class == DifferenceClass::RefusedButSame && known.pattern == pattern
+        };
+        self.problems.retain(|known| !is_it(known));
+        // `PathPatterns` bounds it, too.
+        if self.differing.len() < MAX_PATTERNS {
+            self.differing.insert(pattern.to_owned());
+        }
+    }
+
+    /// Whether it was withdrawn. Beyond the bound, everything counts as withdrawn.
+    pub fn is_withdrawn(&self, pattern: &str) -> bool {
+        self.differing.contains(pattern) || self.differing.len() >= MAX_PATTERNS
     }
 
     /// The problems, the worst class first, within a class the most frequent.
@@ -247,6 +289,11 @@ impl TrialRecord {
         &self.suspects
     }
 
+    /// Why the differences of a pattern were not explained, when one was seen last.
+    pub(crate) fn suspect_reason(&self, pattern: &str) -> Option<UnjudgedReason> {
+        self.suspect_reasons.get(pattern).copied()
+    }
+
     /// The memory of the record, in bytes.
     pub fn bytes(&self) -> usize {
         let problem = |problem: &FoundProblem| {
@@ -255,7 +302,8 @@ impl TrialRecord {
                 + texts.map(|text| size_of::<String>() + text.len()).sum::<usize>()
         };
         let counted = self.versions.keys().chain(self.suspects.keys());
-        let counted = counted.chain(self.parameters.keys());
+        let counted = counted.chain(self.suspect_reasons.keys());
+        let counted = counted.chain(self.parameters.keys()).chain(&self.differing);
         let counts: usize = counted.map(|name| size_of::<(String, u64)>() + name.len()).sum();
         size_of::<TrialRecord>() + self.problems.iter().map(problem).sum::<usize>() + counts
     }

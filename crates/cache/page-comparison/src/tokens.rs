@@ -15,6 +15,7 @@ use crate::place::{PlaceBuilder, PlaceTree, ROOT};
 use crate::{html, json};
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Larger content is compared by its hash: a diff of more would take longer than the render.
@@ -139,6 +140,13 @@ impl PageTokens {
     pub fn is_same(&self, other: &PageTokens) -> bool {
         self.tokens.len() == other.tokens.len()
             && self.tokens.iter().zip(&other.tokens).all(|(a, b)| a.value == b.value)
+    }
+
+    /// A number that is the same for responses in which nothing differs, as [`PageTokens::is_same`] says.
+    pub fn digest(&self) -> u64 {
+        let mut hash = DefaultHasher::new();
+        self.tokens.iter().for_each(|token| hash.write_u64(token.value));
+        hash.finish()
     }
 }
 
@@ -482,6 +490,14 @@ mod tests {
         assert!(many.is_by_hash() && many.bytes() < 8 << 20);
         let nested = b"[".repeat(1 << 20);
         assert!(tokens("application/json", &nested).bytes() < 8 << 20);
+    }
+
+    #[test]
+    fn what_is_the_same_has_one_digest() {
+        let digest = |content: &[u8]| tokens("text/html", content).digest();
+        assert_eq!(digest(b"<p>Hello  stranger!"), digest(b"<p>Hello stranger!"));
+        assert_ne!(digest(b"<p>Hello stranger!"), digest(b"<p>Hello Anna!"));
+        assert_ne!(digest(b"<p>Hello"), digest(b"<p>Hello Hello"));
     }
 
     #[test]

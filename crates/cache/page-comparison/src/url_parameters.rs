@@ -1,11 +1,12 @@
 //! The parameters of URLs in the report of a trial: those that change no page, and those that were not judged.
 //!
-//! A parameter is advised for `keys.drop_also` only if no value of it is without a comparison, because the next value may
-//! be the one with an effect. With values that have no end (`?q=…`) this never comes: then the report says that nothing is
+//! A parameter is advised for `keys.drop_also` only after enough different visitors, and if no value of it is without a
+//! comparison, because the next value may be the one with an effect. With values that have no end (`?q=…`) this never comes: then the report says that nothing is
 //! advised, and why.
 //! Not here: the comparison of the values (the crate `audit`), and their counts (`record`).
 
 use crate::record::{SeenParameter, TrialRecord};
+use crate::visitors::ComparedVisitors;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -23,6 +24,9 @@ pub struct IdleParameter {
     pub values: u64,
     /// The pages without it.
     pub pages: u64,
+    /// The visitors whose answers were compared.
+    #[serde(default)]
+    pub visitors: ComparedVisitors,
 }
 
 /// A parameter that has changed no page so far. Some of its values were not compared, so nothing is advised.
@@ -36,15 +40,20 @@ pub struct UnjudgedParameter {
     pub open: u64,
 }
 
-/// The parameters with enough values that changed nothing, and no page that was left out.
+/// The parameters with enough values that changed nothing for enough visitors, and no page that was left out.
 pub(crate) fn idle_parameters(record: &TrialRecord) -> Vec<IdleParameter> {
-    let is_idle =
-        |seen: &SeenParameter| !seen.has_effect && seen.open == 0 && seen.values >= ENOUGH_VALUES;
+    let is_idle = |seen: &SeenParameter| {
+        !seen.has_effect
+            && seen.open == 0
+            && seen.values >= ENOUGH_VALUES
+            && seen.visitors.are_enough(record.has_cookies)
+    };
     let idle = record.parameters().iter().filter(|(_, seen)| is_idle(seen));
     idle.map(|(name, seen)| IdleParameter {
         name: name.clone(),
         values: seen.values,
         pages: seen.pages,
+        visitors: seen.visitors,
     })
     .collect()
 }
@@ -80,9 +89,13 @@ fn write_idle(text: &mut String, parameters: &[IdleParameter]) {
     let _ =
         writeln!(text, "\nParameters that change no page, so their values make copies of pages");
     let mut names = Vec::new();
-    for IdleParameter { name, values, pages } in parameters {
+    for IdleParameter { name, values, pages, visitors } in parameters {
         let plural = if *pages == 1 { "" } else { "s" };
-        let _ = writeln!(text, "  {name}: {values} values of {pages} page{plural} compared");
+        let visitors = visitors.text();
+        let _ = writeln!(
+            text,
+            "  {name}: {values} values of {pages} page{plural} compared, for {visitors}"
+        );
         names.push(format!("{name:?}"));
     }
     let names = names.join(", ");
@@ -118,7 +131,11 @@ mod tests {
     #[test]
     fn a_parameter_is_advised_only_if_enough_values_and_no_page_show_an_effect() {
         let mut record = TrialRecord::new(0, 7);
-        let seen = |values| SeenParameter { values, pages: 3, ..SeenParameter::default() };
+        let visitors = ComparedVisitors { clients: 12, agents: 4, cookies: 3, without_cookies: 5 };
+        let seen =
+            |values| SeenParameter { values, pages: 3, visitors, ..SeenParameter::default() };
+        let few = ComparedVisitors { clients: 2, ..visitors };
+        record.parameter("one-visitor", SeenParameter { visitors: few, ..seen(90) });
         record.parameter("few", seen(ENOUGH_VALUES - 1));
         record.parameter("open", SeenParameter { open: 257, ..seen(90) });
         record.parameter("first", SeenParameter { open: 3, ..seen(2) });
@@ -135,11 +152,17 @@ mod tests {
         record.parameter("from", SeenParameter { pages: 1, ..seen(25) });
         let text = TrialReport::of(&record, &[]).text();
         for part in [
-            "  from: 25 values of 1 page compared\n  ref: 20 values of 3 pages compared\n",
+            "  from: 25 values of 1 page compared, for 12 visitors (4 browsers or languages, 3 values of cookies)\n",
+            "\n  ref: 20 values of 3 pages compared, for 12 visitors",
             "remedy:     `keys.drop_also = [\"from\", \"ref\"]`, beside",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        record.has_cookies = true;
+        record.parameter("ref", SeenParameter { visitors: few, ..seen(90) });
+        let same = ComparedVisitors { cookies: 1, ..visitors };
+        record.parameter("from", SeenParameter { visitors: same, ..seen(90) });
+        assert!(TrialReport::of(&record, &[]).idle_parameters.is_empty(), "all had the same");
         let after = TrialRecord::read(record.written().as_bytes(), 7).expect("a record");
         assert!(
             TrialReport::of(&after, &[]).idle_parameters.is_empty(),

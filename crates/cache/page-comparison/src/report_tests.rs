@@ -1,0 +1,246 @@
+//! Tests of the report of a trial: the verdict and its sentence, the advice, bounds, and how numbers are shown.
+//!
+//! The groups of problems are tested beside them (`problem_groups`).
+
+use super::*;
+use crate::cause::RequestPart;
+use crate::class::UnjudgedReason;
+use crate::record::FoundProblem;
+
+fn problem(class: DifferenceClass, pattern: &str) -> FoundProblem {
+    FoundProblem {
+        class,
+        pattern: pattern.into(),
+        example: pattern.into(),
+        places: vec!["body > p, word 2".into()],
+        cause: (class == DifferenceClass::Leak)
+            .then(|| DifferenceCause::One(RequestPart::Cookie("currency".into()))),
+        count: 1,
+        late_by: 0,
+        last: 0,
+        answers: 0,
+        php_micros: 0,
+        visitors: ComparedVisitors::default(),
+    }
+}
+
+const VARIED: ComparedVisitors =
+    ComparedVisitors { clients: 12, agents: 4, cookies: 3, without_cookies: 5 };
+
+fn enough() -> TrialRecord {
+    let mut record = TrialRecord::new(0, 7);
+    for _ in 0..ENOUGH_VERSIONS {
+        record.request(Some(1_000));
+        record.compared("/", true);
+    }
+    record
+}
+
+#[test]
+fn a_report_ends_with_a_sentence_and_a_status() {
+    let nothing = TrialReport::of(&TrialRecord::new(0, 7), &[]);
+    assert_eq!(nothing.outcome.exit_status(), 2);
+    assert_eq!(nothing.sentence, "Not enough yet: 0 of 300 versions of pages were compared.");
+    let mut record = enough();
+    let safe = TrialReport::of(&record, &[]);
+    assert_eq!(safe.outcome.exit_status(), 0);
+    assert!(safe.sentence.contains("of 1 kind of paths were"), "{}", safe.sentence);
+    assert!(safe.sentence.contains("at least 99 % are right"), "{}", safe.sentence);
+    for line in ["would-be hit ratio    100.0 %\n", "PHP time saved        300 ms\n"] {
+        assert!(safe.text().contains(line), "{line}: {}", safe.text());
+    }
+    record.found(problem(DifferenceClass::Leak, "/shop/:n"));
+    record.found(problem(DifferenceClass::Leak, "/shop/:n"));
+    record.found(problem(DifferenceClass::Noise, "/"));
+    let unsafe_now = TrialReport::of(&record, &[]);
+    assert_eq!((unsafe_now.outcome.exit_status(), unsafe_now.problems.len()), (1, 2));
+    assert_eq!(unsafe_now.sentence, "Not safe: 1 problem.");
+    let text = unsafe_now.text();
+    assert!(
+        text.contains("differs by cookie `currency`") && text.contains("vary_cookies"),
+        "{text}"
+    );
+    assert!(text.contains("\nProblems\n\nleak: ") && text.contains("\nNotices\n\nnoise: "));
+    assert!(text.contains("/shop/:n (found 2 times), ") && text.contains("/ (found once), "));
+    record.found(FoundProblem {
+        cause: Some(DifferenceCause::One(RequestPart::Parameter("utm_source".into()))),
+        ..problem(DifferenceClass::Loses, "/shop/:n")
+    });
+    let text = TrialReport::of(&record, &[]).text();
+    for line in ["trial.accept = [\"loses /shop/:n\"]", "keys.keep = [\"utm_source\"]"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let accepted = AcceptedDifference { class: DifferenceClass::Leak, pattern: "/shop/*".into() };
+    let report = TrialReport::of(&record, &[accepted]);
+    assert_eq!(report.outcome, TrialOutcome::Safe);
+    let text = report.text();
+    assert!(text.contains(", accepted)") && !text.contains("vary_cookies"), "{text}");
+}
+
+#[test]
+fn a_small_site_is_told_that_all_answers_were_right() {
+    let after = |versions: usize| {
+        let mut record = TrialRecord::new(0, 7);
+        (0..versions).for_each(|_| record.compared("/:n", true));
+        // The same versions, compared again and again.
+        (0..9_000).for_each(|_| record.compared("/:n", false));
+        TrialReport::of(&record, &[])
+    };
+    let small = after(40);
+    assert_eq!(small.outcome, TrialOutcome::NotEnough);
+    let right = "all 9,040 compared answers were right, of 40 versions of pages; 300 versions are needed for a \
+                     bound. More time, in which pages change, or more pages add some. A site without them is done \
+                     when all its kinds of pages were compared for some days.";
+    assert_eq!(small.sentence, format!("Not enough yet: {right}"));
+    assert!(after(1).sentence.contains("were right, of 1 version of pages"));
+    assert!(after(0).sentence.ends_with(": 0 of 300 versions of pages were compared."));
+    let mut record = TrialRecord::new(0, 7);
+    record.compared("/shop/:n", true);
+    record.found(problem(DifferenceClass::Aged, "/shop/:n"));
+    let accepted = AcceptedDifference { class: DifferenceClass::Aged, pattern: "/shop/*".into() };
+    let sentence = TrialReport::of(&record, &[accepted]).sentence;
+    assert!(sentence.contains("were right or accepted, of 1 version"), "{sentence}");
+}
+
+#[test]
+fn a_page_that_is_refused_is_shown_with_its_php_time_and_a_remedy_for_pagewell_alone() {
+    let mut record = enough();
+    let refused = |cause| FoundProblem {
+        cause,
+        places: Vec::new(),
+        ..problem(DifferenceClass::RefusedButSame, "/a")
+    };
+    record.refused("/a", Some(1), VARIED);
+    record.found(refused(None));
+    record.refused("/a", None, VARIED);
+    (0..90).for_each(|_| record.refused("/a", Some(1_400_000), VARIED));
+    record.refused("/b", Some(1_000_000), VARIED);
+    let report = TrialReport::of(&record, &[]);
+    let saving = PossibleSaving { answers: 90, seconds: 126.0 };
+    assert_eq!(report.problems[0].could_save, Some(saving));
+    let text = report.text();
+    assert!(text.contains("PHP time:   2 min 6 s for 90 answers, at least"), "{text}");
+    assert!(!text.contains("rendered:") && !report.json().contains("text"), "{text}");
+    assert!(!text.contains("differs at"), "{text}");
+    assert!(text.contains("rests on:   12 visitors (4 browsers or languages, 3 "), "{text}");
+    assert!(text.contains("also hold for other caches"), "{text}");
+    let mut with_words = report.clone();
+    let words = DifferingText { stored: Some("old".into()), render: Some("new one".into()) };
+    with_words.problems[0].text = Some(words);
+    let text = with_words.text();
+    assert!(text.contains("\n    stored:     old\n    rendered:   new one\n"), "{text}");
+    let text = report.behind_cache().text();
+    assert!(text.contains("with Pagewell alone") && text.contains("cache in front"), "{text}");
+    let mut record = enough();
+    record.found(refused(Some(DifferenceCause::OtherCache("age".into()))));
+    record.refused("/a", None, VARIED);
+    let text = TrialReport::of(&record, &[]).behind_cache().text();
+    for part in ["as the field `age` says", "let the cache between Pagewell and PHP pass"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(TrialRecord::read(record.written().as_bytes(), 7), Some(record));
+}
+
+#[test]
+fn nothing_is_advised_after_a_few_visitors_or_after_one_difference() {
+    let found =
+        || FoundProblem { cause: None, ..problem(DifferenceClass::RefusedButSame, "/post-5/") };
+    let advised = |record: &TrialRecord| !TrialReport::of(record, &[]).problems.is_empty();
+    let mut record = enough();
+    record.found(found());
+    let few = ComparedVisitors { clients: 2, agents: 2, ..ComparedVisitors::default() };
+    record.refused("/post-5/", Some(1), few);
+    assert!(!advised(&record), "two visitors");
+    let without = ComparedVisitors { clients: 10, agents: 3, cookies: 0, without_cookies: 10 };
+    record.refused("/post-5/", Some(1), without);
+    assert!(advised(&record), "nobody has a cookie");
+    record.has_cookies = true;
+    assert!(!advised(&record), "somebody has one, and nobody of these");
+    record.refused("/post-5/", Some(1), VARIED);
+    assert!(advised(&record));
+    record.withdraw("/post-5/");
+    record.found(found());
+    record.refused("/post-5/", Some(1), VARIED);
+    assert!(!advised(&record) && record.is_withdrawn("/post-5/"));
+    assert!(!record.is_withdrawn("/post-6/"));
+    let mut after = TrialRecord::read(record.written().as_bytes(), 7).expect("a record");
+    after.found(found());
+    after.refused("/post-5/", Some(1), VARIED);
+    assert!(!advised(&after), "a restart does not bring it back");
+}
+
+#[test]
+fn numbers_are_easy_to_read() {
+    let counts = [0, 999, 1_000, 12_410, 1_234_567].map(shown_count);
+    assert_eq!(counts, ["0", "999", "1,000", "12,410", "1,234,567"]);
+    let times = [59.9, 61.0, 9_120.0, 90_000.0].map(shown_time);
+    assert_eq!(times, ["59 s", "1 min 1 s", "2 h 32 min", "1 d 1 h"]);
+    let short = [0, 1_200, 340_999, 999_999, 4_290_000, 7_000_000, 10_900_000];
+    let short = short.map(|micros| shown_time(in_seconds(micros)));
+    assert_eq!(short, ["0 s", "1 ms", "340 ms", "999 ms", "4.2 s", "7 s", "10 s"]);
+}
+
+#[test]
+fn an_unexplained_difference_is_never_safe() {
+    let mut record = enough();
+    record.unjudged("/a", UnjudgedReason::ChangedMeanwhile, false);
+    record.unjudged("/a", UnjudgedReason::CauseUnknown, false);
+    assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::Safe);
+    record.unjudged("/a", UnjudgedReason::CauseUnknown, true);
+    assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::NotEnough);
+    record.explained("/a");
+    assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::Safe);
+}
+
+#[test]
+fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem() {
+    let mut record = enough();
+    for pattern in ["/a", "/b", "/c"] {
+        record.unjudged(pattern, UnjudgedReason::NoBudget, true);
+    }
+    record.unjudged("/b", UnjudgedReason::CauseUnknown, true);
+    record.found(problem(DifferenceClass::Leak, "/c"));
+    let report = TrialReport::of(&record, &[]);
+    assert_eq!(report.suspects, ["/a", "/b"]);
+    let text = report.text();
+    for part in ["\n  no-budget: /a\n    reason:     ", "trial.budget", "\n  cause-unknown: /b\n"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let accepted = |class| AcceptedDifference { class, pattern: "/c".into() };
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak)]);
+    assert_eq!(report.suspects, ["/a", "/b"]);
+    record.found(problem(DifferenceClass::Aged, "/a"));
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak)]);
+    assert_eq!((report.outcome, report.suspects.len()), (TrialOutcome::NotSafe, 1));
+    let accepted = AcceptedDifference { class: DifferenceClass::Aged, pattern: "/a".into() };
+    let report = TrialReport::of(&record, &[accepted]);
+    assert!(report.suspects.contains(&"/a".to_owned()), "it may be something else");
+}
+
+#[test]
+fn a_record_survives_a_restart_and_not_a_change_of_rules() {
+    let mut record = enough();
+    record.found(problem(DifferenceClass::Leak, "/shop/:n"));
+    record.unjudged("/a", UnjudgedReason::NoBudget, true);
+    let written = record.written();
+    assert_eq!(TrialRecord::read(written.as_bytes(), 7), Some(record));
+    assert_eq!(TrialRecord::read(written.as_bytes(), 8), None);
+    assert_eq!(TrialRecord::read(b"{", 7), None);
+}
+
+#[test]
+fn the_number_of_problems_is_bounded_and_what_is_left_out_is_no_success() {
+    let mut record = enough();
+    for n in 0..1_010 {
+        record.found(problem(DifferenceClass::Noise, &format!("/{n}")));
+    }
+    assert_eq!(record.problems().len(), 1_000);
+    assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::Safe, "only notices");
+    assert!(TrialReport::of(&record, &[]).json().contains("\"class\": \"noise\""));
+    for n in 0..1_010 {
+        record.found(problem(DifferenceClass::Aged, &format!("/{n}")));
+    }
+    assert_eq!((record.problems().len(), record.problems_left_out), (1_000, 10));
+    assert!(record.problems().iter().all(|problem| problem.class == DifferenceClass::Aged));
+    assert_eq!(TrialReport::of(&record, &[]).outcome, TrialOutcome::NotSafe);
+}
