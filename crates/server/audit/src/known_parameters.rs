@@ -1,9 +1,10 @@
 //! The knowledge of a trial about the parameters of URLs: which values have changed no page, and whether one has.
 //!
 //! One effect is enough, and is never forgotten. A value on a page that was not compared keeps a parameter from being advised
-//! until the same value is compared on this page: another value says nothing about it. Memory: 64 names with at most 768
+//! until the same value is compared on this page: another value says nothing about it. Memory: 64 names with at most 1,024
 //! numbers each. Values are numbers of this process. Beyond a bound nothing is advised for the name, and the report says so.
 
+use crate::seen_visitors::{SeenVisitors, VisitorNumbers};
 use page_comparison::SeenParameter;
 use std::collections::{HashMap, HashSet};
 
@@ -39,6 +40,8 @@ struct KnownParameter {
     has_more_open: bool,
     has_effect: bool,
     tests: u32,
+    /// The visitors whose answers were compared.
+    visitors: SeenVisitors,
 }
 
 impl KnownParameters {
@@ -58,17 +61,18 @@ impl KnownParameters {
         known.tests <= TESTS_MAX
     }
 
-    /// Notes the effect of a value on a page. Returns what is known about the parameter.
+    /// Notes the effect of a value on a page, for this visitor. Returns what is known about the parameter.
     pub(crate) fn note(
         &mut self,
         name: &str,
         (value, page): (u64, u64),
-        effect: ParameterEffect,
+        (effect, visitor): (ParameterEffect, VisitorNumbers),
     ) -> SeenParameter {
         let known = self.0.entry(name.to_owned()).or_default();
         match effect {
             ParameterEffect::Nothing => {
                 known.open.remove(&(value, page));
+                known.visitors.note(visitor);
                 for (set, number) in [(&mut known.values, value), (&mut known.pages, page)] {
                     if set.len() < COUNTED_MAX {
                         set.insert(number);
@@ -88,6 +92,7 @@ impl KnownParameters {
             pages: known.pages.len() as u64,
             open: known.open.len() as u64 + u64::from(known.has_more_open),
             has_effect: known.has_effect,
+            visitors: known.visitors.counts(),
         }
     }
 }
@@ -96,21 +101,28 @@ impl KnownParameters {
 mod tests {
     use super::*;
 
+    const VISITOR: VisitorNumbers = VisitorNumbers { client: 1, agent: 2, cookies: None };
+
     #[test]
     fn one_effect_is_remembered_and_a_page_that_was_not_compared_is_open() {
         use ParameterEffect::{Changes, Nothing, Open};
         let mut all = KnownParameters::default();
         for value in 0..30 {
-            all.note("ref", (value, value % 3), Nothing);
+            all.note("ref", (value, value % 3), (Nothing, VISITOR));
         }
-        let seen = all.note("ref", (1, 1), Nothing);
+        let seen = all.note("ref", (1, 1), (Nothing, VISITOR));
         assert_eq!((seen.values, seen.pages, seen.open, seen.has_effect), (30, 3, 0, false));
-        assert_eq!(all.note("ref", (31, 9), Open).open, 1);
-        assert_eq!(all.note("ref", (32, 1), Nothing).open, 1, "another page");
-        assert_eq!(all.note("ref", (33, 9), Nothing).open, 1, "another value of the page");
-        assert_eq!(all.note("ref", (31, 9), Nothing).open, 0, "it is compared now");
-        assert!(all.note("ref", (34, 1), Changes).has_effect && all.has_effect("ref"));
-        let seen = all.note("ref", (35, 1), Nothing);
+        assert_eq!(seen.visitors.clients, 1, "all are of one visitor");
+        assert_eq!(all.note("ref", (31, 9), (Open, VISITOR)).open, 1);
+        assert_eq!(all.note("ref", (32, 1), (Nothing, VISITOR)).open, 1, "another page");
+        assert_eq!(
+            all.note("ref", (33, 9), (Nothing, VISITOR)).open,
+            1,
+            "another value of the page"
+        );
+        assert_eq!(all.note("ref", (31, 9), (Nothing, VISITOR)).open, 0, "it is compared now");
+        assert!(all.note("ref", (34, 1), (Changes, VISITOR)).has_effect && all.has_effect("ref"));
+        let seen = all.note("ref", (35, 1), (Nothing, VISITOR));
         assert!(seen.has_effect && !all.has_effect("page"));
         (0..=TESTS_MAX).for_each(|test| assert_eq!(all.may_test("page"), test < TESTS_MAX));
     }
@@ -121,10 +133,10 @@ mod tests {
         for number in 0..500 {
             let name = format!("name{number}");
             if all.has_room(&name) {
-                all.note(&name, (1, 1), ParameterEffect::Nothing);
+                all.note(&name, (1, 1), (ParameterEffect::Nothing, VISITOR));
             }
-            all.note("name1", (number, number), ParameterEffect::Nothing);
-            all.note("name2", (number, number), ParameterEffect::Open);
+            all.note("name1", (number, number), (ParameterEffect::Nothing, VISITOR));
+            all.note("name2", (number, number), (ParameterEffect::Open, VISITOR));
         }
         assert_eq!(all.0.len(), NAMES_MAX);
         assert!(all.has_room("name1") && !all.has_room("name499"));
@@ -133,10 +145,10 @@ mod tests {
             (COUNTED_MAX, OPEN_MAX)
         );
         for page in 0..500 {
-            all.note("name2", (page, page), ParameterEffect::Nothing);
+            all.note("name2", (page, page), (ParameterEffect::Nothing, VISITOR));
         }
         assert_eq!(
-            all.note("name2", (1, 1), ParameterEffect::Nothing).open,
+            all.note("name2", (1, 1), (ParameterEffect::Nothing, VISITOR)).open,
             1,
             "some are forgotten"
         );

@@ -21,6 +21,7 @@ use crate::comparison::{
 };
 use crate::known_parameters::ParameterEffect;
 use crate::may_request;
+use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::visitor_tokens;
 use crate::trial_state::TrialState;
 use config::target::TargetUri;
@@ -62,6 +63,7 @@ pub(crate) async fn look(site: &Arc<Site>, state: &TrialState, answer: &VisitorA
     let Some(tokens) = compute(site, &state.audit, || tokens_of(site, state, answer)) else {
         return;
     };
+    let visitor = VisitorNumbers::of(site, &state.hasher, request);
     for parameter in parameters {
         let Some(without) = request_without(request, &parameter.name) else { continue };
         let effect = effect_of(site, state, (&parameter, request), (&without, &tokens)).await;
@@ -71,7 +73,7 @@ pub(crate) async fn look(site: &Arc<Site>, state: &TrialState, answer: &VisitorA
         }
         let value = state.hasher.hash_one(&parameter.pairs);
         let page = state.hasher.hash_one(&without.key);
-        let seen = state.parameters().note(&parameter.name, (value, page), effect);
+        let seen = state.parameters().note(&parameter.name, (value, page), (effect, visitor));
         site.trial.parameter(&parameter.name, seen);
     }
 }

@@ -33,7 +33,9 @@ use crate::comparison::{
 };
 use crate::detections::{Detection, PageUrl};
 use crate::parameters;
+use crate::refused_pages::RefusedAnswer;
 use crate::seen_answer::{SeenAnswer, is_personal};
+use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
@@ -109,11 +111,10 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
         current = CurrentTrial::of(&site, current.take());
         let (Some(CurrentTrial { state, .. }), Some(answer)) = (&current, answer) else { continue };
         let state = state.clone();
-        notice(&site, &state, &answer);
         let key = state.hasher.hash_one(&answer.request.key);
-        if answer.page.is_none() && state.is_refused(key) && !is_personal(&answer.headers) {
-            site.trial.refused(answer.request.target.page(), answer.took);
-        }
+        let visitor = VisitorNumbers::of(&site, &state.hasher, &answer.request);
+        notice(&site, &state, (&answer, visitor));
+        refused_again(&site, &state, (&answer, visitor), key);
         let done = DoneGuard(site.clone());
         let Ok(place) = at_once.clone().try_acquire_owned() else { continue };
         let Some(guard) = KeyGuard::enter(&state.audit, &answer.request.key, place) else {
@@ -140,16 +141,16 @@ impl Drop for DoneGuard {
 }
 
 /// Notes what limits the trial, as far as requests show it.
-fn notice(site: &Site, state: &TrialState, answer: &VisitorAnswer) {
+fn notice(site: &Site, state: &TrialState, (answer, visitor): (&VisitorAnswer, VisitorNumbers)) {
+    if visitor.cookies.is_some() && state.is_first_cookie() {
+        site.trial.has_cookies();
+    }
     let headers = &answer.request.headers;
     let has = |name: &str| headers.contains_key(name);
     let is_proxied = answer.request.client.connection.proxy_trust == Peer::Anybody
         && (has("via") || has("x-forwarded-for") || has("cf-ray") || has("forwarded"));
     if let Some(is_most) = state.is_behind_proxy(is_proxied) {
         site.trial.notice(TrialNotice::CdnInFront, is_most);
-        let has_ramp = site.config.trial.as_ref().is_some_and(|trial| trial.serve > 0);
-        let is_refused = has_ramp && site.trial_queue.is_one_mostly();
-        site.trial.notice(TrialNotice::RampRefused, is_refused);
     }
 }
 
@@ -291,29 +292,76 @@ fn kind_of(site: &Site, request: &TrialRequest) -> (String, Vec<Box<str>>, bool,
     (path_pattern(request.target.page()), cookies, is_of_mobile(&request.headers), language)
 }
 
-/// Two visitors got answers that are not stored. Reports if both, and a neutral render, are the same all the same.
+/// Two visitors got answers that are not stored. If both, and a neutral render, are the same all the same, the page is
+/// watched: an advice may rest on more visitors.
 async fn refused(
     site: &Arc<Site>,
     state: &TrialState,
     (first, second): (&SeenAnswer, &SeenAnswer),
     key: u64,
 ) {
-    let (Some(one), Some(other)) = (&first.tokens, &second.tokens) else { return };
-    let is_for_one = is_personal(&first.headers) || is_personal(&second.headers);
-    if is_for_one || first.request.headers == second.request.headers || !one.is_same(other) {
+    let page = first.request.target.page();
+    if site.trial.is_withdrawn(page) || state.refused_pages().visitors(key).is_some() {
         return;
     }
+    let (Some(one), Some(other)) = (&first.tokens, &second.tokens) else { return };
+    if is_personal(&first.headers) || is_personal(&second.headers) || !one.is_same(other) {
+        site.trial.withdraw(page);
+        return;
+    }
+    if first.request.headers == second.request.headers {
+        return;
+    }
+    let visitors =
+        [first, second].map(|seen| VisitorNumbers::of(site, &state.hasher, &seen.request));
+    // Answers that arrive during the render are compared, too.
+    state.refused_pages().watch(key, one.digest(), visitors);
     let ask = request_of(&first.request, None);
-    let Ok(neutral) = render(site, &ask, &state.audit).await else { return };
-    let is_same =
-        || neutral.status == StatusCode::OK && render_tokens(&state.audit, &neutral).is_same(one);
-    if compute(site, &state.audit, is_same) {
-        let class = DifferenceClass::RefusedButSame;
-        let cause = second.field_of_cache().map(|field| DifferenceCause::OtherCache(field.into()));
-        let text = DifferingText::default();
-        let found = FoundDifference { class, places: Vec::new(), cause, late_ms: 0, text };
-        record(site, first.request.target.page(), found);
-        state.refused(key);
+    let neutral = render(site, &ask, &state.audit).await;
+    let neutral = neutral.ok().filter(|render| render.status == StatusCode::OK);
+    let Some(neutral) = neutral else { return state.refused_pages().forget(key) };
+    if !compute(site, &state.audit, || render_tokens(&state.audit, &neutral).is_same(one)) {
+        state.refused_pages().forget(key);
+        site.trial.withdraw(page);
+        return;
+    }
+    // It was withdrawn meanwhile if it is not watched any more.
+    let seen = state.refused_pages().visitors(key);
+    let Some(seen) = seen else { return };
+    let class = DifferenceClass::RefusedButSame;
+    let cause = second.field_of_cache().map(|field| DifferenceCause::OtherCache(field.into()));
+    let text = DifferingText::default();
+    let found = FoundDifference { class, places: Vec::new(), cause, late_ms: 0, text };
+    site.trial.found(page, found, site.clock.now().0 / 1_000);
+    site.trial.refused(page, None, seen);
+}
+
+/// Compares a further answer of a page that is not stored although all got the same so far. It needs no render, so no
+/// answer is left out but those that were not kept.
+fn refused_again(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (answer, visitor): (&VisitorAnswer, VisitorNumbers),
+    key: u64,
+) {
+    if answer.page.is_some() || state.refused_pages().visitors(key).is_none() {
+        return;
+    }
+    let content = match &answer.content {
+        VisitorContent::OfPage | VisitorContent::Unknown => return,
+        VisitorContent::Other(content) if !is_personal(&answer.headers) => Some(content),
+        VisitorContent::Other(_) | VisitorContent::TooLong => None,
+    };
+    let digest = content.map(|content| {
+        let tokens = || visitor_tokens(site, &state.audit, answer, content).digest();
+        compute(site, &state.audit, tokens)
+    });
+    let page = answer.request.target.page();
+    let compared = state.refused_pages().compare(key, digest, visitor);
+    match compared {
+        Some(RefusedAnswer::Same(seen)) => site.trial.refused(page, Some(answer.took), seen),
+        Some(RefusedAnswer::Differs) => site.trial.withdraw(page),
+        None => {}
     }
 }
 

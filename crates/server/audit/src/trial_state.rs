@@ -8,12 +8,14 @@ use crate::AuditState;
 use crate::budget::RenderBudget;
 use crate::detections::PageIdentity;
 use crate::known_parameters::KnownParameters;
+use crate::refused_pages::RefusedPages;
 use crate::seen_answer::{FirstAnswer, SeenAnswer};
 use delivery::byte_account::ByteAccount;
 use delivery::site::Site;
 use page_comparison::{PageNoise, PatternNoise, path_pattern};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
@@ -48,6 +50,9 @@ pub(crate) struct TrialState {
     pub(crate) audit: Arc<AuditState>,
     shared: Mutex<SharedTrial>,
     parameters: Mutex<KnownParameters>,
+    refused: Mutex<RefusedPages>,
+    /// Whether a visitor has had a cookie that can make a difference.
+    has_cookies: AtomicBool,
     first_answers: Arc<ByteAccount>,
     pub(crate) hasher: RandomState,
     pub(crate) watches: Arc<Semaphore>,
@@ -69,8 +74,6 @@ struct SharedTrial {
     suspects: HashMap<u64, HashSet<u64>>,
     /// The places that are noise for several keys, by pattern of paths.
     noise: HashMap<u64, PatternNoise>,
-    /// The keys whose answers are not stored although they are the same for all.
-    refused: HashSet<u64>,
     /// The answers of this window, and those that came through a proxy which is not trusted.
     proxied: (u32, u32),
 }
@@ -122,6 +125,8 @@ impl TrialState {
             audit: Arc::new(AuditState::with(budget, &site.audit.memory)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            refused: Mutex::default(),
+            has_cookies: AtomicBool::new(false),
             first_answers: site.trial_queue.first_answers.clone(),
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),
@@ -135,6 +140,8 @@ impl TrialState {
             audit: self.audit.clone(),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            refused: Mutex::default(),
+            has_cookies: AtomicBool::new(false),
             first_answers: self.first_answers.clone(),
             hasher: RandomState::new(),
             watches: self.watches.clone(),
@@ -148,6 +155,16 @@ impl TrialState {
     /// The known parameters of URLs.
     pub(crate) fn parameters(&self) -> MutexGuard<'_, KnownParameters> {
         self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The pages that are not stored although all got the same so far.
+    pub(crate) fn refused_pages(&self) -> MutexGuard<'_, RefusedPages> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a visitor has a cookie that can make a difference. Returns whether it is the first one.
+    pub(crate) fn is_first_cookie(&self) -> bool {
+        !self.has_cookies.swap(true, Ordering::Relaxed)
     }
 
     /// The first request of a key, if this is the second; this one, if there was a page already or the first is
@@ -188,21 +205,8 @@ impl TrialState {
             shared.made.clear();
         }
         shared.made.insert(key);
-        shared.refused.remove(&key);
-    }
-
-    /// Notes that answers of a key are not stored although they are the same for all.
-    pub(crate) fn refused(&self, key: u64) {
-        let mut shared = self.lock();
-        if shared.refused.len() >= KEYS_MAX {
-            shared.refused.clear();
-        }
-        shared.refused.insert(key);
-    }
-
-    /// Whether they are.
-    pub(crate) fn is_refused(&self, key: u64) -> bool {
-        self.lock().refused.contains(&key)
+        drop(shared);
+        self.refused_pages().forget(key);
     }
 
     /// Whether a page of this kind is compared when it is stored.
@@ -386,6 +390,8 @@ mod tests {
             audit: Arc::new(AuditState::with(budget, &account)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
+            refused: Mutex::default(),
+            has_cookies: AtomicBool::new(false),
             first_answers: account,
             hasher: RandomState::new(),
             watches: Arc::new(Semaphore::new(WATCHED_MAX)),

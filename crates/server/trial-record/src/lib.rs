@@ -17,8 +17,9 @@ mod notice;
 pub use notice::TrialNotice;
 
 use page_comparison::{
-    AcceptedDifference, DifferenceCause, DifferenceClass, DifferingText, FoundProblem,
-    PathPatterns, SeenParameter, TrialRecord, TrialReport, UnjudgedReason, example_url,
+    AcceptedDifference, ComparedVisitors, DifferenceCause, DifferenceClass, DifferingText,
+    FoundProblem, PathPatterns, SeenParameter, TrialRecord, TrialReport, UnjudgedReason,
+    example_url,
 };
 use random_number::random_number;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -270,6 +271,7 @@ impl SiteTrial {
                 last: now_s,
                 answers: 0,
                 php_micros: 0,
+                visitors: ComparedVisitors::default(),
             });
         });
     }
@@ -281,13 +283,33 @@ impl SiteTrial {
         self.is_on() && state.lacks_text(class, &pattern)
     }
 
-    /// Counts an answer for a page that was found to be refused although all get the same, and the time that PHP worked for
-    /// it. `page` is the path and query of the request.
-    pub fn refused(&self, page: &str, took: Duration) {
+    /// Notes the visitors who got the same, for a page that was found to be refused. `took`: the time that PHP worked for a
+    /// further answer, which is counted then. `page` is the path and query of the request.
+    pub fn refused(&self, page: &str, took: Option<Duration>, visitors: ComparedVisitors) {
         self.feed(|state| {
             let pattern = state.patterns.of(page);
-            state.record.refused(&pattern, micros(took));
+            state.record.refused(&pattern, took.map(micros), visitors);
         });
+    }
+
+    /// Withdraws the advice to store such pages, until the record ends: two visitors got different answers.
+    pub fn withdraw(&self, page: &str) {
+        self.feed(|state| {
+            let pattern = state.patterns.of(page);
+            state.record.withdraw(&pattern);
+        });
+    }
+
+    /// Whether it was withdrawn.
+    pub fn is_withdrawn(&self, page: &str) -> bool {
+        let mut state = self.state();
+        let pattern = state.patterns.of(page);
+        state.record.is_withdrawn(&pattern)
+    }
+
+    /// Notes that visitors have cookies that can make a difference: an advice needs different ones then.
+    pub fn has_cookies(&self) {
+        self.feed(|state| state.record.has_cookies = true);
     }
 
     /// Notes what is known about a parameter of URLs.

@@ -145,6 +145,32 @@ fn words_are_given_on_request_only_and_end_with_the_trial_and_the_record() {
 }
 
 #[test]
+fn an_advice_that_was_withdrawn_stays_so_after_a_restart_until_a_new_record() {
+    let directory = OwnDirectory::new("withdrawn");
+    let refused = || FoundDifference { class: DifferenceClass::RefusedButSame, ..leak() };
+    let enough = ComparedVisitors { clients: 10, agents: 3, cookies: 3, without_cookies: 1 };
+    let trial = SiteTrial::default();
+    trial.begin(directory.settings(7), 1_000);
+    let advised = |trial: &SiteTrial| {
+        trial.found("/post-5/", refused(), 1_010);
+        trial.refused("/post-5/", Some(Duration::from_millis(80)), enough);
+        report(trial).problems.len()
+    };
+    assert_eq!(advised(&trial), 1);
+    trial.withdraw("/post-5/");
+    assert_eq!((advised(&trial), trial.is_withdrawn("/post-5/")), (0, true));
+    trial.save();
+    let after = SiteTrial::default();
+    after.begin(directory.settings(7), 2_000);
+    assert_eq!(advised(&after), 0);
+    assert!(after.restart(3_000) && !after.is_withdrawn("/post-5/"));
+    assert_eq!(advised(&after), 1);
+    after.has_cookies();
+    after.restart(4_000);
+    assert_eq!(advised(&after), 1, "a new record knows of no cookie");
+}
+
+#[test]
 fn a_trial_that_is_off_counts_nothing() {
     let trial = SiteTrial::default();
     trial.request(None);
