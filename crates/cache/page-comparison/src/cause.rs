@@ -25,6 +25,8 @@ const MAX_NAMED: usize = 6;
 
 /// The field that names the device.
 const AGENT: &str = "user-agent";
+/// The field that names the language.
+const LANGUAGE: &str = "accept-language";
 
 /// A part of a request that a response can depend on: by name, never by value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -104,7 +106,7 @@ impl RequestPart {
         match self {
             RequestPart::Cookie(_) => 0,
             RequestPart::Field(name) if name == AGENT => 1,
-            RequestPart::Field(name) if name == "accept-language" => 2,
+            RequestPart::Field(name) if name == LANGUAGE => 2,
             RequestPart::Field(_) => 3,
             RequestPart::Parameter(_) => 4,
             RequestPart::Address => 5,
@@ -256,6 +258,10 @@ impl DifferenceCause {
             DifferenceCause::One(RequestPart::Field(name)) if name == AGENT => {
                 Some("key: `device_classes = true` in a rule for this path".into())
             }
+            DifferenceCause::One(RequestPart::Field(name)) if name == LANGUAGE => Some(
+                "key: `language = [\"en\", \"de\"]`, with the languages of the site, in a rule for this path"
+                    .into(),
+            ),
             DifferenceCause::One(RequestPart::Field(name)) => {
                 Some(format!("key: let the application send `Vary: {name}`"))
             }
@@ -416,6 +422,17 @@ mod tests {
         assert_eq!(text(Some(&[])), format!("{told}, its SQL statements"));
         let tables = ["wp_options".to_owned(), "wp_posts".to_owned()];
         assert_eq!(text(Some(&tables)), format!("{told}, table `wp_options`, table `wp_posts`"));
+    }
+
+    #[test]
+    fn the_remedy_names_the_option_of_a_rule_where_there_is_one() {
+        let setting = |name: &str| {
+            let cause = DifferenceCause::One(RequestPart::Field(name.into()));
+            cause.setting().unwrap_or_default()
+        };
+        assert!(setting("accept-language").contains("`language = [\"en\", \"de\"]`"));
+        assert!(setting("user-agent").contains("`device_classes = true`"));
+        assert!(setting("x-shop").contains("`Vary: x-shop`"));
     }
 
     #[test]

@@ -141,7 +141,8 @@ impl DifferenceClass {
             }
             DifferenceClass::Late => "commit and announce the change before the rest of the work",
             DifferenceClass::ByTheClock => {
-                "give the page a lifetime as short as its clock's step; if it counts visits, bypass the path"
+                "send a lifetime as short as its clock's step, in PHP `header('Pagewell-Cache-Control: max-age=60');` \
+                 (`store` in a rule counts only without one); if it counts visits, bypass the path"
             }
             DifferenceClass::Random => "do not store the page",
             DifferenceClass::Noise => "give the page a lifetime below the nonce's",

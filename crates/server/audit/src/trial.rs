@@ -255,6 +255,9 @@ async fn missed(
             return;
         }
         MadePage::Refused => {
+            if state.has_made_none() {
+                site.trial.notice(TrialNotice::NothingStored, true);
+            }
             state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
             // A page that an audit does not let be stored is none that could be.
             let limit = site.audit.limit_of(&first.request.target, site.clock.now().0);
@@ -265,6 +268,7 @@ async fn missed(
         }
     };
     state.made(key);
+    site.trial.notice(TrialNotice::NothingStored, false);
     let kind = state.hasher.hash_one(kind_of(site, &first.request));
     let is_due = state.was_due(key);
     if !state.is_checked_for_leaks(kind) && !is_due {

@@ -157,6 +157,11 @@ impl TrialState {
         self.parameters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether no page was stored in this trial.
+    pub(crate) fn has_made_none(&self) -> bool {
+        self.lock().made.is_empty()
+    }
+
     /// The pages that are not stored although all got the same so far.
     pub(crate) fn refused_pages(&self) -> MutexGuard<'_, RefusedPages> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)

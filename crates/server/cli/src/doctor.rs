@@ -96,7 +96,7 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
         let name = NAMES.into_iter().find(|name| one["name"] == *name)?;
         Some(Finding {
             name,
-            weight: Weight::Fails,
+            weight: weight_of(name),
             what: text("what"),
             evidence: format!("The running Pagewell reports it ({}).", lasts(one)),
             command: text("remedy"),
@@ -105,6 +105,11 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
     };
     let problems = status["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     problems.iter().filter_map(finding).collect()
+}
+
+/// The severity of a problem that the running Pagewell reports. A trial is none: it is reported so that nobody forgets it.
+fn weight_of(name: &str) -> Weight {
+    if name == "trial-running" { Weight::Note } else { Weight::Fails }
 }
 
 /// The configuration of Pagewell, if the command line names one.
@@ -388,4 +393,15 @@ fn php_files(root: &Path) -> u64 {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_is_no_failure() {
+        assert_eq!(weight_of("trial-running"), Weight::Note);
+        assert_eq!(weight_of("database-not-followed"), Weight::Fails);
+    }
 }

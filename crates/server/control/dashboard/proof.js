@@ -34,7 +34,7 @@ function differences(title, rows) {
 }
 
 function report(one) {
-  const served = one.serve_percent === 0 ? "the answers of the origin" : `cache hits, ${one.serve_percent} % of them`;
+  const served = one.serve_percent === 0 || one.is_share_refused ? "the answers of the origin" : `cache hits, ${one.serve_percent} % of them`;
   const figures = list([
     ["running for", duration(one.running_seconds)],
     ["visitors get", served],
@@ -48,10 +48,10 @@ function report(one) {
   const rows = (problems) => problems.map((problem) => [
     el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
     el("code", {}, ...breakable(problem.url)), problem.count,
-    problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}` : problem.places.join("; "),
+    problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}; the same for ${amount(problem.visitors.clients, "visitor")}` : problem.places.join("; "),
     problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
   ]);
-  const suspects = one.suspects.length > 0 ? note(`Not explained yet: ${one.suspects.join(", ")}`) : null;
+  const suspects = one.suspects.length > 0 ? note(`Not explained yet: ${one.suspects.map((path) => reasoned(path, one.suspect_reasons[path])).join(", ")}`) : null;
   const idle = one.idle_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
   const open = one.unjudged_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
   const again = el("button", { type: "button" }, "New record …");
@@ -68,6 +68,8 @@ function report(one) {
     el("p", {}, again),
   ].filter(Boolean);
 }
+
+const reasoned = (path, reason) => (reason === undefined ? path : `${path} (${reason})`);
 
 const unjudged = (one) => [count(one.without_verdict), ...Object.entries(one.unjudged).map(([why, times]) => `${why}: ${count(times)}`)].join(", ");
 

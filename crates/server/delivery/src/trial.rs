@@ -194,6 +194,12 @@ impl TrialQueue {
     }
 }
 
+/// Whether nobody gets hits although `trial.serve` says so: one address makes most of the requests, or few are known.
+pub fn is_share_refused(site: &Site) -> bool {
+    let has_share = site.config.trial.as_ref().is_some_and(|trial| trial.serve > 0);
+    has_share && site.trial_queue.is_one_mostly()
+}
+
 /// Whether the client gets the origin's answers only. Otherwise its requests are answered as without a trial.
 pub fn is_in_trial(site: &Site, client: &Client) -> bool {
     let Some(trial) = &site.config.trial else { return false };

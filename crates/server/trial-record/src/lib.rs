@@ -353,6 +353,9 @@ impl SiteTrial {
             notices.insert(TrialNotice::NotSaved);
         }
         drop(state);
+        if record.compared > 0 {
+            notices.remove(&TrialNotice::NothingStored);
+        }
         let mut report = TrialReport::of(&record, &settings.accepted);
         if notices.contains(&TrialNotice::CdnInFront) {
             report = report.behind_cache();

@@ -9,9 +9,12 @@ pub enum TrialNotice {
     NoDirectory,
     /// The record could not be saved when this was tried last.
     NotSaved,
+    /// No page may be stored, so nothing is compared.
+    NothingStored,
     /// A cache in front stores answers, so few visitors arrive here.
     CdnInFront,
-    /// One address makes more than half of the requests, so `trial.serve` is not followed.
+    /// One address makes more than half of the requests, or few are known, so `trial.serve` is not followed. Only the
+    /// report looks at this.
     RampRefused,
     /// A database or the cluster's stream is not followed, so nothing is judged. Only the report looks at this.
     DatabaseNotFollowed,
@@ -32,12 +35,13 @@ impl TrialNotice {
             TrialNotice::NotSaved => {
                 "The record is in memory only, because its file cannot be written: see trial-not-saved in the log."
             }
+            TrialNotice::NothingStored => "No page may be stored so far, so nothing is compared.",
             TrialNotice::CdnInFront => {
                 "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted."
             }
             TrialNotice::RampRefused => {
-                "One address makes more than half of the requests, so trial.serve is not followed: name the proxy in \
-                 front in trusted_proxies."
+                "One address makes more than half of the last requests, or fewer than 16 have arrived, so trial.serve is \
+                 not followed: name a proxy in front in trusted_proxies."
             }
             TrialNotice::DatabaseNotFollowed => {
                 "A database, or the stream of the cluster, is not followed, so nothing is judged: see database-broken in \

@@ -171,6 +171,17 @@ fn an_advice_that_was_withdrawn_stays_so_after_a_restart_until_a_new_record() {
 }
 
 #[test]
+fn nothing_stored_is_a_notice_until_something_is_compared() {
+    let directory = OwnDirectory::new("nothing");
+    let trial = SiteTrial::default();
+    trial.begin(directory.settings(7), 1_000);
+    trial.notice(TrialNotice::NothingStored, true);
+    assert_eq!(trial.status().unwrap().notices, [TrialNotice::NothingStored]);
+    trial.compared("/", None);
+    assert!(trial.status().unwrap().notices.is_empty());
+}
+
+#[test]
 fn a_trial_that_is_off_counts_nothing() {
     let trial = SiteTrial::default();
     trial.request(None);

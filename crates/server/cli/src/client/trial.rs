@@ -23,6 +23,8 @@ struct SiteReport {
     site: Option<String>,
     running_seconds: u64,
     serve_percent: f64,
+    #[serde(default)]
+    is_share_refused: bool,
     notices: Vec<String>,
     #[serde(flatten)]
     report: TrialReport,
@@ -77,6 +79,9 @@ impl SiteReport {
     fn served(&self) -> String {
         match self.serve_percent {
             0.0 => "visitors get the answers of the origin".into(),
+            percent if self.is_share_refused => {
+                format!("visitors get the answers of the origin, not {percent} % cache hits")
+            }
             percent => format!("{percent} % of the visitors get cache hits"),
         }
     }
@@ -117,6 +122,10 @@ mod tests {
         let (text, status) = shown(&answer(&record, 5.0), false).expect("a report");
         assert!(text.contains(": 5 % of the visitors get cache hits"), "{text}");
         assert_eq!(status, 0);
+        let mut refused = answer(&record, 5.0);
+        refused["trials"][0]["is_share_refused"] = true.into();
+        let (text, _) = shown(&refused, false).expect("a report");
+        assert!(text.contains(": visitors get the answers of the origin, not 5 %"), "{text}");
     }
 
     #[test]

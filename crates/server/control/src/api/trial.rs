@@ -8,8 +8,10 @@
 use super::ControlError;
 use super::metrics::{Format, begin};
 use super::query::parameters;
+use crate::attention::undeclared;
 use crate::metrics_table::Kind;
 use delivery::site::Site;
+use delivery::trial::is_share_refused;
 use page_comparison::DifferenceClass;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -87,8 +89,16 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
     let feeds = &site.sources.feeds;
     let is_away = feeds.iter().any(|feed| !feed.is_followed() || feed.keeps_pages_out());
     let away = is_away.then_some(TrialNotice::DatabaseNotFollowed);
-    let notices: BTreeSet<TrialNotice> = status.notices.iter().copied().chain(away).collect();
-    value["notices"] = notices.into_iter().map(TrialNotice::sentence).collect();
+    let is_refused = is_share_refused(site);
+    value["is_share_refused"] = is_refused.into();
+    let refused = is_refused.then_some(TrialNotice::RampRefused);
+    let noted = status.notices.iter().copied();
+    let notices: BTreeSet<TrialNotice> = noted.chain(away).chain(refused).collect();
+    let sentence = |notice: TrialNotice| match notice {
+        TrialNotice::NothingStored => format!("{} {}", notice.sentence(), undeclared(site)),
+        _ => notice.sentence().to_owned(),
+    };
+    value["notices"] = notices.into_iter().map(sentence).collect();
     value
 }
 

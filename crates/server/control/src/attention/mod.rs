@@ -15,6 +15,7 @@ mod managed;
 mod next_steps;
 mod trial;
 
+pub(crate) use next_steps::undeclared;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;

@@ -43,6 +43,17 @@ const FOLLOW_DATABASE: SetupStep = SetupStep {
           Purging).",
 };
 
+/// Why no page of a site may be stored as a rule, and the next action. The dashboard has the same sentences.
+pub(crate) fn undeclared(site: &Site) -> String {
+    let step = if is_wordpress(site) { INSTALL_PLUGIN } else { DECLARE_TAGS };
+    format!("{} {}", step.what, step.how)
+}
+
+fn is_wordpress(site: &Site) -> bool {
+    let files = site.config.site.files.as_ref();
+    files.is_some_and(|files| files.root.join("wp-load.php").is_file())
+}
+
 /// Returns the steps that have not been done, in their order.
 pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
     let sum = |counter: fn(&Counters) -> &Counter| -> u64 {
@@ -52,19 +63,12 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
         return Vec::new();
     }
     let has_database = |site: &Arc<Site>| !site.sources.feeds.is_empty();
-    let is_wordpress = |site: &Arc<Site>| {
-        site.config
-            .site
-            .files
-            .as_ref()
-            .is_some_and(|files| files.root.join("wp-load.php").is_file())
-    };
     let facts = Facts {
         has_requests: sum(|all| &all.requests) > 0,
         has_dependencies: sum(|all| &all.stored_with_dependencies) > 0,
         has_changes: sum(|all| &all.invalidations) > 0
             || default_site.all_sites().any(has_database),
-        is_wordpress: default_site.all_sites().any(is_wordpress),
+        is_wordpress: default_site.all_sites().any(|site| is_wordpress(site)),
     };
     facts.steps()
 }

@@ -2,23 +2,32 @@
 //!
 //! The report itself is at `/v1/trial` (`api/trial.rs`). A trial is no fault; it is a finding so that nobody forgets it.
 
-use super::Problem;
+use super::{Problem, undeclared};
 use delivery::site::Site;
+use delivery::trial::is_share_refused;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use trial_record::TrialNotice;
 
 /// The finding of a site that is under trial.
 pub(super) fn problem(site: &Site) -> Option<Problem> {
     let status = site.trial.status()?;
     let served = match status.serve {
-        0 => "visitors get the answers of the origin".to_owned(),
+        share if share == 0 || is_share_refused(site) => {
+            "visitors get the answers of the origin".to_owned()
+        }
         share => format!("{} % of the visitors get cache hits", f64::from(share) / 100.0),
     };
     let subject = site.config.hosts.canonical.clone().unwrap_or_default();
     let name = if subject.is_empty() { "The site" } else { &subject };
+    let why = if status.notices.contains(&TrialNotice::NothingStored) {
+        format!(" {} {}", TrialNotice::NothingStored.sentence(), undeclared(site))
+    } else {
+        String::new()
+    };
     Some(Problem {
         name: "trial-running",
-        what: format!("{name} is under trial: {served}. {}", status.report.sentence),
+        what: format!("{name} is under trial: {served}. {}{why}", status.report.sentence),
         remedy: "pagewell trial shows the report. When it says that it is safe, remove mode = \"trial\" and run \
                  pagewell reload. If it was started with --trial, restart it without."
             .into(),
