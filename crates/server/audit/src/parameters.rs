@@ -10,8 +10,9 @@
 //! | it does not | three neutral renders: without, with, without it. A difference between the first and the last is no effect of it |
 //! | the second of them is like the first; or it may not be sent, and the answer is | this value changes nothing here |
 //! | it differs | the parameter has an effect, and is never advised in this record |
-//! | there is no such page, or no render was possible | this value is *open*: nothing is advised until it is compared on this page |
+//! | there is no such page, no render was possible, or the answer was not kept | this value is *open*: nothing is advised until it is compared on this page |
 //!
+//! Advice needs enough different visitors, too (`seen_visitors`): a parameter may have an effect for those with a cookie.
 //! No page is requested without the parameter unless visitors have requested it so.
 //!
 //! The results are in `known_parameters`.
@@ -60,13 +61,15 @@ pub(crate) async fn look(site: &Arc<Site>, state: &TrialState, answer: &VisitorA
         return;
     }
     let generation = site.trial.generation();
-    let Some(tokens) = compute(site, &state.audit, || tokens_of(site, state, answer)) else {
-        return;
-    };
+    let tokens = compute(site, &state.audit, || tokens_of(site, state, answer));
     let visitor = VisitorNumbers::of(site, &state.hasher, request);
     for parameter in parameters {
         let Some(without) = request_without(request, &parameter.name) else { continue };
-        let effect = effect_of(site, state, (&parameter, request), (&without, &tokens)).await;
+        let effect = match &tokens {
+            Some(tokens) => effect_of(site, state, (&parameter, request), (&without, tokens)).await,
+            // It may be another page.
+            None => ParameterEffect::Open,
+        };
         if site.trial.generation() != generation {
             // A new record begins with nothing of the old one.
             return;
