@@ -45,9 +45,9 @@ function report(one) {
     ["without a verdict", unjudged(one)],
     ["PHP time used", duration(one.render_seconds)],
   ]);
-  const rows = (problems) => problems.map((problem) => [
+  const rows = (problems) => grouped(problems).map((problem) => [
     el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
-    el("code", {}, ...breakable(problem.url)), problem.count,
+    el("span", {}, el("code", {}, ...breakable(problem.url)), problem.paths > 1 ? ` and ${amount(problem.paths - 1, "other path")}` : ""), problem.count,
     problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}; the same for ${amount(problem.visitors.clients, "visitor")}` : problem.places.join("; "),
     problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
   ]);
@@ -67,6 +67,27 @@ function report(one) {
     open === "" ? null : note(`Parameters with values that were not compared, so nothing is advised: ${open}`),
     el("p", {}, again),
   ].filter(Boolean);
+}
+
+/** One row for all paths with the same class, cause and kind of place, as in the text of `pagewell trial`. */
+function grouped(problems) {
+  const groups = new Map();
+  for (const problem of problems) {
+    const places = problem.places.map((place) => place.split(", word")[0].replace(/[\d:]/g, ""));
+    const key = JSON.stringify([problem.class, problem.is_accepted, problem.cause, [...new Set(places)].sort()]);
+    const group = groups.get(key);
+    if (group === undefined) {
+      groups.set(key, { ...problem, paths: 1 });
+      continue;
+    }
+    group.count += problem.count;
+    group.paths += 1;
+    if (problem.could_save) {
+      group.could_save = { answers: group.could_save.answers + problem.could_save.answers, seconds: group.could_save.seconds + problem.could_save.seconds };
+      if (problem.visitors.clients < group.visitors.clients) group.visitors = problem.visitors;
+    }
+  }
+  return [...groups.values()];
 }
 
 const reasoned = (path, reason) => (reason === undefined ? path : `${path} (${reason})`);
