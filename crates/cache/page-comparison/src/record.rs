@@ -211,6 +211,10 @@ impl TrialRecord {
         if problem.class == DifferenceClass::RefusedButSame && self.is_withdrawn(&problem.pattern) {
             return;
         }
+        // A part of the request makes a difference for such paths, so no page of them may be shared unseen.
+        if matches!(problem.class, DifferenceClass::Leak | DifferenceClass::Loses) {
+            self.withdraw(&problem.pattern);
+        }
         let is_same = |known: &&mut FoundProblem| {
             known.class == problem.class
                 && known.pattern == problem.pattern

@@ -167,6 +167,12 @@ fn nothing_is_advised_after_a_few_visitors_or_after_one_difference() {
     after.found(found());
     after.refused("/post-5/", Some(1), VARIED);
     assert!(!advised(&after), "a restart does not bring it back");
+    let mut record = enough();
+    record.found(problem(DifferenceClass::Leak, "/post-5/"));
+    record.found(found());
+    record.refused("/post-5/", Some(1), VARIED);
+    let problems = TrialReport::of(&record, &[]).problems;
+    assert!(problems.len() == 1 && problems[0].class == DifferenceClass::Leak);
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl VisitorNumbers {
     /// The visitor of this request.
     pub(crate) fn of(site: &Site, hasher: &RandomState, request: &TrialRequest) -> VisitorNumbers {
         let headers = &*request.headers;
-        let line = |name| headers.get(name).map(http::HeaderValue::as_bytes);
+        let line = |name: header::HeaderName| headers.get(name).map(http::HeaderValue::as_bytes);
         let names = site.config.rules.stranger_cookies(&request.plan, &AsSent(headers));
         let cookies = (!names.is_empty()).then(|| {
             let lines = headers.get_all(header::COOKIE).iter().map(http::HeaderValue::as_bytes);
