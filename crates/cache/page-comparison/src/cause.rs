@@ -22,6 +22,8 @@ const MAX_RENDERS: u32 = 12;
 const MAX_PARTS: usize = 64;
 /// Parts that a combination names.
 const MAX_NAMED: usize = 6;
+/// What a page can depend on that no tag stands for.
+const WITHOUT_TAG: &str = "data without a tag (a file, a remote call), or the clock";
 
 /// The field that names the device.
 const AGENT: &str = "user-agent";
@@ -181,7 +183,7 @@ pub enum DifferenceCause {
     Together(Vec<RequestPart>),
     /// Not even all parts together made it again.
     Unknown,
-    /// The page depends on these, and none of them reported a change.
+    /// The page depends on these, and none of them reported a change. Empty if they are too many to help a reader.
     Unreported(Vec<String>),
     /// The page depends on nothing, and lives for so many seconds.
     Lifetime(u64),
@@ -195,16 +197,18 @@ impl DifferenceCause {
         DifferenceCause::One(RequestPart::Field(AGENT.into()))
     }
 
-    /// The cause of a page that depends on these tags, and if it depends on statements, on these tables.
+    /// The cause of a page that depends on these tags, and if it depends on statements, on these tables. Names are given
+    /// only if there are few: none of them is more likely than the others.
     pub fn unreported<'a>(
         tags: impl Iterator<Item = &'a str>,
         tables: Option<&[String]>,
     ) -> DifferenceCause {
-        let tags = tags.take(MAX_NAMED).map(|tag| format!("tag `{}`", shown_name(tag)));
+        let tags = tags.map(|tag| format!("tag `{}`", shown_name(tag)));
         let unknown = tables.is_some_and(<[String]>::is_empty).then(|| "its SQL statements".into());
-        let tables = tables.unwrap_or_default().iter().take(MAX_NAMED);
+        let tables = tables.unwrap_or_default().iter();
         let tables = tables.map(|table| format!("table `{}`", shown_name(table)));
-        DifferenceCause::Unreported(tags.chain(unknown).chain(tables).collect())
+        let names: Vec<String> = tags.chain(unknown).chain(tables).take(MAX_NAMED + 1).collect();
+        DifferenceCause::Unreported(if names.len() > MAX_NAMED { Vec::new() } else { names })
     }
 
     /// The cause as text: ``differs by cookie `currency` ``.
@@ -221,8 +225,11 @@ impl DifferenceCause {
                 format!("differs by a combination of: {}", list(parts))
             }
             DifferenceCause::Unknown => "cause unknown".into(),
+            DifferenceCause::Unreported(names) if names.is_empty() => {
+                format!("none of its tags changed: {WITHOUT_TAG}")
+            }
             DifferenceCause::Unreported(names) => {
-                format!("no change was reported for {}", names.join(", "))
+                format!("no change was reported for {}: or {WITHOUT_TAG}", names.join(", "))
             }
             DifferenceCause::Lifetime(seconds) => {
                 format!("stored for {seconds} s, and no change ends it")
@@ -417,11 +424,14 @@ mod tests {
         let text = |tables: Option<&[String]>| {
             DifferenceCause::unreported(["news"].into_iter(), tables).text()
         };
-        let told = "no change was reported for tag `news`";
-        assert_eq!(text(None), told);
-        assert_eq!(text(Some(&[])), format!("{told}, its SQL statements"));
+        let told = |more| format!("no change was reported for tag `news`{more}: or {WITHOUT_TAG}");
+        assert_eq!(text(None), told(""));
+        assert_eq!(text(Some(&[])), told(", its SQL statements"));
         let tables = ["wp_options".to_owned(), "wp_posts".to_owned()];
-        assert_eq!(text(Some(&tables)), format!("{told}, table `wp_options`, table `wp_posts`"));
+        assert_eq!(text(Some(&tables)), told(", table `wp_options`, table `wp_posts`"));
+        // Of many, the first ones are no more likely than the others.
+        let many = DifferenceCause::unreported(["news"; MAX_NAMED + 1].into_iter(), None).text();
+        assert_eq!(many, format!("none of its tags changed: {WITHOUT_TAG}"));
     }
 
     #[test]
