@@ -1,5 +1,8 @@
-//! The budget of reference renders: a twentieth of the time of the places at the origin, at least one render a second,
-//! and 500 to begin with. It is counted in the origin's time, so that slow pages are compared less often.
+//! The budget of reference renders: a twentieth of the time of the places at the origin, at least a tenth of a second each
+//! second, and ten seconds to begin with. It is counted in the origin's time, so that slow pages are compared less often.
+//!
+//! The number of places may be far above what the origin has. So a trial without a budget of its own is also bound to the
+//! time of the visitors' requests: a quarter of it.
 //!
 //! A comparison begins only if there is something left, and its cost is subtracted when it is known.
 
@@ -11,11 +14,28 @@ const AT_FIRST: u32 = 500;
 const LEAST: Duration = Duration::from_millis(20);
 /// The share of the places' time, in percent.
 const SHARE: u32 = 5;
+/// The share of the time of visitors' requests, in percent.
+const SHARE_OF_VISITORS: u32 = 25;
+/// The share of one place's time that is there in any case, in percent.
+const SHARE_OF_ONE: u32 = 10;
+
+/// What an origin has, and what its requests have used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OriginUse {
+    /// The number of places.
+    pub(crate) places: usize,
+    /// The time of all requests that were no comparisons, since the start.
+    pub(crate) visitors: Duration,
+}
 
 /// The rest of the budget.
 #[derive(Debug)]
 pub(crate) struct RenderBudget {
     left: Duration,
+    /// What is left of the share of the visitors' time; `None` if that is no bound.
+    left_of_visitors: Option<Duration>,
+    /// The visitors' time at `at`.
+    visitors: Duration,
     at: Duration,
     /// The mean cost of a render.
     mean: Duration,
@@ -23,37 +43,57 @@ pub(crate) struct RenderBudget {
 }
 
 impl RenderBudget {
-    /// Begins at this monotonic time.
+    /// Begins at this monotonic time, for an audit: a part of the hits bounds it already.
     pub(crate) fn new(now: Duration) -> RenderBudget {
-        RenderBudget { left: LEAST * AT_FIRST, at: now, mean: LEAST, percent: SHARE }
+        RenderBudget {
+            left: LEAST * AT_FIRST,
+            left_of_visitors: None,
+            visitors: Duration::ZERO,
+            at: now,
+            mean: LEAST,
+            percent: SHARE,
+        }
     }
 
-    /// The same with another share of the places' time, in percent.
-    pub(crate) fn of_share(now: Duration, percent: Option<u32>) -> RenderBudget {
-        RenderBudget { percent: percent.unwrap_or(SHARE), ..RenderBudget::new(now) }
+    /// The same for a trial, with a share of the places' time in percent. Without one, the visitors' time is a bound, too.
+    pub(crate) fn of_trial(now: Duration, percent: Option<u32>) -> RenderBudget {
+        let left_of_visitors = percent.is_none().then_some(LEAST * AT_FIRST);
+        let percent = percent.unwrap_or(SHARE);
+        RenderBudget { percent, left_of_visitors, ..RenderBudget::new(now) }
     }
 
-    /// Whether a render may begin, at an origin with so many places.
-    pub(crate) fn may_begin(&mut self, now: Duration, places: usize) -> bool {
+    /// Whether a render may begin, at an origin with this use.
+    pub(crate) fn may_begin(&mut self, now: Duration, used: OriginUse) -> bool {
         let since = now.saturating_sub(self.at);
-        self.at = now;
-        let share = since * u32::try_from(places).unwrap_or(u32::MAX) * self.percent / 100;
-        // One render a second.
-        let least = since.mul_f64(self.mean.as_secs_f64());
+        let by_visitors = used.visitors.saturating_sub(self.visitors);
+        (self.at, self.visitors) = (now, used.visitors);
+        let places = u32::try_from(used.places).unwrap_or(u32::MAX);
+        let least = since * SHARE_OF_ONE / 100;
         let most = (LEAST * AT_FIRST).max(self.mean * 2);
+        let share = since.saturating_mul(places).saturating_mul(self.percent) / 100;
         self.left = (self.left + share.max(least)).min(most);
-        self.left >= self.mean.min(most)
+        if let Some(left) = &mut self.left_of_visitors {
+            // Their time is known when they end: so neither share may be lost for a moment in which the other is smaller.
+            let share = by_visitors.saturating_mul(SHARE_OF_VISITORS) / 100;
+            *left = left.saturating_add(share + least).min(most);
+        }
+        self.left() >= self.mean.min(most)
+    }
+
+    fn left(&self) -> Duration {
+        self.left_of_visitors.map_or(self.left, |left| left.min(self.left))
     }
 
     /// Subtracts the time that comparing took: it is the machine's, as that of a render.
     pub(crate) fn compared(&mut self, took: Duration) {
         self.left = self.left.saturating_sub(took);
+        self.left_of_visitors = self.left_of_visitors.map(|left| left.saturating_sub(took));
     }
 
     /// Subtracts the cost of a render.
     pub(crate) fn spent(&mut self, took: Duration) {
         let cost = took.max(LEAST);
-        self.left = self.left.saturating_sub(cost);
+        self.compared(cost);
         self.mean = (self.mean * 7 + cost) / 8;
     }
 }
@@ -62,31 +102,75 @@ impl RenderBudget {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_budget_is_a_share_of_the_places_and_one_render_a_second() {
-        let seconds = Duration::from_secs;
-        let begun_in = |places: usize, (took, compare): (Duration, Duration), during: u64| {
-            let mut budget = RenderBudget::new(seconds(0));
-            while budget.may_begin(seconds(0), places) {
+    const fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    const fn milliseconds(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    /// The renders in 100 seconds, after those of the start. `visitors`: their time in each second.
+    fn begun(
+        mut budget: RenderBudget,
+        (places, visitors): (usize, Duration),
+        (took, compare): (Duration, Duration),
+    ) -> u32 {
+        let used = |second: u32| OriginUse { places, visitors: visitors * second };
+        while budget.may_begin(seconds(0), used(0)) {
+            budget.spent(took);
+        }
+        let mut count = 0;
+        for second in 1..=100 {
+            while budget.may_begin(seconds(second.into()), used(second)) && count < 100_000 {
                 budget.spent(took);
+                budget.compared(compare);
+                count += 1;
             }
-            let mut count = 0;
-            for second in 1..=during {
-                while budget.may_begin(seconds(second), places) && count < 100_000 {
-                    budget.spent(took);
-                    budget.compared(compare);
-                    count += 1;
-                }
-            }
-            count
-        };
+        }
+        count
+    }
+
+    #[test]
+    fn a_budget_is_a_share_of_the_places_and_of_one_place_at_least() {
+        let of_audit = || RenderBudget::new(seconds(0));
         // 40 places for 100 seconds, a twentieth of it, in renders of 100 ms.
-        let shared = begun_in(40, (Duration::from_millis(100), seconds(0)), 100);
+        let shared = begun(of_audit(), (40, seconds(0)), (milliseconds(100), seconds(0)));
         assert!((1_900..=2_100).contains(&shared), "{shared}");
         // The time of comparing counts, too.
-        let large = begun_in(40, (Duration::from_millis(100), Duration::from_millis(100)), 100);
+        let large = begun(of_audit(), (40, seconds(0)), (milliseconds(100), milliseconds(100)));
         assert!((900..=1_100).contains(&large), "{large}");
-        let slow = begun_in(1, (seconds(2), seconds(0)), 100);
-        assert!((80..=110).contains(&slow), "{slow}");
+        // A tenth of 100 seconds, in renders of 2 s.
+        let slow = begun(of_audit(), (1, seconds(0)), (seconds(2), seconds(0)));
+        assert!((5..=10).contains(&slow), "{slow}");
+    }
+
+    #[test]
+    fn a_trial_uses_a_quarter_of_the_visitors_time_at_most() {
+        let renders = (milliseconds(100), seconds(0));
+        let default = || RenderBudget::of_trial(seconds(0), None);
+        // 64 places have 320 s of budget. The visitors' share is 25 s, and 10 s more.
+        let few = begun(default(), (64, seconds(1)), renders);
+        assert!((330..=360).contains(&few), "{few}");
+        let none = begun(default(), (64, seconds(0)), renders);
+        assert!((90..=110).contains(&none), "{none}");
+        // The places' share is the smaller one: 20 s.
+        let many = begun(default(), (4, seconds(4)), renders);
+        assert!((190..=210).contains(&many), "{many}");
+        // The operator's own share is of the places alone.
+        let own = RenderBudget::of_trial(seconds(0), Some(100));
+        let own = begun(own, (4, seconds(0)), renders);
+        assert!((3_900..=4_100).contains(&own), "{own}");
+    }
+
+    #[test]
+    fn an_origin_that_was_replaced_takes_nothing_away() {
+        let mut budget = RenderBudget::of_trial(seconds(0), None);
+        let used = |visitors| OriginUse { places: 64, visitors };
+        assert!(budget.may_begin(seconds(1), used(seconds(1_000))));
+        assert!(budget.may_begin(seconds(2), used(seconds(0))));
+        budget.spent(seconds(60));
+        assert!(!budget.may_begin(seconds(10), used(seconds(4))), "1.8 s is less than a render");
+        assert!(budget.may_begin(seconds(10), used(seconds(80))));
     }
 }

@@ -27,6 +27,7 @@
 //! | neither; it has no dependencies, and is younger than ten seconds | one of the two (`LeakOrAged`), handled as a leak, because that is safe for both |
 //! | neither; it is older | aged: its data are likelier to have changed |
 
+use crate::budget::OriginUse;
 use crate::cause::is_made_again;
 use crate::detections::{Detection, PageIdentity, PageUrl};
 use crate::suspect::Suspect;
@@ -426,6 +427,13 @@ pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnc
     result
 }
 
+/// What the site's origin has, and what its visitors have used.
+pub(crate) fn origin_use(site: &Site) -> OriginUse {
+    let places = site.origin.places();
+    let micros = places.figures().busy_us.iter().sum();
+    OriginUse { places: places.count, visitors: Duration::from_micros(micros) }
+}
+
 /// A reference render, if the budget and the places at the origin allow it.
 pub(crate) async fn render(
     site: &Arc<Site>,
@@ -443,7 +451,7 @@ pub(crate) async fn render_with(
     parts: &SentParts,
 ) -> Result<ReferenceRender, UnjudgedReason> {
     let budget = || state.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    if !budget().may_begin(site.clock.monotonic(), site.origin.places().count) {
+    if !budget().may_begin(site.clock.monotonic(), origin_use(site)) {
         return Err(UnjudgedReason::NoBudget);
     }
     match reference(site, ask, parts).await {

@@ -28,8 +28,8 @@
 
 use crate::cause::is_replayable;
 use crate::comparison::{
-    act, compute, fresh_page, identity, is_purged_elsewhere, is_stored, render, render_tokens,
-    request_of,
+    act, compute, fresh_page, identity, is_purged_elsewhere, is_stored, origin_use, render,
+    render_tokens, request_of,
 };
 use crate::detections::{Detection, PageUrl};
 use crate::parameters;
@@ -385,7 +385,7 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
     // Nothing is stored while a database is away: the page may be made later.
     if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
-        || !budget().may_begin(site.clock.monotonic(), site.origin.places().count)
+        || !budget().may_begin(site.clock.monotonic(), origin_use(site))
     {
         return MadePage::NotNow;
     }

@@ -120,7 +120,7 @@ impl SharedTrial {
 impl TrialState {
     pub(crate) fn new(site: &Site) -> TrialState {
         let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
-        let budget = RenderBudget::of_share(site.clock.monotonic(), percent);
+        let budget = RenderBudget::of_trial(site.clock.monotonic(), percent);
         TrialState {
             audit: Arc::new(AuditState::with(budget, &site.audit.memory)),
             shared: Mutex::default(),
@@ -389,7 +389,7 @@ mod tests {
     use telemetry::clock::Clock;
 
     fn state() -> TrialState {
-        let budget = RenderBudget::of_share(Clock::still().monotonic(), Some(100));
+        let budget = RenderBudget::of_trial(Clock::still().monotonic(), Some(100));
         let account = ByteAccount::new(1 << 20);
         TrialState {
             audit: Arc::new(AuditState::with(budget, &account)),
