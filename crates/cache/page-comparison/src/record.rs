@@ -9,6 +9,7 @@ use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, UnjudgedReason};
 use crate::visitors::ComparedVisitors;
 use serde::{Deserialize, Serialize};
+use site_rules::PathPattern;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Problems that are stored. Beyond, wrong pages take the places of notices, and then are counted only.
@@ -51,24 +52,20 @@ pub struct FoundProblem {
 }
 
 /// A class that the operator accepts for the paths of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedDifference {
     /// The class of the differences.
     pub class: DifferenceClass,
-    /// The pattern; an asterisk at its end stands for anything. Without a question mark it stands for each query.
-    pub pattern: String,
+    /// The pattern. Without a question mark it stands for each query.
+    pub pattern: PathPattern,
 }
 
 impl AcceptedDifference {
     /// Whether this accepts a problem.
     pub fn has(&self, class: DifferenceClass, pattern: &str) -> bool {
         let path = pattern.split('?').next().unwrap_or_default();
-        let pattern = if self.pattern.contains('?') { pattern } else { path };
-        let is_path = match self.pattern.strip_suffix('*') {
-            Some(start) => pattern.starts_with(start),
-            None => pattern == self.pattern,
-        };
-        class == self.class && is_path
+        let path = if self.pattern.as_str().contains('?') { pattern } else { path };
+        class == self.class && self.pattern.fits(path.as_bytes())
     }
 }
 
@@ -328,7 +325,8 @@ mod tests {
     fn a_row_without_a_query_accepts_all_pages_of_one_script() {
         let class = DifferenceClass::Leak;
         let accepts = |row: &str, pattern: &str| {
-            AcceptedDifference { class, pattern: row.to_owned() }.has(class, pattern)
+            let row = PathPattern::read(row).expect("a pattern");
+            AcceptedDifference { class, pattern: row }.has(class, pattern)
         };
         for pattern in ["/index.php", "/index.php?title=", "/index.php?…"] {
             assert!(accepts("/index.php", pattern) && accepts("/index*", pattern), "{pattern}");
@@ -337,5 +335,18 @@ mod tests {
         assert!(accepts("/", "/?p=") && accepts("/?p=", "/?p=") && !accepts("/?p=", "/"));
         assert!(!accepts("/index.php?title=", "/index.php?action=&title="));
         assert!(accepts("/index.php?*", "/index.php?title=") && !accepts("/a?*", "/a"));
+    }
+
+    #[test]
+    fn a_row_is_a_pattern_as_in_the_rules() {
+        let class = DifferenceClass::Loses;
+        let accepts = |row: &str, pattern: &str| {
+            let row = PathPattern::read(row).expect("a pattern");
+            AcceptedDifference { class, pattern: row }.has(class, pattern)
+        };
+        for row in ["/**", "/shop/**", "/shop/*/:n", "/**/:n", "/shop/a/:n"] {
+            assert!(accepts(row, "/shop/a/:n") && accepts(row, "/shop/a/:n?page="), "{row}");
+        }
+        assert!(!accepts("/shop/*", "/shop/a/:n") && !accepts("/shop", "/shop/a/:n"));
     }
 }

@@ -242,6 +242,44 @@ impl Places {
     }
 }
 
+/// A pattern of paths, in the language of the rules: `*` matches any text within a segment, `**` matches any text.
+#[derive(Clone)]
+pub struct PathPattern(Glob);
+
+impl PathPattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// It is too long; the text is a message for the operator.
+    pub fn read(written: &str) -> Result<PathPattern, String> {
+        Glob::read(written, Star::Segment, Case::Kept).map(PathPattern)
+    }
+
+    /// Whether it matches the whole path.
+    pub fn fits(&self, path: &[u8]) -> bool {
+        self.0.fits(path)
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Debug for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for PathPattern {
+    fn eq(&self, other: &PathPattern) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for PathPattern {}
+
 /// A list of patterns: a text must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Globs {

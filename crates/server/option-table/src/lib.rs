@@ -191,15 +191,15 @@ const FIRST: &[OptionRow] = &[
         "trial.budget",
         "",
         "5%",
-        "The share of the time of all origin connections for a trial's comparisons; at least one render a second.",
+        "The share of the time of all origin connections for a trial's comparisons. If it is not set, also at most a quarter of the visitors' PHP time.",
     ),
     row(
         "trial.never",
         "",
         "none",
-        "Paths that trial and audit never request, with `*` at the end.",
+        "Paths that trial and audit never request: [patterns](../guide/rules.md#conditions), such as `/cart/**`.",
     ),
-    row("trial.accept", "", "none", "Accepted differences, such as `random /news/*`."),
+    row("trial.accept", "", "none", "Accepted differences, such as `random /news/**`."),
     row(
         "trusted_proxies",
         "",

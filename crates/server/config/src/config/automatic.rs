@@ -156,12 +156,20 @@ fn untracked(named: Option<&str>) -> Result<UntrackedPages, LoadError> {
 
 /// The content types that are pages beside those that always are, in lower case.
 fn content_types(named: &[String]) -> Result<Vec<String>, LoadError> {
-    match named.iter().find(|kind| !kind.contains('/')) {
-        Some(bad) => {
-            wrong("automatic.content_types", format!("{bad:?}: write for example application/json"))
-        }
+    match named.iter().find(|kind| !kind.contains('/') || has_inner_star(kind)) {
+        Some(bad) => wrong(
+            "automatic.content_types",
+            format!(
+                "{bad:?}: write for example application/json, or application/* with one * at the end"
+            ),
+        ),
         None => Ok(named.iter().map(|kind| kind.to_ascii_lowercase()).collect()),
     }
+}
+
+/// Whether a pattern has an asterisk elsewhere than at its end, where it stands for anything.
+fn has_inner_star(pattern: &str) -> bool {
+    pattern.strip_suffix('*').unwrap_or(pattern).contains('*')
 }
 
 /// The directory for captures: one that PHP can enter, which only Pagewell's own php-fpm has already.
@@ -197,6 +205,9 @@ fn rule(ignored: &raw::IgnoreKeys) -> Result<IgnoreRule, LoadError> {
     let table = ignored.table.clone();
     match (&ignored.column, ignored.values.is_empty(), ignored.columns.is_empty()) {
         (None, true, _) => Ok(IgnoreRule::Columns { table, columns: ignored.columns.clone() }),
+        (Some(_), false, true) if ignored.values.iter().any(|value| has_inner_star(value)) => {
+            wrong("automatic.ignore", format!("{table}: in `values`, * stands only at the end"))
+        }
         (Some(column), false, true) => {
             let (column, patterns) = (column.clone(), ignored.values.clone());
             Ok(IgnoreRule::Row { table, column, patterns })
@@ -283,6 +294,12 @@ mod tests {
             ("[automatic]\nlifetime_max = \"0s\"", "at least 1s"),
             ("[automatic]\nuntracked = \"maybe\"", "never, short or store"),
             ("[automatic]\ncontent_types = [\"json\"]", "application/json"),
+            ("[automatic]\ncontent_types = [\"application/**\"]", "one * at the end"),
+            ("[automatic]\ncontent_types = [\"*/json\"]", "one * at the end"),
+            (
+                "[automatic]\nignore = [{ table = \"a\", column = \"b\", values = [\"x**\"] }]",
+                "only at the end",
+            ),
             ("[automatic]\nignore = [{ table = \"a\", column = \"b\" }]", "with `values`"),
             (
                 "[[database]]\nurl = \"mysql://p@db/shop?ssl-mode=required\"\n[automatic]\nenabled = true",

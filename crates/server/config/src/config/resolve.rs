@@ -96,7 +96,7 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
         watches_hits: HitWatch::of(rules.may_answer() || file.mode.is_some(), audit.is_some()),
         audit,
         trial: super::trial::resolve(file.mode.as_deref(), &file.trial, record)?,
-        unrequested: super::trial::unrequested(&file.trial),
+        unrequested: super::trial::unrequested(&file.trial)?,
         passwords: resolve_rules::passwords(&rules, before)?,
         rules,
         watched_files: redirect_files.watched().chain(error_pages.watched()).collect(),
@@ -364,7 +364,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         root,
         front_controller,
         hidden: match &files.hidden {
-            Some(patterns) => patterns.clone(),
+            Some(patterns) => hidden(patterns)?,
             None => HIDDEN.iter().map(|&pattern| pattern.to_owned()).collect(),
         },
         scripts,
@@ -374,6 +374,17 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         internal,
     };
     Ok(SiteConfig { origin: resolve_php(file)?, files: Some(files) })
+}
+
+/// Checks `site.hidden`: patterns of names, not of paths.
+fn hidden(patterns: &[String]) -> Result<Vec<String>, LoadError> {
+    let is_path = |pattern: &&String| pattern.strip_prefix('/').unwrap_or(pattern).contains('/');
+    let remedy =
+        "is a path: write the pattern of a name, or a [[rule]] with this path and `deny = 404`";
+    patterns.iter().find(is_path).map_or_else(
+        || Ok(patterns.to_vec()),
+        |path| wrong("site.hidden", format!("{path:?} {remedy}")),
+    )
 }
 
 /// Returns the file name extensions of scripts without dots, at least one: the configured ones, and
@@ -544,6 +555,7 @@ mod tests {
         let said = error_of(&format!("{proxied}trusted_proxies = [\"unix\"]"));
         assert!(said.contains("neither listen nor listen_tls"), "{said}");
         assert!(error_of("memory = \"much\"").contains("no size"));
+        assert!(hidden(&["/a/**".into()]).is_err() && hidden(&["/a".into(), "*.x".into()]).is_ok());
         assert!(error_of("admin = \"0.0.0.0:1\"").contains("admin_token_file"));
         let said = error_of("[site]\norigin = \"unix:/x\"");
         assert!(said.contains("php.at") && said.contains("http://127.0.0.1:8000"), "{said}");

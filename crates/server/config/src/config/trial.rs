@@ -6,7 +6,7 @@
 use super::raw;
 use super::resolve::LoadError;
 use page_comparison::{AcceptedDifference, DifferenceClass};
-use site_rules::plain_path;
+use site_rules::{PathPattern, plain_path};
 use std::path::PathBuf;
 
 /// The share of all visitors, in hundredths of a percent.
@@ -29,10 +29,9 @@ pub struct Trial {
     pub record: Option<PathBuf>,
 }
 
-/// `trial.never`: paths that are never requested for a comparison, of a trial and of an audit; an asterisk at the end
-/// stands for anything.
+/// `trial.never`: patterns of paths that are never requested for a comparison, of a trial and of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnrequestedPaths(Vec<String>);
+pub struct UnrequestedPaths(Vec<PathPattern>);
 
 impl UnrequestedPaths {
     /// Whether this path of a request is one of them, in any spelling that an application reads as such.
@@ -41,16 +40,33 @@ impl UnrequestedPaths {
             return false;
         }
         let path = plain_path(path);
-        self.0.iter().any(|named| match named.strip_suffix('*') {
-            Some(begin) => path.starts_with(&plain_path(begin)),
-            None => path == plain_path(named),
-        })
+        self.0.iter().any(|named| named.fits(&path))
     }
 }
 
-/// Returns the paths of `trial.never`, which also count without a trial. They are checked by [`resolve`].
-pub(super) fn unrequested(keys: &raw::TrialKeys) -> UnrequestedPaths {
-    UnrequestedPaths(keys.never.clone())
+/// Returns the paths of `trial.never`, which also count without a trial.
+pub(super) fn unrequested(keys: &raw::TrialKeys) -> Result<UnrequestedPaths, LoadError> {
+    if keys.never.len() > NEVER_MAX {
+        return Err(LoadError(format!("trial.never: at most {NEVER_MAX} paths")));
+    }
+    let read = |path: &String| {
+        // A pattern is compared with decoded paths.
+        let plain = plain_path(path);
+        match str::from_utf8(&plain) {
+            Ok(plain) if path.starts_with('/') => pattern("trial.never", plain),
+            _ => wrong("trial.never", path, "a path, such as \"/cart/**\""),
+        }
+    };
+    keys.never.iter().map(read).collect::<Result<_, _>>().map(UnrequestedPaths)
+}
+
+/// Reads a pattern of paths.
+fn pattern(key: &str, path: &str) -> Result<PathPattern, LoadError> {
+    PathPattern::read(path).map_err(|why| LoadError(format!("{key}: {why}")))
+}
+
+fn wrong<T>(key: &str, text: &str, wanted: &str) -> Result<T, LoadError> {
+    Err(LoadError(format!("{key}: {text:?} must be {wanted}")))
 }
 
 /// Checks `mode` and `[trial]`; `None` if the site is not in a trial. `record` is the file of the record.
@@ -59,9 +75,6 @@ pub(super) fn resolve(
     keys: &raw::TrialKeys,
     record: Option<PathBuf>,
 ) -> Result<Option<Trial>, LoadError> {
-    let wrong = |key: &str, text: &str, wanted: &str| {
-        Err(LoadError(format!("{key}: {text:?} must be {wanted}")))
-    };
     let is_on = match mode {
         None | Some("serve") => false,
         Some("trial") => true,
@@ -78,23 +91,20 @@ pub(super) fn resolve(
             _ => return wrong("trial.budget", text, "a share of the places, \"1%\" to \"100%\""),
         },
     };
-    if let Some(path) = keys.never.iter().find(|path| !path.starts_with('/')) {
-        return wrong("trial.never", path, "a path, such as \"/cart*\"");
-    }
-    if keys.never.len() > NEVER_MAX || keys.accept.len() > ACCEPTED_MAX {
-        return Err(LoadError("trial: at most 100 paths in never, and 100 in accept".into()));
+    if keys.accept.len() > ACCEPTED_MAX {
+        return Err(LoadError(format!("trial.accept: at most {ACCEPTED_MAX} differences")));
     }
     let mut accepted = Vec::new();
     for text in &keys.accept {
         let Some((class, path)) = text.split_once(' ').filter(|(_, path)| path.starts_with('/'))
         else {
-            return wrong("trial.accept", text, "a class and a path: \"random /news/*\"");
+            return wrong("trial.accept", text, "a class and a path: \"random /news/**\"");
         };
         let Some(class) = DifferenceClass::of_name(class) else {
             let names = DifferenceClass::ALL.map(DifferenceClass::name).join(", ");
             return wrong("trial.accept", class, &format!("one of the classes: {names}"));
         };
-        accepted.push(AcceptedDifference { class, pattern: path.to_owned() });
+        accepted.push(AcceptedDifference { class, pattern: pattern("trial.accept", path)? });
     }
     Ok(is_on.then_some(Trial { serve: share, budget, accepted, record }))
 }
@@ -145,13 +155,11 @@ mod tests {
         let read = |mode, text| resolve(mode, &keys(text), None).map_err(|error| error.0);
         assert_eq!(read(None, "serve = \"5%\"").unwrap(), None);
         assert_eq!(read(Some("serve"), "").unwrap(), None);
-        let trial = read(
-            Some("trial"),
-            "serve = \"0.5%\"\nbudget = \"100%\"\naccept = [\"random /a/*\"]\nnever = [\"/cart*\", \"/b\"]",
-        );
+        let trial =
+            read(Some("trial"), "serve = \"0.5%\"\nbudget = \"100%\"\naccept = [\"random /a/*\"]");
         let trial = trial.unwrap().expect("it is on");
         assert_eq!((trial.serve, trial.budget), (50, Some(100)));
-        let (class, pattern) = (DifferenceClass::Random, "/a/*".to_owned());
+        let (class, pattern) = (DifferenceClass::Random, pattern("", "/a/*").expect("a pattern"));
         assert_eq!(trial.accepted, [AcceptedDifference { class, pattern }]);
     }
 
@@ -176,12 +184,30 @@ mod tests {
 
     #[test]
     fn an_unrequested_path_is_found_in_any_spelling() {
-        let never = unrequested(&keys("never = [\"/cart*\", \"/b\", \"/caf%C3%A9/*\"]"));
-        for path in ["/cart/7", "/b", "/c%61rt/7", "//cart", "/x/../b", "/%62", "/caf\u{e9}/1"] {
+        let text = "never = [\"/cart**\", \"/b\", \"/caf%C3%A9/*\", \"/**/edit\"]";
+        let never = unrequested(&keys(text)).expect("patterns");
+        for path in [
+            "/cart/7/8",
+            "/b",
+            "/c%61rt/7",
+            "//cart",
+            "/x/../b",
+            "/%62",
+            "/caf\u{e9}/1",
+            "/a/b/edit",
+        ] {
             assert!(never.has(path), "{path}");
         }
-        assert!(!never.has("/b/c") && !never.has("/") && !never.has("/x%2Fb"));
+        for path in ["/b/c", "/", "/x%2Fb", "/caf\u{e9}/1/2", "/a/edits"] {
+            assert!(!never.has(path), "{path}");
+        }
+        let all = unrequested(&keys("never = [\"/**\"]")).expect("patterns");
+        assert!(all.has("/") && all.has("/a/b"));
         assert!(!UnrequestedPaths::default().has("/"));
+        for refused in ["cart", "!/cart", "**"] {
+            let error = unrequested(&keys(&format!("never = [{refused:?}]"))).expect_err(refused).0;
+            assert!(error.starts_with("trial.never: "), "{error}");
+        }
     }
 
     #[test]
@@ -191,7 +217,6 @@ mod tests {
             ("serve = \"5\"", "trial.serve"),
             ("serve = \"NaN%\"", "trial.serve"),
             ("budget = \"0%\"", "trial.budget"),
-            ("never = [\"cart\"]", "trial.never"),
             ("accept = [\"/news\"]", "trial.accept"),
             (
                 "accept = [\"stale /x\"]",
