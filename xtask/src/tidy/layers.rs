@@ -78,7 +78,7 @@ const SERVER: &[(&str, &[&str])] = &[
     ),
     ("capture", &["config", "reasons", "trusted-files"]),
     ("command-line", &["config"]),
-    ("init", &["config", "command-line", "option-table"]),
+    ("init", &["config", "command-line", "doctor", "option-table"]),
     ("certificates", &["trusted-files", "config"]),
     ("origin-servers", &["certificates", "config", "sockets"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),

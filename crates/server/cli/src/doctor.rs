@@ -20,8 +20,8 @@ use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
 use control::attention::NAMES;
 use control::kernel_counts::kernel_counts;
 use doctor::{
-    Cgroup, EarlierCounters, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight, examine,
-    read,
+    Cgroup, EarlierCounters, ExternalPhp, Facts, Finding, Kernel, LinksOutside, Opcache, Pool,
+    Weight, examine, read,
 };
 use origin::php_fpm::{find_binary, newest_binary};
 use origin::routes::leading_outside;
@@ -243,21 +243,33 @@ fn files_in(directories: &[&str], ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn pools(processes: &Processes) -> Vec<Pool> {
+/// The php-fpm of a site, if Pagewell does not start it.
+#[must_use]
+pub fn external_php(site: &Config) -> Option<ExternalPhp> {
+    let OriginConfig::FastCgi(address) = &site.site.origin else { return None };
+    Some(ExternalPhp { at: address.to_string(), places: site.limits.origin_connections as u64 })
+}
+
+/// The pools in the configuration of this machine's php-fpm.
+#[must_use]
+pub fn configured_pools() -> Vec<Pool> {
     let mut places = vec!["/etc/php-fpm.d".to_owned(), "/usr/local/etc/php-fpm.d".to_owned()];
     let versions = fs::read_dir("/etc/php").into_iter().flatten().flatten();
     places.extend(versions.map(|one| format!("{}/fpm/pool.d", one.path().display())));
     let places: Vec<&str> = places.iter().map(String::as_str).collect();
-    let mut found = Vec::new();
+    let files = files_in(&places, "conf").into_iter();
+    files.flat_map(|path| read::pools(&text_of(&path), &path.display().to_string())).collect()
+}
+
+/// The pools that are running.
+fn pools(processes: &Processes) -> Vec<Pool> {
     // Pools count only if a php-fpm other than Pagewell's own is running.
-    for path in files_in(&places, "conf") {
-        for mut pool in read::pools(&text_of(&path), &path.display().to_string()) {
-            pool.child_bytes = processes.average_bytes(&format!("php-fpm: pool {}", pool.name));
-            found.push(pool);
-        }
-    }
     if !processes.any_titled(is_foreign_php) {
-        found.clear();
+        return Vec::new();
+    }
+    let mut found = configured_pools();
+    for pool in &mut found {
+        pool.child_bytes = processes.average_bytes(&format!("php-fpm: pool {}", pool.name));
     }
     found
 }
@@ -333,12 +345,7 @@ fn site<'a>(
 ) -> Option<&'a OwnPhp> {
     facts.connections = Some(config.limits.connections as u64);
     facts.page_budget = Some(config.memory_bytes as u64);
-    let is_external = |site: &&Config| matches!(site.site.origin, OriginConfig::FastCgi(_));
-    facts.origin_places = config
-        .all_sites()
-        .filter(is_external)
-        .map(|site| site.limits.origin_connections as u64)
-        .max();
+    facts.external_php = config.all_sites().filter_map(external_php).collect();
     facts.hides_clients = config.misses.mode == MissesMode::Protect
         && !config.trusted_proxies.is_empty()
         && config.proxied.is_empty();

@@ -32,8 +32,8 @@ pub struct Facts {
     pub links_outside: Option<LinksOutside>,
     /// The maximum number of database connections.
     pub database_connections: Option<u64>,
-    /// The requests that Pagewell sends at a time to a php-fpm that it has not started; `None` if there is none.
-    pub origin_places: Option<u64>,
+    /// The php-fpm that Pagewell uses and has not started.
+    pub external_php: Vec<ExternalPhp>,
     /// Whether requests for the origin are rationed, and an HTTP proxy names the clients.
     pub hides_clients: bool,
     /// The maximum number of client connections of Pagewell.
@@ -165,6 +165,24 @@ pub struct Cgroup {
     pub pids_max: Option<u64>,
 }
 
+/// A php-fpm that Pagewell has not started, as one site uses it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExternalPhp {
+    /// Its address, as `php.at` has it.
+    pub at: String,
+    /// The requests that Pagewell sends to it at a time.
+    pub places: u64,
+}
+
+impl ExternalPhp {
+    /// The pool at this address, if it has fewer children than Pagewell sends requests at a time.
+    #[must_use]
+    pub fn smaller_pool<'p>(&self, pools: &'p [Pool]) -> Option<&'p Pool> {
+        let pool = pools.iter().find(|pool| !pool.own && pool.at == self.at)?;
+        (self.places > pool.children).then_some(pool)
+    }
+}
+
 /// A pool of php-fpm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pool {
@@ -178,6 +196,8 @@ pub struct Pool {
     pub children: u64,
     /// The average resident memory of a running child, in bytes.
     pub child_bytes: Option<u64>,
+    /// Its address, as `php.at` has it ([`crate::read::pool_address`]); empty for Pagewell's own.
+    pub at: String,
     /// `listen.backlog`, if it is set.
     pub backlog: Option<i64>,
     /// Whether the pool listens on a TCP port of this machine.

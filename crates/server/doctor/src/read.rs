@@ -133,16 +133,33 @@ pub fn pools(text: &str, file: &str) -> Vec<Pool> {
         let (Some((key, value)), Some(pool)) = (line.split_once('='), found.last_mut()) else {
             continue;
         };
-        let value = value.split(';').next().unwrap_or_default().trim();
+        let value = value.split(';').next().unwrap_or_default().trim().trim_matches('"');
         match key.trim() {
             "pm.max_children" => pool.children = number(value).unwrap_or(0),
             "listen.backlog" => pool.backlog = value.parse().ok(),
-            "listen" => pool.tcp = !value.starts_with('/'),
+            "listen" => {
+                pool.tcp = !value.starts_with('/');
+                pool.at = pool_address(&value.replace("$pool", &pool.name));
+            }
             _ => {}
         }
     }
     found.retain(|pool| pool.name != "global" && pool.children > 0);
     found
+}
+
+/// The address of a pool as `php.at` has it, from the value of its `listen`: `unix:/run/php.sock`, `127.0.0.1:9000`.
+#[must_use]
+pub fn pool_address(listen: &str) -> String {
+    match listen {
+        path if path.starts_with('/') => format!("unix:{path}"),
+        port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),
+        any if any.starts_with("[::]:") || any.starts_with("0.0.0.0:") || any.starts_with('*') => {
+            let port = any.rsplit(':').next().unwrap_or_default();
+            format!("127.0.0.1:{port}")
+        }
+        other => other.to_owned(),
+    }
 }
 
 /// Parses the section on opcache in the output of `php-fpm -i`; `None` if it is not the output of PHP.

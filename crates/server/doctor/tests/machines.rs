@@ -1,9 +1,14 @@
 //! Invented machines: the expected findings on each, and no findings on a healthy machine.
 
 use doctor::{
-    Answer, Cgroup, Conntrack, EarlierCounters, Facts, Kernel, Memory, Opcache, Pool, Tcp, Weight,
-    examine,
+    Answer, Cgroup, Conntrack, EarlierCounters, ExternalPhp, Facts, Kernel, Memory, Opcache, Pool,
+    Tcp, Weight, examine,
 };
+
+/// A php-fpm that gets so many requests at a time.
+fn external(at: &str, places: u64) -> ExternalPhp {
+    ExternalPhp { at: at.into(), places }
+}
 
 /// A machine that is set up well.
 fn healthy() -> Facts {
@@ -42,6 +47,7 @@ fn healthy() -> Facts {
         pools: vec![Pool {
             name: "www".into(),
             file: "/etc/php/8.2/fpm/pool.d/www.conf".into(),
+            at: "unix:/run/php/php8.2-fpm.sock".into(),
             children: 8,
             child_bytes: Some(60_000_000),
             ..Pool::default()
@@ -126,7 +132,11 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.clock_source = Some("hpet".into()), "clock-source", Weight::Slow),
         (|f| f.clock_kept = Some(false), "clock-not-kept", Weight::Note),
         (|f| f.database_connections = Some(10), "database-connections", Weight::WillFail),
-        (|f| f.origin_places = Some(64), "php-places", Weight::Slow),
+        (
+            |f| f.external_php = vec![external("unix:/run/php/php8.2-fpm.sock", 9)],
+            "php-places",
+            Weight::Slow,
+        ),
         (|f| f.hides_clients = true, "clients-hidden", Weight::Note),
         (|f| f.php_files = Some(30_000), "opcache-small", Weight::Slow),
         (|f| f.kernel.tw_recycle = Some(1), "folklore-tw-recycle", Weight::WillFail),

@@ -60,6 +60,9 @@ fn pools_of_php_fpm() {
         .collect();
     assert_eq!(names, [("www", 5, false), ("api", 7, true)]);
     assert_eq!(pools[1].backlog, Some(-1));
+    assert_eq!((&*pools[0].at, &*pools[1].at), ("unix:/run/php.sock", "127.0.0.1:9000"));
+    let named = read::pools("[blog]\nlisten = /run/$pool.sock\npm.max_children = 4\n", "blog.conf");
+    assert_eq!(named[0].at, "unix:/run/blog.sock");
 }
 
 #[test]

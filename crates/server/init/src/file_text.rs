@@ -253,6 +253,14 @@ fn site(text: &mut String, plan: &SetupPlan) {
         let _ = writeln!(text, "# php-fpm's pool {name}; its scripts run as the user {user}.");
     }
     let _ = writeln!(text, "at = {}", toml_string(&plan.php));
+    if let Some(pool) = plan.pool.as_ref().filter(|pool| pool.children > 0) {
+        let _ = write!(
+            text,
+            "\n# As many as the pool has children (pm.max_children): further requests wait here, and visitors go first.\n\
+             [limits]\norigin_connections = {}\n",
+            pool.children
+        );
+    }
 }
 
 /// The directory of uploads below the document root, if the application has one.

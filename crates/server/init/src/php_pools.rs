@@ -4,6 +4,7 @@
 //! [`crate::facts`], because that depends on its user.
 
 use crate::machine::ExaminedMachine;
+use doctor::read::pool_address;
 use std::path::{Path, PathBuf};
 
 /// The files that configure pools: Debian, RHEL, Alpine, and PHP's own default.
@@ -26,6 +27,8 @@ pub struct PhpPool {
     pub version: String,
     /// Its address, as `php.at` has it: `unix:/run/php/php8.2-fpm.sock` or `127.0.0.1:9000`.
     pub at: String,
+    /// `pm.max_children`; 0 if it is unknown.
+    pub children: usize,
     /// The user of its scripts.
     pub user: String,
     /// The group that may connect to its socket.
@@ -89,8 +92,9 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
         let value = value.split(" ;").next().unwrap_or_default().trim().trim_matches('"');
         let value = value.replace("$pool", &pool.name);
         match key.trim() {
-            "listen" => pool.at = address(&value),
+            "listen" => pool.at = pool_address(&value),
             "user" => pool.user = value,
+            "pm.max_children" => pool.children = value.parse().unwrap_or(0),
             "group" => {
                 owner_group.last_mut().into_iter().for_each(|group| group.clone_from(&value))
             }
@@ -105,18 +109,6 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
     }
     found.retain(|pool| !pool.at.is_empty() && pool.name != "global");
     found
-}
-
-fn address(listen: &str) -> String {
-    match listen {
-        path if path.starts_with('/') => format!("unix:{path}"),
-        port if port.parse::<u16>().is_ok() => format!("127.0.0.1:{port}"),
-        any if any.starts_with("[::]:") || any.starts_with("0.0.0.0:") || any.starts_with('*') => {
-            let port = any.rsplit(':').next().unwrap_or_default();
-            format!("127.0.0.1:{port}")
-        }
-        other => other.to_owned(),
-    }
 }
 
 /// The version in a path such as `/etc/php/8.2/fpm/pool.d/www.conf` or `/etc/php82/php-fpm.d/www.conf`.
@@ -144,11 +136,12 @@ mod tests {
     #[test]
     fn pools_are_read() {
         let text = "; a comment\n[global]\nerror_log = x\n[www]\nuser = www-data\ngroup = www-data\n\
-             listen = /run/php/php8.2-fpm.sock ; the socket\nlisten.owner = www-data\n[shop]\nuser = $pool\n\
+             listen = /run/php/php8.2-fpm.sock ; the socket\nlisten.owner = www-data\npm.max_children = 5\n[shop]\nuser = $pool\n\
              listen = 9001\nlisten.group = nginx\n;listen = 1\n[none]\nuser = x\n";
         let found = of_file(text, Path::new("/etc/php/8.2/fpm/pool.d/www.conf"));
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].at, "unix:/run/php/php8.2-fpm.sock");
+        assert_eq!((found[0].children, found[1].children), (5, 0));
         assert_eq!((&*found[0].user, &*found[0].socket_group), ("www-data", "www-data"));
         assert_eq!((&*found[1].at, &*found[1].user), ("127.0.0.1:9001", "shop"));
         assert_eq!(

@@ -15,6 +15,8 @@ use std::path::Path;
 
 /// The path at which the service reads its configuration.
 pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
+/// The checkout of Pagewell, as the guides name it.
+const CHECKOUT: &str = "/opt/pagewell";
 /// Tests and applies the configuration of nginx.
 const NGINX_RELOAD: &str = "sudo nginx -t && sudo systemctl reload nginx";
 
@@ -65,7 +67,7 @@ pub fn next_steps(
         ],
     ));
     all.extend(front_steps(plan));
-    all.extend(invalidation_step(plan));
+    all.extend(invalidation_step(plan).map(|step| with_checkout(step, machine)));
     if let DatabaseFollowing::Prepared(database) = &plan.following {
         all.extend(database_steps(database));
     }
@@ -242,6 +244,17 @@ fn other_front_step(plan: &SetupPlan, program: &str) -> NextStep {
     NextStep { title: "Give nginx a `server` block for this host: none was found.".into(), lines }
 }
 
+/// Adds the line that makes the checkout known by the path that a step names, unless it is there.
+fn with_checkout(mut step: NextStep, machine: &ExaminedMachine) -> NextStep {
+    let needs_it = step.lines.iter().any(|line| line.contains(CHECKOUT));
+    if needs_it && !machine.is_dir(&Path::new(CHECKOUT).join("php")) {
+        let link =
+            format!("sudo ln -sn \"$PWD\" {CHECKOUT}    # run this in the checkout of Pagewell");
+        step.lines.insert(0, link);
+    }
+    step
+}
+
 /// Installs the plugin, extension or library.
 fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     let (root, site) = (&plan.site.root, &plan.site);
@@ -253,13 +266,13 @@ fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     let install = |application: &str, name: &str, to: &Path| {
         let to = shell_path(to);
         [
-            format!("sudo /opt/pagewell/php/build-plugin {application} {to}"),
+            format!("sudo {CHECKOUT}/php/build-plugin {application} {to}"),
             format!("sudo chown -R {user}:{user} {to}/{name}"),
         ]
     };
     let composer = |package: &str| {
         [
-            "composer config repositories.pagewell path '/opt/pagewell/php/*'".to_owned(),
+            format!("composer config repositories.pagewell path '{CHECKOUT}/php/*'"),
             format!("composer require pagewell/{package}"),
         ]
     };

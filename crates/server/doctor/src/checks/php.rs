@@ -72,21 +72,20 @@ pub(super) fn database(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Checks whether Pagewell sends more requests at a time than php-fpm has children. The largest pool is compared,
-/// because nothing here shows which pool is the site's.
+/// Checks whether Pagewell sends more requests at a time than the pool of `php.at` has children.
 pub(super) fn places(facts: &Facts) -> Option<Finding> {
-    let places = facts.origin_places?;
-    let pools = facts.pools.iter().filter(|pool| !pool.own);
-    let pool = pools.max_by_key(|pool| pool.children).filter(|pool| pool.children > 0)?;
-    let children = pool.children;
-    (places > children).then(|| Finding {
+    let mut used = facts.external_php.iter();
+    let (php, pool) = used.find_map(|php| Some((php, php.smaller_pool(&facts.pools)?)))?;
+    let (places, children) = (php.places, pool.children);
+    Some(Finding {
         name: "php-places",
         weight: Weight::Slow,
-        what: "Requests wait inside php-fpm, in the order of arrival: visitors behind crawlers.".into(),
+        what: "Requests wait inside php-fpm, in the order of arrival: visitors behind crawlers."
+            .into(),
         evidence: format!(
-            "Pagewell sends {places} requests at a time (limits.origin_connections), the largest pool has {children} \
+            "Pagewell sends {places} requests at a time (limits.origin_connections) to {}, whose pool {} has {children} \
              children (pm.max_children in {}).",
-            pool.file
+            php.at, pool.name, pool.file
         ),
         command: format!(
             "origin_connections = {children}    # in [limits], then restart Pagewell; with several sites, in each"

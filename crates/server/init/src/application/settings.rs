@@ -35,8 +35,14 @@ pub(super) fn read(machine: &ExaminedMachine, project: &Path, site: &mut FoundSi
     }
 }
 
-/// The first of these files that exists, as PHP.
-fn php(machine: &ExaminedMachine, paths: &[PathBuf], site: &mut FoundSite) -> Option<PhpSource> {
+/// The first of these files that can be read, as PHP. `missing`: the meaning if none of them exists, if that is a doubt.
+fn php(
+    machine: &ExaminedMachine,
+    paths: &[PathBuf],
+    missing: Option<&str>,
+    site: &mut FoundSite,
+) -> Option<PhpSource> {
+    let mut exists = false;
     for path in paths {
         match machine.site_text(path) {
             Ok(Some(text)) => {
@@ -51,8 +57,14 @@ fn php(machine: &ExaminedMachine, paths: &[PathBuf], site: &mut FoundSite) -> Op
                 return Some(source);
             }
             Ok(None) => {}
-            Err(error) => site.doubts.push(error.to_string()),
+            Err(error) => {
+                exists = true;
+                site.doubts.push(error.to_string());
+            }
         }
+    }
+    if let (false, Some(first), Some(missing)) = (exists, paths.first(), missing) {
+        site.doubts.push(format!("{} does not exist: {missing}", first.display()));
     }
     None
 }
@@ -83,13 +95,8 @@ fn wordpress(machine: &ExaminedMachine, project: &Path, site: &mut FoundSite) {
         });
         return;
     }
-    let Some(source) = php(machine, &places, site) else {
-        site.doubts.push(format!(
-            "{} does not exist: WordPress is not installed yet; open its address after Pagewell has started",
-            places[0].display()
-        ));
-        return;
-    };
+    let missing = "WordPress is not installed yet; open its address after Pagewell has started";
+    let Some(source) = php(machine, &places, Some(missing), site) else { return };
     let home = source.constant("WP_HOME").or(source.constant("WP_SITEURL"));
     site.host = home.known().and_then(host_of);
     site.is_network = source.constant("MULTISITE").known() == Some("true");
@@ -107,11 +114,8 @@ fn mediawiki(machine: &ExaminedMachine, site: &mut FoundSite) {
     site.version = defines.and_then(|text| known(PhpSource::read(&text).constant("MW_VERSION")));
     site.has_plugin = machine.is_dir(&site.root.join("extensions/Pagewell"));
     let place = site.root.join("LocalSettings.php");
-    let Some(source) = php(machine, std::slice::from_ref(&place), site) else {
-        site.doubts
-            .push(format!("{} does not exist: MediaWiki is not installed yet", place.display()));
-        return;
-    };
+    let missing = Some("MediaWiki is not installed yet");
+    let Some(source) = php(machine, &[place], missing, site) else { return };
     site.host = source.variable("wgServer").known().and_then(host_of);
     site.database = Some(SiteDatabase {
         product: product(source.variable("wgDBtype").known().unwrap_or("mysql")),
@@ -197,7 +201,7 @@ fn drupal(machine: &ExaminedMachine, site: &mut FoundSite) {
     let places = ["settings.local.php", "settings.php"]
         .map(|name| site.root.join("sites/default").join(name));
     for place in places {
-        let Some(source) = php(machine, std::slice::from_ref(&place), site) else { continue };
+        let Some(source) = php(machine, &[place], None, site) else { continue };
         // Literals only: `assignments` has one row for the whole array, or one for each part.
         let assigned = source.assignments("databases");
         if assigned.is_empty() {
@@ -230,7 +234,8 @@ fn drupal_setting(assigned: &[(Vec<String>, PhpValue)], name: &str) -> Setting {
 }
 
 fn magento(machine: &ExaminedMachine, project: &Path, site: &mut FoundSite) {
-    let Some(source) = php(machine, &[project.join("app/etc/env.php")], site) else { return };
+    let place = project.join("app/etc/env.php");
+    let Some(source) = php(machine, &[place], None, site) else { return };
     let all = source.returned();
     let get = |name: &str| all.setting(&["db", "connection", "default", name]);
     site.database = Some(SiteDatabase {

@@ -13,6 +13,7 @@ fn wordpress_behind_nginx() {
     let (said, text) = tree.init("/var/www/blog");
     let config = tree.check(&text);
     assert_eq!(config.hosts.canonical.as_deref(), Some("blog.example"));
+    assert_eq!(config.limits.origin_connections, 5);
     assert_eq!(
         lines(&text),
         [
@@ -26,6 +27,8 @@ fn wordpress_behind_nginx() {
             "aliases = [\"www.blog.example\"]",
             "[php]",
             "at = \"unix:/run/php/php8.2-fpm.sock\"",
+            "[limits]",
+            "origin_connections = 5",
             "[[rule]]",
             "path = \"/wp-content/uploads/**\"",
             "php = false",
@@ -45,6 +48,7 @@ fn wordpress_behind_nginx() {
         "A trial first: ",
         "binlog_format = ROW",
         "proxy_pass http://127.0.0.1:8080;",
+        "sudo ln -sn \"$PWD\" /opt/pagewell",
         "sudo /opt/pagewell/php/build-plugin wordpress /var/www/blog/wp-content/plugins",
         "GRANT SELECT ON \\`blog\\`.*",
         "sudo systemctl restart mariadb",

@@ -37,7 +37,8 @@ impl Tree {
     pub fn with_php() -> Tree {
         let pool = |version: &str| {
             format!(
-                "[www]\nuser = www-data\ngroup = www-data\nlisten = /run/php/php{version}-fpm.sock\n"
+                "[www]\nuser = www-data\ngroup = www-data\nlisten = /run/php/php{version}-fpm.sock\n\
+                 pm.max_children = 5\n"
             )
         };
         Tree::empty()

@@ -5,9 +5,11 @@
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
 use super::of_origins::USER_OF_UNIT;
+use cli::doctor::{configured_pools, external_php};
 use config::{
     AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes, name_refusal,
 };
+use doctor::{ExternalPhp, Pool};
 use origin::php_fpm::find_binary;
 use origin::routes::leading_outside;
 use pagewell::privileges::of;
@@ -22,7 +24,9 @@ pub fn warnings(config: &Config) -> Vec<String> {
     if let Some(user) = &config.user {
         all.extend(of(user, config.group.as_deref()).err());
     }
+    let pools = configured_pools();
     for site in config.all_sites() {
+        all.extend(external_php(site).and_then(|php| places(&php, &pools)));
         all.extend(site.site.files.as_ref().and_then(links));
         all.extend(shared_user(config, &site.site.origin));
         let OriginConfig::OwnPhp(php) = &site.site.origin else { continue };
@@ -108,6 +112,18 @@ fn shared_user(config: &Config, origin: &OriginConfig) -> Option<String> {
     })
 }
 
+/// A warning about more requests at a time than php-fpm has children.
+fn places(php: &ExternalPhp, pools: &[Pool]) -> Option<String> {
+    let pool = php.smaller_pool(pools)?;
+    let (children, file) = (pool.children, &pool.file);
+    Some(format!(
+        "limits.origin_connections: Pagewell sends {} requests at a time to {}, which has {children} children \
+         (pm.max_children in {file}), so visitors wait behind crawlers and comparisons: set origin_connections = \
+         {children}",
+        php.places, php.at
+    ))
+}
+
 /// A warning about symbolic links that lead out of the document root and are therefore answered with
 /// 404.
 fn links(files: &FilesConfig) -> Option<String> {
@@ -153,4 +169,23 @@ fn memory(config: &Config) -> Option<String> {
     let there = machine_memory_bytes();
     let why = format!("memory: {}M are more than there are, {}M", wanted >> 20, there >> 20);
     (wanted > there).then_some(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_pool_of_the_address_is_compared() {
+        let pool = |at: &str, children| Pool { at: at.into(), children, ..Pool::default() };
+        let pools = [pool("unix:/run/other.sock", 2), pool("unix:/run/php.sock", 4)];
+        let php = |at: &str, number| ExternalPhp { at: at.into(), places: number };
+        let said = places(&php("unix:/run/php.sock", 64), &pools).expect("64 are too many");
+        assert!(
+            said.contains("has 4 children") && said.ends_with("origin_connections = 4"),
+            "{said}"
+        );
+        assert_eq!(places(&php("unix:/run/php.sock", 4), &pools), None);
+        assert_eq!(places(&php("127.0.0.1:9000", 64), &pools), None, "its pool is unknown");
+    }
 }
