@@ -7,10 +7,13 @@
 
 use command_line::options::Application;
 use config::{Config, Database, DatabaseServer};
-use database_links::fault::Recovery;
+use database_links::fault::{Recovery, StreamFault};
 use databases::source::{self, Stream};
 use databases::stream_types::{Aim, Resume};
 use std::sync::Arc;
+
+/// What helps while a database cannot be reached.
+const OFFLINE: &str = "--offline checks without the databases";
 
 /// Tries to follow each database of a configuration. Returns one sentence for each setting that
 /// works but could be improved.
@@ -66,8 +69,11 @@ fn all_of(config: &Config) -> impl Iterator<Item = &Arc<Database>> {
 }
 
 async fn one(database: &Arc<Database>) -> Result<Vec<String>, String> {
-    let mut connected =
-        source::connect(database, Aim::Check).await.map_err(|broken| broken.text)?;
+    let not_connected = |broken: StreamFault| match broken.then {
+        Recovery::Unusable | Recovery::Lost => broken.text,
+        Recovery::Again | Recovery::Gap => format!("{}; {OFFLINE}", broken.text),
+    };
+    let mut connected = source::connect(database, Aim::Check).await.map_err(not_connected)?;
     connected.fits.map_err(|error| error.to_string())?;
     // A replication slot of PostgreSQL has one reader, which may be the running Pagewell.
     if !matches!(connected.stream, Stream::Postgres(_)) {

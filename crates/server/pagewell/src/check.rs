@@ -24,6 +24,7 @@ use of_service::ServiceUser;
 use rustix::process::geteuid;
 use std::cell::Cell;
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use unit::Unit;
 
 /// Reads a configuration and prints warnings about it.
@@ -64,8 +65,11 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         let _ = writeln!(std::io::stderr(), "{name}: {error}");
     }
     if !config.tls.is_empty() && user.can_read_keys(&config) {
-        let loaded = Certificates::of_files(&config.tls);
-        loaded.map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
+        let loaded = Certificates::of_files(&config.tls)
+            .map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
+        for warning in without_certificate(&config, &|host| loaded.is_given(host)) {
+            warn(&format!("warning: {warning}"))?;
+        }
     }
     if !args.offline {
         for tested in of_origins::report(&config, user.account.as_ref())? {
@@ -75,8 +79,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
             }
         }
         let checked = once_with(database::all(&config));
-        let hint = "--offline checks without the databases";
-        for warning in checked.map_err(|why| format!("{name}: {why}; {hint}"))? {
+        for warning in checked.map_err(|why| format!("{name}: {why}"))? {
             warn(&warning)?;
         }
     }
@@ -113,6 +116,24 @@ fn of_sites(config: &Config) -> Result<Vec<String>, String> {
         all.extend(rules.chain(lines).map(|warning| format!("{prefix}{warning}")));
     }
     Ok(all)
+}
+
+/// Returns a warning for each host that no certificate of the files names. With `[acme]`, such a host gets one.
+fn without_certificate(config: &Config, is_given: &dyn Fn(&str) -> bool) -> Vec<String> {
+    if config.listen_tls.is_empty() || config.acme.is_some() {
+        return Vec::new();
+    }
+    let hosts = config.all_sites().flat_map(|site| site.hosts.all());
+    let names = hosts.map(|host| host.split(':').next().unwrap_or_default());
+    let is_name = |name: &&str| !name.starts_with('[') && name.parse::<Ipv4Addr>().is_err();
+    let missing = names.filter(is_name).filter(|name| !is_given(name));
+    let warning = |name: &str| {
+        format!(
+            "tls.certificate: no certificate names {name}, so browsers refuse https://{name}/: name it in the \
+             certificate, or add a [[tls]] for it"
+        )
+    };
+    missing.map(warning).collect()
 }
 
 /// Adds to the refusal of a file of another user (`trusted_files`) that this may be the user of the service.
@@ -202,4 +223,24 @@ pub fn suggest(args: &SuggestArgs) -> Result<(), String> {
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_without_a_certificate_are_named() {
+        let site = "[site]\norigin = \"http://127.0.0.1:1\"\nhost = \"a.test\"\naliases = [\"www.a.test:8443\", \"127.0.0.1\"]\n";
+        let read = |lines: &str| {
+            let file = toml::from_str(&format!("{lines}\n{site}")).expect("a configuration");
+            config::resolve(&file).expect("it can be used")
+        };
+        let files = "[[tls]]\ncertificate = \"/no/such\"\nkey = \"/no/such\"";
+        let config = read(&format!("listen_tls = \"127.0.0.1:1\"\n{files}"));
+        let found = without_certificate(&config, &|host| host == "a.test");
+        assert!(found.len() == 1 && found[0].contains("names www.a.test,"), "{found:?}");
+        assert_eq!(without_certificate(&config, &|_| true), [""; 0]);
+        assert_eq!(without_certificate(&read(files), &|_| false), [""; 0], "no port speaks TLS");
+    }
 }

@@ -37,11 +37,13 @@ impl TrialNotice {
             }
             TrialNotice::NothingStored => "No page may be stored so far, so nothing is compared.",
             TrialNotice::CdnInFront => {
-                "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted."
+                "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted. Name \
+                 each proxy in front, so that the visitors' addresses are known: trusted_proxies = [\"127.0.0.1\"], with \
+                 its address."
             }
             TrialNotice::RampRefused => {
                 "One address makes more than half of the last requests, or fewer than 16 have arrived, so trial.serve is \
-                 not followed: name a proxy in front in trusted_proxies."
+                 not followed. Name a proxy in front by its address: trusted_proxies = [\"127.0.0.1\"]."
             }
             TrialNotice::DatabaseNotFollowed => {
                 "A database, or the stream of the cluster, is not followed, so nothing is judged: see database-broken in \

@@ -570,7 +570,7 @@ pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
     }
     match (unknown, dir.is_dir()) {
         (Some(why), _) => Err(why),
-        (None, false) => Err(format!("there is no directory {}", dir.display())),
+        (None, false) => Err(symlinks::no_directory(dir)),
         (None, true) => Err(format!(
             "no {} in {}, nor in its public, web, htdocs or pub",
             indexes.join(" or "),

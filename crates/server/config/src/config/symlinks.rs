@@ -4,6 +4,16 @@
 
 use super::resolve::{LoadError, wrong};
 use super::{Symlinks, raw};
+use std::path::Path;
+
+/// The sentence for a path that is no directory: it does not exist, or a symbolic link leads nowhere or in a circle.
+pub(super) fn no_directory(path: &Path) -> String {
+    let path_shown = path.display();
+    match (path.symlink_metadata(), path.metadata()) {
+        (Ok(_), Err(error)) => format!("{path_shown} leads to no directory: {error}"),
+        _ => format!("there is no directory {path_shown}"),
+    }
+}
 
 /// Checks and completes `site.allow_symlinks`.
 pub(super) fn resolve(written: Option<&raw::AllowSymlinks>) -> Result<Symlinks, LoadError> {
@@ -29,4 +39,21 @@ pub(super) fn resolve(written: Option<&raw::AllowSymlinks>) -> Result<Symlinks, 
         }
     }
     Ok(Symlinks::Into(real))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_told_from_a_missing_directory() {
+        let dir = std::env::temp_dir().join(format!("pagewell-links-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).expect("a directory");
+        let link = dir.join("loop");
+        std::os::unix::fs::symlink("loop", &link).expect("a link");
+        let (circle, missing) = (no_directory(&link), no_directory(&dir.join("x")));
+        std::fs::remove_dir_all(&dir).expect("it is removed");
+        assert!(circle.contains("loop leads to no directory: Too many levels"), "{circle}");
+        assert!(missing.starts_with("there is no directory "), "{missing}");
+    }
 }

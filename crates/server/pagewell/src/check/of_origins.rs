@@ -255,6 +255,10 @@ fn not_connected(error: &Error, place: &Place, user: &User) -> String {
                 "connection refused, nothing listens there: start {server}, or correct the address"
             )
         }
+        // The first record of TLS has a type that TLS does not know.
+        _ if error.to_string().contains("InvalidContentType") => {
+            "the server speaks HTTP, not HTTPS: write http://, or name the port of HTTPS".into()
+        }
         _ => format!("cannot connect ({error}): correct the address"),
     }
 }

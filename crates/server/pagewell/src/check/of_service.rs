@@ -61,8 +61,9 @@ const READ_AGAIN: &str =
     "let its group read it (chgrp, chmod 640): a reload that cannot read it fails";
 const DOCUMENT_ROOT: &str =
     "let this user enter the directories and read the files (a group, or chmod o+rx)";
-const ACME: &str = "give it to this user, who alone may use it (chown -R USER; chmod 700)";
-const DIRECTORIES: &str = "create it as root, and give it to this user (install -d -o USER)";
+const ACME: &str =
+    "give it to this user, who alone may use it (chown -R USER PATH; chmod 700 PATH)";
+const DIRECTORIES: &str = "create it as root, and give it to this user (install -d -o USER PATH)";
 
 /// The user that will serve.
 pub struct ServiceUser {
@@ -125,7 +126,12 @@ impl ServiceUser {
     /// will serve have to.
     pub fn can_read_keys(&self, config: &Config) -> bool {
         let mut files = config.tls.iter().flat_map(|pair| [&pair.certificate, &pair.key]);
-        !self.is_other || files.all(|path| fs::File::open(path).is_ok())
+        files.all(|path| match fs::File::open(path) {
+            Ok(_) => true,
+            // Without a port for TLS, the report does not name it.
+            Err(error) if is_missing(&error) => !self.is_other && config.listen_tls.is_empty(),
+            Err(_) => !self.is_other,
+        })
     }
 }
 
@@ -166,7 +172,7 @@ fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport 
         }
         return report;
     }
-    let test = || -> Vec<_> { wanted.iter().map(|one| one.test(&user.name)).collect() };
+    let test = || -> Vec<_> { wanted.iter().map(|one| one.test(user)).collect() };
     // In a container, root may not have the privilege to become another user.
     let results = match run_as(user.account.as_ref(), test) {
         Ok(results) => results,
@@ -176,7 +182,9 @@ fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport 
         }
     };
     for (one, problem) in wanted.iter().zip(results) {
-        let list = if one.is_warning { &mut report.warnings } else { &mut report.errors };
+        // Not even root can read a file that does not exist.
+        let is_warning = one.is_warning && one.path.exists();
+        let list = if is_warning { &mut report.warnings } else { &mut report.errors };
         list.extend(problem);
     }
     report
@@ -250,7 +258,7 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
 
 impl PathUse {
     /// The reason why the current user cannot use the path, with the remedy.
-    fn test(&self, user: &str) -> Option<String> {
+    fn test(&self, user: &ServiceUser) -> Option<String> {
         let path = &self.path;
         let tried = match self.is_for {
             Use::Read => trusted_files::open(path).map(drop),
@@ -258,15 +266,31 @@ impl PathUse {
             Use::Create | Use::Own => can_create(path, self.is_for),
         };
         let error = tried.err()?;
+        let shown = path.display();
+        if self.is_for == Use::Read && is_missing(&error) {
+            return Some(format!("{shown}: there is no such file: correct the path"));
+        }
+        let owner = || fs::metadata(path).map_or(0, |found| found.uid());
+        if user.is_assumed && self.is_for == Use::Own && owner() != 0 {
+            let owner = name_of("/etc/passwd", owner());
+            return Some(format!(
+                "{shown}: it belongs to the user {owner}, and this was tested as root – test it as the user of the \
+                 service: pagewell check --user {owner}"
+            ));
+        }
         let creates = matches!(self.is_for, Use::Create | Use::Own);
         let verb = if creates { "write to" } else { "read" };
         let culprit = culprit(path, self.is_for).unwrap_or_else(|| error.to_string());
         Some(format!(
-            "{}: user {user} cannot {verb} it ({culprit}) – {}",
-            path.display(),
-            self.remedy.replace("USER", user)
+            "{shown}: user {} cannot {verb} it ({culprit}) – {}",
+            user.name,
+            self.remedy.replace("USER", &user.name).replace("PATH", &shown.to_string())
         ))
     }
+}
+
+fn is_missing(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
 }
 
 /// Whether files can be created in the directory, or the directory itself if it is missing.
@@ -389,16 +413,42 @@ mod tests {
         assert!(report.warnings.iter().any(|one| one == told), "{:?}", report.warnings);
     }
 
+    fn current(is_assumed: bool) -> ServiceUser {
+        ServiceUser {
+            account: None,
+            name: "me".into(),
+            is_other: false,
+            begins_as_root: false,
+            is_assumed,
+        }
+    }
+
     #[test]
-    fn a_file_that_is_missing_is_named_with_the_reason() {
+    fn a_file_that_is_missing_is_named_once_with_the_remedy() {
         let wanted = PathUse {
             path: "/no/such/file".into(),
             is_for: Use::Read,
-            remedy: "create it for USER",
+            remedy: CERTIFICATES,
+            is_warning: true,
+        };
+        let report = tested(&[wanted], &current(false), &Unit::default());
+        let told = "/no/such/file: there is no such file: correct the path";
+        assert_eq!((report.errors, report.warnings), (vec![told.to_owned()], Vec::new()));
+        let toml = "listen_tls = \":1\"\nsite.origin = \"http://127.0.0.1:1\"\n\
+                    [[tls]]\ncertificate = \"/no/such/file\"\nkey = \"/no/such/file\"\n";
+        let config = config::resolve(&toml::from_str(toml).expect("a configuration"));
+        assert!(!current(false).can_read_keys(&config.expect("it can be used")), "named already");
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named_with_the_command() {
+        let wanted = PathUse {
+            path: "/etc/passwd/below".into(),
+            is_for: Use::Create,
+            remedy: DIRECTORIES,
             is_warning: false,
         };
-        let read = wanted.test("me").expect("it is not there");
-        assert!(read.starts_with("/no/such/file: user me cannot read it (No such file"), "{read}");
-        assert!(read.ends_with(" – create it for me"), "{read}");
+        let said = wanted.test(&current(false)).expect("nobody can create it");
+        assert!(said.ends_with("(install -d -o me /etc/passwd/below)"), "{said}");
     }
 }

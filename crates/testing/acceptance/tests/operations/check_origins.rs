@@ -144,6 +144,8 @@ fn an_http_server_answers_and_another_protocol_is_noticed() {
     assert!(line.starts_with(&format!("site.origin http://{at}: answers")), "{line}");
     let line = with_php(&site, &at, "nobody");
     assert!(line.contains("the answer is not FastCGI"), "{line}");
+    let line = checked(&site, &format!("[site]\norigin = \"https://{at}\"\n"), &[]).concat();
+    assert!(line.contains("the server speaks HTTP, not HTTPS"), "{line}");
     // A listener that accepts, and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = silent.local_addr().expect("bound").to_string();
