@@ -6,6 +6,11 @@ use super::*;
 use crate::cause::RequestPart;
 use crate::class::UnjudgedReason;
 use crate::record::FoundProblem;
+use site_rules::PathGlob;
+
+fn accepted(class: DifferenceClass, pattern: &str) -> AcceptedDifference {
+    AcceptedDifference { class, pattern: PathGlob::read(pattern).expect("a pattern") }
+}
 
 fn problem(class: DifferenceClass, pattern: &str) -> FoundProblem {
     FoundProblem {
@@ -70,8 +75,7 @@ fn a_report_ends_with_a_sentence_and_a_status() {
     for line in ["trial.accept = [\"loses /shop/:n\"]", "keys.keep = [\"utm_source\"]"] {
         assert!(text.contains(line), "{line}: {text}");
     }
-    let accepted = AcceptedDifference { class: DifferenceClass::Leak, pattern: "/shop/*".into() };
-    let report = TrialReport::of(&record, &[accepted]);
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/shop/*")]);
     assert_eq!(report.outcome, TrialOutcome::Safe);
     let text = report.text();
     assert!(text.contains(", accepted)") && !text.contains("vary_cookies"), "{text}");
@@ -97,8 +101,7 @@ fn a_small_site_is_told_that_all_answers_were_right() {
     let mut record = TrialRecord::new(0, 7);
     record.compared("/shop/:n", true);
     record.found(problem(DifferenceClass::Aged, "/shop/:n"));
-    let accepted = AcceptedDifference { class: DifferenceClass::Aged, pattern: "/shop/*".into() };
-    let sentence = TrialReport::of(&record, &[accepted]).sentence;
+    let sentence = TrialReport::of(&record, &[accepted(DifferenceClass::Aged, "/shop/*")]).sentence;
     assert!(sentence.contains("were right or accepted, of 1 version"), "{sentence}");
 }
 
@@ -212,14 +215,12 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
     for part in ["\n  no-budget: /a\n    reason:     ", "trial.budget", "\n  cause-unknown: /b\n"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let accepted = |class| AcceptedDifference { class, pattern: "/c".into() };
-    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak)]);
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/c")]);
     assert_eq!(report.suspects, ["/a", "/b"]);
     record.found(problem(DifferenceClass::Aged, "/a"));
-    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak)]);
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/c")]);
     assert_eq!((report.outcome, report.suspects.len()), (TrialOutcome::NotSafe, 1));
-    let accepted = AcceptedDifference { class: DifferenceClass::Aged, pattern: "/a".into() };
-    let report = TrialReport::of(&record, &[accepted]);
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Aged, "/a")]);
     assert!(report.suspects.contains(&"/a".to_owned()), "it may be something else");
 }
 

@@ -29,8 +29,20 @@ export async function showProof({ trial, audit }, site) {
   at("trial-section").hidden = false;
 }
 
-function differences(title, rows) {
-  return rows.length > 0 ? table(title, ["class", "example", "count", "place", "cause", "remedy"], rows) : null;
+/** A table of differences, and the meaning of their classes. */
+function differences(title, problems, meanings) {
+  if (problems.length === 0) return [];
+  const rows = grouped(problems).map((problem) => [
+    el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
+    el("span", { class: "url" }, el("code", {}, ...breakable(problem.url)), problem.paths > 1 ? ` and ${amount(problem.paths - 1, "other path")}` : ""), problem.count,
+    problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}; the same for ${amount(problem.visitors.clients, "visitor")}` : problem.places.join("; "),
+    problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
+  ]);
+  const classes = [...new Set(problems.map((problem) => problem.class))];
+  return [
+    table(title, ["class", "example", "count", "place", "cause", "remedy"], rows),
+    list(classes.map((name) => [name, meanings[name]])),
+  ];
 }
 
 function report(one) {
@@ -45,12 +57,6 @@ function report(one) {
     ["without a verdict", unjudged(one)],
     ["PHP time used", duration(one.render_seconds)],
   ]);
-  const rows = (problems) => grouped(problems).map((problem) => [
-    el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
-    el("span", {}, el("code", {}, ...breakable(problem.url)), problem.paths > 1 ? ` and ${amount(problem.paths - 1, "other path")}` : ""), problem.count,
-    problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}; the same for ${amount(problem.visitors.clients, "visitor")}` : problem.places.join("; "),
-    problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
-  ]);
   const suspects = one.suspects.length > 0 ? note(`Not explained yet: ${one.suspects.map((path) => reasoned(path, one.suspect_reasons[path])).join(", ")}`) : null;
   const idle = one.idle_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
   const open = one.unjudged_parameters.map((parameter) => `"${parameter.name}"`).join(", ");
@@ -60,8 +66,8 @@ function report(one) {
     el("p", {}, one.site === null ? "" : `${one.site}: `, el("strong", one.outcome === "safe" ? {} : { class: "warning" }, one.sentence)),
     ...one.notices.map(note),
     figures,
-    differences("Problems", rows(one.problems.filter((problem) => !problem.is_notice))),
-    differences("Notices", rows(one.problems.filter((problem) => problem.is_notice))),
+    ...differences("Problems", one.problems.filter((problem) => !problem.is_notice), one.meanings),
+    ...differences("Notices", one.problems.filter((problem) => problem.is_notice), one.meanings),
     suspects,
     idle === "" ? null : el("p", { class: "note" }, "Parameters that change no page: ", code(`keys.drop_also = [${idle}]`)),
     open === "" ? null : note(`Parameters with values that were not compared, so nothing is advised: ${open}`),

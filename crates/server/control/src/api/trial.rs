@@ -99,6 +99,8 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
         _ => notice.sentence().to_owned(),
     };
     value["notices"] = notices.into_iter().map(sentence).collect();
+    let meaning = |class: DifferenceClass| (class.name().to_owned(), json!(class.meaning()));
+    value["meanings"] = report.problems.iter().map(|problem| meaning(problem.class)).collect();
     value
 }
 

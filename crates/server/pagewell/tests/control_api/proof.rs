@@ -47,6 +47,7 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
         "the answers of the origin",
         "would-be hit ratio",
         "/leak.php",
+        "made for its first visitor and sent to others",
         "differs by cookie currency",
         "vary_cookies",
         "The record is in memory only",
