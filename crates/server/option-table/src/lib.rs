@@ -191,13 +191,13 @@ const FIRST: &[OptionRow] = &[
         "trial.budget",
         "",
         "5%",
-        "The share of the time of all origin connections for a trial's comparisons. If it is not set, also at most a quarter of the visitors' PHP time.",
+        "The share of all origin connections' time for a trial's comparisons; by default at most a quarter of the visitors' PHP time.",
     ),
     row(
         "trial.never",
         "",
         "none",
-        "Paths that trial and audit never request: [patterns](../guide/rules.md#conditions), such as `/cart/**`.",
+        "Paths that trial and audit never request, as in [rules](../guide/rules.md#conditions): `/cart/**`.",
     ),
     row("trial.accept", "", "none", "Accepted differences, such as `random /news/**`."),
     row(
