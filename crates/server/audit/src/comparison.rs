@@ -451,7 +451,8 @@ pub(crate) async fn render_with(
     parts: &SentParts,
 ) -> Result<ReferenceRender, UnjudgedReason> {
     let budget = || state.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    if !budget().may_begin(site.clock.monotonic(), origin_use(site)) {
+    let used = origin_use(site);
+    if !budget().may_begin(site.clock.monotonic(), used) {
         return Err(UnjudgedReason::NoBudget);
     }
     match reference(site, ask, parts).await {

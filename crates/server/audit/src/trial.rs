@@ -383,9 +383,10 @@ enum MadePage {
 /// Makes the page that would have been stored for this request.
 async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) -> MadePage {
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
+    let used = origin_use(site);
     // Nothing is stored while a database is away: the page may be made later.
     if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
-        || !budget().may_begin(site.clock.monotonic(), origin_use(site))
+        || !budget().may_begin(site.clock.monotonic(), used)
     {
         return MadePage::NotNow;
     }

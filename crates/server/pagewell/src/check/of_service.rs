@@ -122,16 +122,13 @@ impl ServiceUser {
         })
     }
 
-    /// Whether this process can read the certificates and keys, to test what is in them. Only root and the user that
-    /// will serve have to.
+    /// Whether this process can read the certificates and keys, or can say that they are missing, to test what is in them.
+    /// Only root and the user that will serve have to.
     pub fn can_read_keys(&self, config: &Config) -> bool {
         let mut files = config.tls.iter().flat_map(|pair| [&pair.certificate, &pair.key]);
-        files.all(|path| match fs::File::open(path) {
-            Ok(_) => true,
-            // Without a port for TLS, the report does not name it.
-            Err(error) if is_missing(&error) => !self.is_other && config.listen_tls.is_empty(),
-            Err(_) => !self.is_other,
-        })
+        let is_known =
+            |path: &PathBuf| fs::File::open(path).map_or_else(|error| is_missing(&error), |_| true);
+        !self.is_other || files.all(is_known)
     }
 }
 
@@ -145,7 +142,10 @@ pub fn unreadable_certificates(config: &Config, user: &ServiceUser, unit: &Unit)
 
 /// Tests everything. `unit` is the installed unit, whose restrictions apply to `config` too.
 pub fn report(config: &Config, user: &ServiceUser, unit: &Unit) -> ServiceReport {
-    let mut report = tested(&wanted(config, user, unit), user, unit);
+    let mut wanted = wanted(config, user, unit);
+    // A missing certificate is named when it is loaded, with its line of the configuration.
+    wanted.retain(|one| one.remedy != CERTIFICATES || !is_missing_file(&one.path));
+    let mut report = tested(&wanted, user, unit);
     let mut warnings = ports(config);
     warnings.append(&mut report.warnings);
     report.warnings = warnings;
@@ -182,9 +182,7 @@ fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport 
         }
     };
     for (one, problem) in wanted.iter().zip(results) {
-        // Not even root can read a file that does not exist.
-        let is_warning = one.is_warning && one.path.exists();
-        let list = if is_warning { &mut report.warnings } else { &mut report.errors };
+        let list = if one.is_warning { &mut report.warnings } else { &mut report.errors };
         list.extend(problem);
     }
     report
@@ -291,6 +289,10 @@ impl PathUse {
 
 fn is_missing(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
+}
+
+fn is_missing_file(path: &Path) -> bool {
+    fs::metadata(path).is_err_and(|error| is_missing(&error))
 }
 
 /// Whether files can be created in the directory, or the directory itself if it is missing.
@@ -429,15 +431,20 @@ mod tests {
             path: "/no/such/file".into(),
             is_for: Use::Read,
             remedy: CERTIFICATES,
-            is_warning: true,
+            is_warning: false,
         };
-        let report = tested(&[wanted], &current(false), &Unit::default());
-        let told = "/no/such/file: there is no such file: correct the path";
-        assert_eq!((report.errors, report.warnings), (vec![told.to_owned()], Vec::new()));
+        let said = wanted.test(&current(false)).expect("it is not there");
+        assert_eq!(said, "/no/such/file: there is no such file: correct the path");
         let toml = "listen_tls = \":1\"\nsite.origin = \"http://127.0.0.1:1\"\n\
                     [[tls]]\ncertificate = \"/no/such/file\"\nkey = \"/no/such/file\"\n";
         let config = config::resolve(&toml::from_str(toml).expect("a configuration"));
-        assert!(!current(false).can_read_keys(&config.expect("it can be used")), "named already");
+        let config = config.expect("it can be used");
+        for is_other in [true, false] {
+            let user = ServiceUser { is_other, ..current(false) };
+            let report = report(&config, &user, &Unit::default());
+            assert!(user.can_read_keys(&config), "it is named when it is loaded");
+            assert!(!report.errors.concat().contains("/no/such/file"), "{:?}", report.errors);
+        }
     }
 
     #[test]
