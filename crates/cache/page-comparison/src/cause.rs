@@ -22,7 +22,7 @@ const MAX_RENDERS: u32 = 12;
 const MAX_PARTS: usize = 64;
 /// Parts that a combination names.
 const MAX_NAMED: usize = 6;
-/// What a page can depend on that no tag stands for.
+/// The dependencies of a page that have no tag.
 const WITHOUT_TAG: &str = "data without a tag (a file, a remote call), or the clock";
 
 /// The field that names the device.

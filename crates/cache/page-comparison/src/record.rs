@@ -9,7 +9,7 @@ use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, UnjudgedReason};
 use crate::visitors::ComparedVisitors;
 use serde::{Deserialize, Serialize};
-use site_rules::PathPattern;
+use site_rules::PathGlob;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Problems that are stored. Beyond, wrong pages take the places of notices, and then are counted only.
@@ -57,7 +57,7 @@ pub struct AcceptedDifference {
     /// The class of the differences.
     pub class: DifferenceClass,
     /// The pattern. Without a question mark it stands for each query.
-    pub pattern: PathPattern,
+    pub pattern: PathGlob,
 }
 
 impl AcceptedDifference {
@@ -325,7 +325,7 @@ mod tests {
     fn a_row_without_a_query_accepts_all_pages_of_one_script() {
         let class = DifferenceClass::Leak;
         let accepts = |row: &str, pattern: &str| {
-            let row = PathPattern::read(row).expect("a pattern");
+            let row = PathGlob::read(row).expect("a pattern");
             AcceptedDifference { class, pattern: row }.has(class, pattern)
         };
         for pattern in ["/index.php", "/index.php?title=", "/index.php?…"] {
@@ -341,7 +341,7 @@ mod tests {
     fn a_row_is_a_pattern_as_in_the_rules() {
         let class = DifferenceClass::Loses;
         let accepts = |row: &str, pattern: &str| {
-            let row = PathPattern::read(row).expect("a pattern");
+            let row = PathGlob::read(row).expect("a pattern");
             AcceptedDifference { class, pattern: row }.has(class, pattern)
         };
         for row in ["/**", "/shop/**", "/shop/*/:n", "/**/:n", "/shop/a/:n"] {

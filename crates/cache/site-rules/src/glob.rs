@@ -244,15 +244,15 @@ impl Places {
 
 /// A pattern of paths, in the language of the rules: `*` matches any text within a segment, `**` matches any text.
 #[derive(Clone)]
-pub struct PathPattern(Glob);
+pub struct PathGlob(Glob);
 
-impl PathPattern {
+impl PathGlob {
     /// Reads a pattern.
     ///
     /// # Errors
     /// It is too long; the text is a message for the operator.
-    pub fn read(written: &str) -> Result<PathPattern, String> {
-        Glob::read(written, Star::Segment, Case::Kept).map(PathPattern)
+    pub fn read(written: &str) -> Result<PathGlob, String> {
+        Glob::read(written, Star::Segment, Case::Kept).map(PathGlob)
     }
 
     /// Whether it matches the whole path.
@@ -266,19 +266,19 @@ impl PathPattern {
     }
 }
 
-impl fmt::Debug for PathPattern {
+impl fmt::Debug for PathGlob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl PartialEq for PathPattern {
-    fn eq(&self, other: &PathPattern) -> bool {
+impl PartialEq for PathGlob {
+    fn eq(&self, other: &PathGlob) -> bool {
         self.as_str() == other.as_str()
     }
 }
 
-impl Eq for PathPattern {}
+impl Eq for PathGlob {}
 
 /// A list of patterns: a text must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]

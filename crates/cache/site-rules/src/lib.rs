@@ -56,7 +56,7 @@ pub use edge::{
 };
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
-pub use glob::{PathPattern, fits_name};
+pub use glob::{PathGlob, fits_name};
 pub use ignored::IgnoredFields;
 pub use mark::Secret;
 pub use owner::{

@@ -19,7 +19,7 @@ const SHARE_OF_VISITORS: u32 = 25;
 /// The share of one place's time that is there in any case, in percent.
 const SHARE_OF_ONE: u32 = 10;
 
-/// What an origin has, and what its requests have used.
+/// The places of an origin, and the time that its requests have used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OriginUse {
     /// The number of places.
@@ -32,7 +32,7 @@ pub(crate) struct OriginUse {
 #[derive(Debug)]
 pub(crate) struct RenderBudget {
     left: Duration,
-    /// What is left of the share of the visitors' time; `None` if that is no bound.
+    /// The rest of the share of the visitors' time; `None` if that is no bound.
     left_of_visitors: Option<Duration>,
     /// The visitors' time at `at`.
     visitors: Duration,

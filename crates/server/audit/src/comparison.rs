@@ -427,7 +427,7 @@ pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnc
     result
 }
 
-/// What the site's origin has, and what its visitors have used.
+/// The places of the site's origin, and the time that its visitors have used.
 pub(crate) fn origin_use(site: &Site) -> OriginUse {
     let places = site.origin.places();
     let micros = places.figures().busy_us.iter().sum();

@@ -12,7 +12,7 @@ use databases::source::{self, Stream};
 use databases::stream_types::{Aim, Resume};
 use std::sync::Arc;
 
-/// What helps while a database cannot be reached.
+/// The remedy while a database cannot be reached.
 const OFFLINE: &str = "--offline checks without the databases";
 
 /// Tries to follow each database of a configuration. Returns one sentence for each setting that

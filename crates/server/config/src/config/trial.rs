@@ -6,7 +6,7 @@
 use super::raw;
 use super::resolve::LoadError;
 use page_comparison::{AcceptedDifference, DifferenceClass};
-use site_rules::{PathPattern, plain_path};
+use site_rules::{PathGlob, plain_path};
 use std::path::PathBuf;
 
 /// The share of all visitors, in hundredths of a percent.
@@ -31,7 +31,7 @@ pub struct Trial {
 
 /// `trial.never`: patterns of paths that are never requested for a comparison, of a trial and of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnrequestedPaths(Vec<PathPattern>);
+pub struct UnrequestedPaths(Vec<PathGlob>);
 
 impl UnrequestedPaths {
     /// Whether this path of a request is one of them, in any spelling that an application reads as such.
@@ -61,8 +61,8 @@ pub(super) fn unrequested(keys: &raw::TrialKeys) -> Result<UnrequestedPaths, Loa
 }
 
 /// Reads a pattern of paths.
-fn pattern(key: &str, path: &str) -> Result<PathPattern, LoadError> {
-    PathPattern::read(path).map_err(|why| LoadError(format!("{key}: {why}")))
+fn pattern(key: &str, path: &str) -> Result<PathGlob, LoadError> {
+    PathGlob::read(path).map_err(|why| LoadError(format!("{key}: {why}")))
 }
 
 fn wrong<T>(key: &str, text: &str, wanted: &str) -> Result<T, LoadError> {

@@ -156,7 +156,7 @@ fn a_broken_configuration_of_the_application() {
     let tree = Tree::with_php().wordpress();
     fs::remove_file(tree.real("/var/www/blog/wp-config.php")).unwrap();
     assert!(tree.init("/var/www/blog").0.contains("WordPress is not installed yet"));
-    // It exists, and cannot be read: nobody is told that it does not exist.
+    // It exists, and cannot be read: the report does not say that it is missing.
     fs::create_dir(tree.real("/var/www/blog/wp-config.php")).unwrap();
     let said = tree.init("/var/www/blog").0;
     assert!(said.contains("/var/www/blog/wp-config.php is not a regular file"), "{said}");
