@@ -13,7 +13,7 @@ const GROUPS_MAX: usize = 40;
 /// Paths that an entry or a list names.
 pub(crate) const PATHS_MAX: usize = 5;
 
-/// What the problems of one group have in common, beside their paths.
+/// The facts that the problems of one group share, beside their paths.
 type GroupKey = (DifferenceClass, bool, String, Vec<String>);
 
 /// Problems with one cause, in the order of the report.

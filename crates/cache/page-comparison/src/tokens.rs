@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_has_one_digest() {
+    fn equal_content_has_one_digest() {
         let digest = |content: &[u8]| tokens("text/html", content).digest();
         assert_eq!(digest(b"<p>Hello  stranger!"), digest(b"<p>Hello stranger!"));
         assert_ne!(digest(b"<p>Hello stranger!"), digest(b"<p>Hello Anna!"));

@@ -1,7 +1,7 @@
 //! The visitors whose answers an advice rests on, if it would let more be stored or shared.
 //!
 //! An advice that is wrong makes a leak, so a few visitors prove nothing: they may have had the same cookies, or none.
-//! Not here: how visitors are told apart (the crate `audit`).
+//! Not here: how visitors are distinguished (the crate `audit`).
 
 use serde::{Deserialize, Serialize};
 

@@ -15,7 +15,7 @@ use telemetry::request_fields::AsSent;
 /// Numbers of a kind that are counted.
 const COUNTED_MAX: usize = 64;
 
-/// A visitor, as far as visitors are told apart.
+/// A visitor, as far as visitors are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VisitorNumbers {
     pub(crate) client: u64,

@@ -55,8 +55,11 @@ fn wordpress_behind_nginx() {
     ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
-    // The commands that are printed turn the lines on: first that of the trial, then those of the database. The last
-    // one ends the trial.
+    the_printed_commands_turn_lines_on(tree, &said, &text);
+}
+
+/// First those of the trial, then those of the database. The last command ends the trial.
+fn the_printed_commands_turn_lines_on(tree: Tree, said: &str, text: &str) {
     let seds = said.lines().filter_map(|line| line.split_once("sudo sed -i '"));
     let seds: Vec<&str> = seds.filter_map(|(_, script)| script.split('\'').next()).collect();
     let after = |text: &str, script: &str| {
@@ -65,7 +68,7 @@ fn wordpress_behind_nginx() {
         assert!(run.expect("sed runs").success());
         fs::read_to_string(tree.real("/with")).expect("a file")
     };
-    let with_trial = after(&text, seds[0]);
+    let with_trial = after(text, seds[0]);
     assert!(with_trial.contains("\nmode = \"trial\"\n"), "{with_trial}");
     // The database is not followed yet, and the record of the trial survives restarts.
     let config = tree.check(&with_trial);
@@ -75,7 +78,7 @@ fn wordpress_behind_nginx() {
     let ended = after(&with_protect, seds[2]);
     assert!(ended.contains("\n#mode = \"trial\"\n"), "{ended}");
     assert!(ended.contains("\nmode = \"protect\"\n"), "another mode stays: {ended}");
-    let with_database = after(&text, seds[1]);
+    let with_database = after(text, seds[1]);
     let tree = tree.file("/etc/pagewell/database-password", "secret");
     let config = tree.check(&with_database);
     assert!(config.automatic.is_some(), "{with_database}");
