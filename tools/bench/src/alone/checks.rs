@@ -26,7 +26,7 @@ const CONNECTIONS: u32 = 8;
 const PAGES: u32 = 100;
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(15);
-const BYPASS: &str = "[[rule]]\npath = \"/*\"\nbypass = true\n";
+const BYPASS: &str = "[[rule]]\npath = \"/**\"\nbypass = true\n";
 const TRIAL: &str = "mode = \"trial\"\n";
 const AUDIT: &str = "audit = \"1 in 1000\"\n";
 
