@@ -2,6 +2,7 @@
 //!
 //! Addresses are numeric; no name is ever resolved. Every connect, read and write has a timeout.
 
+use crate::Deadline;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -46,6 +47,14 @@ impl Address {
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.connect(Duration::from_secs(1)).is_ok()
+    }
+
+    /// Whether a listener that was closed is gone within a minute. Between fork and exec, a process that
+    /// another thread starts holds a copy of every descriptor, which keeps the listener open.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        let closed = || (!self.accepts()).then_some(());
+        Deadline::after(Duration::from_secs(60)).poll(Duration::from_millis(5), closed).is_some()
     }
 
     /// The TCP port; `None` for a Unix socket.

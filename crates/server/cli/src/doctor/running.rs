@@ -106,6 +106,7 @@ mod tests {
             assert_eq!(at(&Address::Tcp(address)), own, "{address}");
             assert_eq!(on_port(address.port()).map(|by| by.pid), own, "{address}");
             drop(listener);
+            assert!(harness::Address::from(address).closes());
             assert_eq!(at(&Address::Tcp(address)), None, "{address}");
         }
         let path = std::env::temp_dir().join(format!("pagewell-running-{}", std::process::id()));

@@ -93,9 +93,12 @@ impl Files {
         Ok(())
     }
 
-    /// Releases the lock of the directory.
+    /// Releases the lock of the directory, also for a child process that still holds a copy of the descriptor.
     pub fn let_go(&self) {
-        *self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        let lock = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(lock) = lock {
+            let _ = flock(&lock, FlockOperation::Unlock);
+        }
     }
 
     /// Opens the snapshot, and returns it with its length in bytes; `None` if there is none.

@@ -4,7 +4,7 @@
 //! Failover with nginx, TLS and checks is in `several_origins`.
 
 use acceptance::{Raw, Site, asked_again, cache_status, client, until};
-use harness::{Pagewell, Port, Request};
+use harness::{Address, Pagewell, Port, Request};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,6 +63,7 @@ impl PlayedServer {
         // Ends the accepting thread, which closes the port.
         let _ = TcpStream::connect(self.address);
         self.accepts.take().expect("it runs").join().expect("it has ended");
+        assert!(Address::from(self.address).closes());
         let mut streams = self.state.streams.lock().unwrap_or_else(PoisonError::into_inner);
         for stream in streams.drain(..) {
             let _ = stream.shutdown(Shutdown::Both);

@@ -4,7 +4,7 @@
 
 use acceptance::{Site, binary};
 use harness::nginx::{NginxConf, start as start_nginx};
-use harness::{PhpFpm, PoolOptions, Port, PrivateDir, am_root};
+use harness::{Address, PhpFpm, PoolOptions, Port, PrivateDir, am_root};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -122,6 +122,7 @@ fn addresses_where_nothing_listens_are_reported() {
     let line = with_php(&site, &unix(&socket), "nobody");
     assert!(line.contains("there is no such socket: start php-fpm"), "{line}");
     drop(UnixListener::bind(&socket).expect("a socket"));
+    assert!(Address::Unix(socket.clone()).closes());
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).expect("set");
     let line = with_php(&site, &unix(&socket), "nobody");
     assert!(line.contains("connection refused, nothing listens there"), "{line}");

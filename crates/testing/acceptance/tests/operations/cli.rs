@@ -327,6 +327,7 @@ fn everything_works_over_unix_sockets() {
     let args = ["--listen", &visitors, "--listen", &second, "--admin", &admin, "--config", &config];
     // A socket left behind by a crash does not prevent the start.
     drop(std::os::unix::net::UnixListener::bind(site.at("v.sock")).expect("a socket"));
+    assert!(Address::Unix(site.at("v.sock")).closes());
     let mut pagewell = site.serve_with_args(&args);
     assert_eq!(pagewell.admin().to_string(), admin);
     let get = |at: &str, path: &str| {
