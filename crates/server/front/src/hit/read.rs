@@ -251,17 +251,20 @@ impl<'a> PlainHead<'a> {
                 }
                 14 if is("content-length") => return None,
                 17 if is("transfer-encoding") => return None,
-                17 if proxy_trust == Peer::Trusted && is("x-forwarded-proto") => {
-                    let told = plain_scheme(value)?;
-                    // The connection itself is not redirected to HTTPS.
-                    if told_scheme.replace(told).is_some() || exchange::is_redirected(site, told) {
-                        return None;
-                    }
+                17 if proxy_trust == Peer::Trusted
+                    && is("x-forwarded-proto")
+                    && told_scheme.replace(plain_scheme(value)?).is_some() =>
+                {
+                    return None;
                 }
                 // Such a request bypasses the cache in `exchange`.
                 _ if site_rules::reason_to_bypass(name, value).is_some() => return None,
                 _ => facts.read_line(name, value),
             }
+        }
+        // The connection itself is not redirected to HTTPS.
+        if told_scheme.is_some_and(|scheme| exchange::is_redirected(site, scheme)) {
+            return None;
         }
         Some(PlainRequest {
             kind,

@@ -49,6 +49,8 @@ struct Application {
     idle_write: Request,
     /// The page without the parts that differ between two renders of the same rows.
     comparable: fn(&str) -> String,
+    /// What `comparable` leaves out, as the findings that a trial accepts (`trial.accept`).
+    accepted: &'static [&'static str],
 }
 
 /// The figures of a run, and the truth after its latest change.
@@ -126,7 +128,11 @@ impl ComparedSite {
                 .expect("pagewell starts")
         };
         // Every tenth hit is audited, so that each test shows more.
-        let config = format!("{}audit = \"1 in 10\"\n{config}", trial_config());
+        let mut trial = trial_config();
+        if !trial.is_empty() {
+            trial += &format!("trial.accept = {:?}\n", application.accepted);
+        }
+        let config = format!("{trial}audit = \"1 in 10\"\n{config}");
         let (cached, visitors) = TrialVisitors::start(|| start("cached.toml", &config));
         let plain = start("plain.toml", &plain);
         ComparedSite { cached, visitors, plain, application, _dir: dir }

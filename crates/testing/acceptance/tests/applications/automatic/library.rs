@@ -249,6 +249,7 @@ fn serves_no_stale_page(files: &[(&str, &str)], urls: &[&'static str]) {
             guide: "An application with the PHP library",
             idle_write: Request::form("/idle", ""),
             comparable: str::to_owned,
+            accepted: &[],
         },
     );
     let mut figures = Figures::default();

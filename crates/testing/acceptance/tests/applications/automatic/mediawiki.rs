@@ -35,6 +35,7 @@ fn application(wiki: &Wiki, apcu: &str) -> Application {
         guide: GUIDE,
         idle_write: Request::form("/api.php", "action=query&meta=siteinfo&format=json"),
         comparable: mediawiki::comparable,
+        accepted: &[],
     }
 }
 

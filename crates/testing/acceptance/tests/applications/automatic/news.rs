@@ -164,6 +164,7 @@ impl Paper {
             guide,
             idle_write: Request::form("/news/4/", "author=&body="),
             comparable,
+            accepted: &["by-the-clock /**"],
         };
         let compared = ComparedSite::start(news.database(), "news", application);
         Paper { compared, news, _copy: copy, _port: port }
