@@ -24,6 +24,7 @@ use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
 use miss_control::RequestRate;
+use std::collections::BTreeSet;
 
 /// The handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +187,7 @@ impl SiteRules {
             Handling::Bypass(BypassBecause::UnknownCookie) => CookieKind::Unknown,
             _ => return Vec::new(),
         };
-        self.cookies_of_kind(kind, plan, fields)
+        self.cookies_of_kind(kind, plan, fields, name_of)
     }
 
     /// The names of the request's cookies that are on no list and that the origin receives. The response
@@ -195,28 +196,43 @@ impl SiteRules {
         if !self.has_strangers(plan) {
             return Vec::new();
         }
-        self.cookies_of_kind(CookieKind::Unknown, plan, fields)
+        self.cookies_of_kind(CookieKind::Unknown, plan, fields, name_of)
     }
 
-    /// The names of the request's cookies of one kind, without those that the plan's rule names.
-    fn cookies_of_kind(&self, kind: CookieKind, plan: &Plan, fields: &dyn Fields) -> Vec<Box<str>> {
+    /// The same cookies as they were written, with their values: each pair once, in the order of its bytes.
+    pub fn stranger_pairs(&self, plan: &Plan, fields: &dyn Fields) -> BTreeSet<Box<[u8]>> {
+        if !self.has_strangers(plan) {
+            return BTreeSet::new();
+        }
+        let written = |pair: &Pair<'_>| Box::<[u8]>::from(pair.written);
+        self.cookies_of_kind(CookieKind::Unknown, plan, fields, written).into_iter().collect()
+    }
+
+    /// A part of each of the request's cookies of one kind, without those that the plan's rule names.
+    fn cookies_of_kind<T>(
+        &self,
+        kind: CookieKind,
+        plan: &Plan,
+        fields: &dyn Fields,
+        part: impl Fn(&Pair<'_>) -> T,
+    ) -> Vec<T> {
         let rule = plan.rule.map(|at| &self.rules[at]);
         let of_rule = |name: &CookieName<'_>| {
             rule.is_some_and(|rule| {
                 rule.names_cookie(name) || rule.ignore_cookies.have_cookie(name)
             })
         };
-        let mut names: Vec<Box<str>> = Vec::new();
+        let mut parts = Vec::new();
         fields.values("cookie", &mut |line| {
             for pair in pairs(line).take(COOKIES_REPORTED_MAX) {
                 // A cookie without a name would expose its value here.
                 let is_named = pair.written.contains(&b'=');
                 if is_named && self.lists.kind(&pair.name) == kind && !of_rule(&pair.name) {
-                    names.push(String::from_utf8_lossy(pair.name.written()).into());
+                    parts.push(part(&pair));
                 }
             }
         });
-        names
+        parts
     }
 
     /// The plan for a request without cookies at a site without rules.
@@ -435,6 +451,11 @@ impl SiteRules {
     pub(crate) fn language(&self, plan: &Plan, at: usize) -> Option<&str> {
         self.rules[plan.rule?].languages.get(at).map(|language| &**language)
     }
+}
+
+/// The name of a cookie for a report.
+fn name_of(pair: &Pair<'_>) -> Box<str> {
+    String::from_utf8_lossy(pair.name.written()).into()
 }
 
 /// The prefix in the key of a cookie that a rule names, and of a language.

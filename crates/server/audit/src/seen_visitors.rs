@@ -7,7 +7,7 @@ use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http::header;
 use page_comparison::ComparedVisitors;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use telemetry::per_address::subscriber;
 use telemetry::request_fields::AsSent;
@@ -30,28 +30,14 @@ impl VisitorNumbers {
     pub(crate) fn of(site: &Site, hasher: &RandomState, request: &TrialRequest) -> VisitorNumbers {
         let headers = &*request.headers;
         let line = |name: header::HeaderName| headers.get(name).map(http::HeaderValue::as_bytes);
-        let names = site.config.rules.stranger_cookies(&request.plan, &AsSent(headers));
-        let cookies = (!names.is_empty()).then(|| {
-            let lines = headers.get_all(header::COOKIE).iter().map(http::HeaderValue::as_bytes);
-            hasher.hash_one(pairs_of(lines, &names))
-        });
+        let cookies = site.config.rules.stranger_pairs(&request.plan, &AsSent(headers));
         let address = request.client.peer.map(|peer| subscriber(peer.ip()));
         VisitorNumbers {
             client: hasher.hash_one(address),
             agent: hasher.hash_one((line(header::USER_AGENT), line(header::ACCEPT_LANGUAGE))),
-            cookies,
+            cookies: (!cookies.is_empty()).then(|| hasher.hash_one(&cookies)),
         }
     }
-}
-
-/// The pairs of `Cookie` lines with one of these names, in one order.
-fn pairs_of<'a>(lines: impl Iterator<Item = &'a [u8]>, names: &[Box<str>]) -> BTreeSet<&'a [u8]> {
-    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';')).map(<[u8]>::trim_ascii);
-    let is_named = |pair: &&[u8]| {
-        let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
-        names.iter().any(|known| known.as_bytes() == name)
-    };
-    pairs.filter(is_named).collect()
 }
 
 /// Different visitors who got the same.
@@ -92,16 +78,6 @@ impl SeenVisitors {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_cookies_that_can_make_a_difference_are_told_apart() {
-        let names: [Box<str>; 2] = ["visitor_name".into(), "currency".into()];
-        let of = |lines: &[&'static [u8]]| pairs_of(lines.iter().copied(), &names);
-        let one = of(&[b"_ga=1; visitor_name=Anna;currency=EUR"]);
-        assert_eq!(one, of(&[b"currency=EUR", b" visitor_name=Anna; _ga=2"]));
-        assert_ne!(one, of(&[b"visitor_name=Bob; currency=EUR"]));
-        assert!(of(&[b"_ga=1; visitor_names=Anna"]).is_empty());
-    }
 
     #[test]
     fn a_visitor_counts_once_and_the_numbers_are_bounded() {

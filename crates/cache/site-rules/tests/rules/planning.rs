@@ -208,6 +208,25 @@ fn unknown_cookies_by_choice() {
 }
 
 #[test]
+fn unknown_cookies_are_read_as_they_were_written_in_one_order() {
+    let rules = rules("[[rule]]\npath = \"/blind\"\nignore_cookies = \"currency\"");
+    let pairs = |url: &str, lines: &[&str]| {
+        let lines: Vec<_> = lines.iter().map(|line| ("cookie", *line)).collect();
+        let found = rules.stranger_pairs(&plan(&rules, url, &lines), &headers(&lines));
+        let text = |pair: Box<[u8]>| String::from_utf8_lossy(&pair).into_owned();
+        found.into_iter().map(text).collect::<Vec<_>>()
+    };
+    let one = ["currency=EUR", "visitor_name=Anna"];
+    assert_eq!(pairs("/", &["_ga=1; visitor_name=Anna;currency=EUR"]), one);
+    assert_eq!(pairs("/", &["currency=EUR; currency", " visitor_name=Anna; _ga=2"]), one);
+    assert_eq!(pairs("/blind", &["visitor_name=Anna;currency=EUR"]), one[1..]);
+    assert!(pairs("/", &["_ga=1"]).is_empty() && pairs("/", &[]).is_empty());
+    let lines = headers(&[("cookie", "b=1; a=2")]);
+    let names = rules.stranger_cookies(&plan(&rules, "/", &[("cookie", "b=1; a=2")]), &lines);
+    assert_eq!(names.join(" "), "b a");
+}
+
+#[test]
 fn a_response_to_an_unknown_cookie_is_for_its_client_unless_it_varies_by_cookies() {
     let rules = rules("[[rule]]\nstore = \"1s\"");
     let (none, dark) = (headers(&[]), headers(&[("cookie", "theme=dark")]));
