@@ -1,11 +1,11 @@
-//! The problems of a report as text: one entry for all paths with the same class, cause and kind of place.
+//! The problems of a report in groups, one for all paths with the same class, cause and kind of place, and as text.
 //!
 //! Where paths are slugs, each page has a pattern of its own, and one link of a theme is a problem of each. The entries are
-//! bounded; the JSON of the report has a line for each pattern.
+//! bounded; the JSON of the report has a line for each pattern, with the number of its group.
 
 use crate::class::DifferenceClass;
 use crate::report::{PossibleSaving, ReportLine, shown_count, shown_time};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 /// Entries that are shown.
@@ -16,21 +16,25 @@ pub(crate) const PATHS_MAX: usize = 5;
 /// The facts that the problems of one group share, beside their paths.
 type GroupKey = (DifferenceClass, bool, String, Vec<String>);
 
+/// Numbers the groups of the problems, from 1. A group stands where its first problem stands.
+pub(crate) fn number_groups(lines: &mut [ReportLine]) {
+    let mut known: HashMap<GroupKey, usize> = HashMap::new();
+    for line in lines {
+        let next = known.len() + 1;
+        line.group = *known.entry(key(line)).or_insert(next);
+    }
+}
+
 /// Problems with one cause, in the order of the report.
 pub(crate) struct ProblemGroup<'a>(Vec<&'a ReportLine>);
 
-/// The problems in groups. A group stands where its first problem stood.
+/// The problems in groups, by their numbers.
 pub(crate) fn groups(lines: &[ReportLine]) -> Vec<ProblemGroup<'_>> {
-    let mut groups: Vec<ProblemGroup<'_>> = Vec::new();
-    let mut known: HashMap<GroupKey, usize> = HashMap::new();
+    let mut groups: BTreeMap<usize, Vec<&ReportLine>> = BTreeMap::new();
     for line in lines {
-        let at = *known.entry(key(line)).or_insert(groups.len());
-        match groups.get_mut(at) {
-            Some(group) => group.0.push(line),
-            None => groups.push(ProblemGroup(vec![line])),
-        }
+        groups.entry(line.group).or_default().push(line);
     }
-    groups
+    groups.into_values().map(ProblemGroup).collect()
 }
 
 fn key(line: &ReportLine) -> GroupKey {
@@ -172,6 +176,7 @@ mod tests {
             places: vec![place.into()],
             cause: Some(cause.into()),
             remedy: format!("`trial.accept = [\"{} {pattern}\"]`", class.name()),
+            group: 0,
             is_notice: !class.is_wrong(),
             is_accepted: false,
             could_save: None,
@@ -188,6 +193,9 @@ mod tests {
             .collect();
         lines.push(line(loses, "/other/", "differs by field `referer`", "body > a:2, word 1"));
         lines.push(line(loses, "/third/", utm, "body > p, word 1"));
+        number_groups(&mut lines);
+        let numbers: Vec<usize> = lines.iter().map(|line| line.group).collect();
+        assert_eq!(numbers, [1, 1, 1, 1, 1, 1, 1, 2, 3]);
         let mut text = String::new();
         write_groups(&mut text, &lines);
         assert_eq!(text.matches("for example").count(), 3, "{text}");
@@ -200,14 +208,27 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         lines[1].is_accepted = true;
+        number_groups(&mut lines);
         assert_eq!(groups(&lines).len(), 4, "an accepted one stands alone");
+    }
+
+    #[test]
+    fn pages_with_other_lifetimes_are_out_of_date_for_one_cause() {
+        let aged = |seconds: u32| {
+            let cause = format!("stored for {seconds} s, and no change ends it");
+            line(DifferenceClass::Aged, &format!("/{seconds}"), &cause, "body > p, word 1")
+        };
+        let mut lines = [aged(60), aged(86_400)];
+        number_groups(&mut lines);
+        assert_eq!(lines.map(|line| line.group), [1, 1]);
     }
 
     #[test]
     fn the_number_of_entries_is_bounded_and_said() {
         let causes = (0..GROUPS_MAX + 3).map(|n| format!("differs by cookie `c{n}`"));
-        let lines: Vec<ReportLine> =
+        let mut lines: Vec<ReportLine> =
             causes.map(|cause| line(DifferenceClass::Leak, "/a", &cause, "p")).collect();
+        number_groups(&mut lines);
         let mut text = String::new();
         write_groups(&mut text, &lines);
         assert_eq!(text.matches("for example").count(), GROUPS_MAX);

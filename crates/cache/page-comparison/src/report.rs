@@ -6,7 +6,7 @@
 use crate::bounds::ConfidenceBound;
 use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, SHARED_WITH_PAGEWELL, UnjudgedReason};
-use crate::problem_groups::{groups, some_of, write_groups};
+use crate::problem_groups::{groups, number_groups, some_of, write_groups};
 use crate::record::{AcceptedDifference, FoundProblem, TrialRecord};
 use crate::url_parameters::{
     IdleParameter, UnjudgedParameter, idle_parameters, unjudged_parameters, write_parameters,
@@ -69,6 +69,8 @@ pub struct ReportLine {
     pub cause: Option<String>,
     /// The remedy for the operator, in a sentence.
     pub remedy: String,
+    /// The number of its group, from 1: the problems with the same class, cause and kind of place.
+    pub group: usize,
     /// Whether it is a notice: the site is safe with it.
     #[serde(default)]
     pub is_notice: bool,
@@ -130,12 +132,13 @@ pub struct TrialReport {
 impl TrialReport {
     /// Makes the report of a record.
     pub fn of(record: &TrialRecord, accepted: &[AcceptedDifference]) -> TrialReport {
-        let problems: Vec<ReportLine> = record
+        let mut problems: Vec<ReportLine> = record
             .problems()
             .into_iter()
             .filter(|problem| is_shown(problem, record.has_cookies))
             .map(|problem| line_of(problem, accepted))
             .collect();
+        number_groups(&mut problems);
         let unsafe_groups = groups(&problems).iter().filter(|group| group.is_unsafe()).count();
         let wrong = unsafe_groups as u64 + record.problems_left_out;
         let suspects = unexplained(record, &problems);
@@ -255,6 +258,7 @@ fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference]) -> ReportLin
         places: problem.places.clone(),
         cause: DifferenceCause::shown(problem.cause.as_ref(), problem.class, problem.late_by),
         remedy: problem.class.remedy(problem.cause.as_ref(), &problem.pattern),
+        group: 0,
         is_notice: !problem.class.is_wrong(),
         is_accepted: accepted.iter().any(|row| row.has(problem.class, &problem.pattern)),
         could_save: is_advice.then_some(saving),

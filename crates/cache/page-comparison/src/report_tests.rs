@@ -59,6 +59,7 @@ fn a_report_ends_with_a_sentence_and_a_status() {
     record.found(problem(DifferenceClass::Noise, "/"));
     let unsafe_now = TrialReport::of(&record, &[]);
     assert_eq!((unsafe_now.outcome.exit_status(), unsafe_now.problems.len()), (1, 2));
+    assert_eq!(unsafe_now.problems.iter().map(|line| line.group).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(unsafe_now.sentence, "Not safe: 1 problem.");
     let text = unsafe_now.text();
     assert!(

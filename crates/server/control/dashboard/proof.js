@@ -75,15 +75,13 @@ function report(one) {
   ].filter(Boolean);
 }
 
-/** One row for all paths with the same class, cause and kind of place, as in the text of `pagewell trial`. */
+/** One row for all paths of a group, as in the text of `pagewell trial`. */
 function grouped(problems) {
   const groups = new Map();
   for (const problem of problems) {
-    const places = problem.places.map((place) => place.split(", word")[0].replace(/[\d:]/g, ""));
-    const key = JSON.stringify([problem.class, problem.is_accepted, problem.cause, [...new Set(places)].sort()]);
-    const group = groups.get(key);
+    const group = groups.get(problem.group);
     if (group === undefined) {
-      groups.set(key, { ...problem, paths: 1 });
+      groups.set(problem.group, { ...problem, paths: 1 });
       continue;
     }
     group.count += problem.count;

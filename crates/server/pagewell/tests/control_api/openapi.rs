@@ -386,6 +386,10 @@ fn a_running_trial_matches_its_schema() {
     let restarted = call(&pagewell, &post_to("/v1/trial", r#"{"restart":true}"#));
     check(&document, "/v1/trial", &restarted, &mut seen);
     assert_eq!(restarted.text().trim(), r#"{"restarted":[null]}"#);
+    let (_site, with_leak) = super::proof::trial_with_leak();
+    let report = call(&with_leak, &Request::get("/v1/trial"));
+    check(&document, "/v1/trial", &report, &mut seen);
+    assert!(report.text().contains(r#""group":1"#), "{}", report.text());
     let wrong = call(&pagewell, &post_to("/v1/trial", r#"{"restart":false}"#));
     assert_eq!(wrong.status, 400);
     let metrics = call(&pagewell, &Request::get("/metrics")).text();

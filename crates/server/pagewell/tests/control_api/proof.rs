@@ -22,11 +22,13 @@ fn is_right_at_both_widths(browser: &mut Browser) {
     }
 }
 
-/// Sends requests of two visitors until the trial has found the page.
-fn find_leak(pagewell: &Pagewell) {
+/// A site under trial: two visitors have sent requests until the trial has found the page.
+pub(super) fn trial_with_leak() -> (Site, Pagewell) {
+    let site = Site::new(&[("leak.php", LEAK)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
     let ask = |cookie: &str| {
         let request = Request::get("/leak.php").header("Cookie", cookie);
-        assert_eq!(client(pagewell).send(&request).expect("an answer").status, 200);
+        assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 200);
     };
     until("the leak is found", || {
         ask("currency=GBP");
@@ -34,13 +36,27 @@ fn find_leak(pagewell: &Pagewell) {
         let report = Client::new(pagewell.admin().clone()).get("/v1/trial").expect("an answer");
         report.text().contains("not-safe")
     });
+    (site, pagewell)
 }
+
+/// Adds two paths to each report with a problem, in the browser: one of its group, and one of another.
+const TWO_MORE_PATHS: &str = r#"
+    const plain = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await plain(path, options);
+        if (!path.startsWith("/v1/trial") || options.method) return answer;
+        const all = await answer.json();
+        const { problems } = all.trials[0];
+        const [one] = problems;
+        if (one) problems.push({ ...one, url: "/second.php", cause: "another" }, { ...one, url: "/third.php", group: 2 });
+        return new Response(JSON.stringify(all));
+    };
+    document.getElementById("site").dispatchEvent(new Event("change"));
+"#;
 
 #[test]
 fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
-    let site = Site::new(&[("leak.php", LEAK)]);
-    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\n");
-    find_leak(&pagewell);
+    let (_site, pagewell) = trial_with_leak();
     let mut browser = open(&pagewell);
     let text = shows(&mut browser, "#trial", "Not safe: 1 problem.");
     for part in [
@@ -56,6 +72,9 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
     }
     shows(&mut browser, "[data-tile='Hit ratio']", "would-be, by the trial");
     shows(&mut browser, "#plot", "in a trial");
+    script(&mut browser, TWO_MORE_PATHS);
+    let text = shows(&mut browser, "#trial", "/leak.php and 1 other path");
+    assert!(text.contains("/third.php") && !text.contains("/second.php"), "{text}");
     is_right_at_both_widths(&mut browser);
 
     // Nothing is forgotten before the confirmation.
