@@ -46,7 +46,11 @@ struct UrlParameter {
 }
 
 /// Looks at the parameters in the URL of an answer, and records what is known about them.
-pub(crate) async fn look(site: &Arc<Site>, state: &TrialState, answer: &VisitorAnswer) {
+pub(crate) async fn look(
+    site: &Arc<Site>,
+    state: &TrialState,
+    (answer, visitor): (&VisitorAnswer, VisitorNumbers),
+) {
     let request = &answer.request;
     let parameters: Vec<UrlParameter> = {
         let known = state.parameters();
@@ -62,7 +66,6 @@ pub(crate) async fn look(site: &Arc<Site>, state: &TrialState, answer: &VisitorA
     }
     let generation = site.trial.generation();
     let tokens = compute(site, &state.audit, || tokens_of(site, state, answer));
-    let visitor = VisitorNumbers::of(site, &state.hasher, request);
     for parameter in parameters {
         let Some(without) = request_without(request, &parameter.name) else { continue };
         let effect = match &tokens {

@@ -2,6 +2,7 @@
 //!
 //! Of its header lines only what later comparisons need is kept: no value of a cookie, and no password.
 
+use crate::seen_visitors::VisitorNumbers;
 use delivery::byte_account::{AccountedBytes, ByteAccount};
 use delivery::trial::{TrialRequest, VisitorAnswer};
 use http::{HeaderMap, HeaderValue, header};
@@ -29,17 +30,21 @@ pub(crate) struct SeenAnswer {
     /// fields of another cache.
     pub(crate) headers: HeaderMap,
     pub(crate) tokens: Option<PageTokens>,
+    pub(crate) visitor: VisitorNumbers,
     pub(crate) begun_ms: u64,
 }
 
 impl SeenAnswer {
     /// Takes what later comparisons need of an answer: of its header lines whether and how it may be stored, and the
     /// names of the cookies that it sets.
-    pub(crate) fn of(answer: VisitorAnswer, tokens: Option<PageTokens>) -> SeenAnswer {
+    pub(crate) fn of(
+        (answer, visitor): (VisitorAnswer, VisitorNumbers),
+        tokens: Option<PageTokens>,
+    ) -> SeenAnswer {
         let VisitorAnswer { mut request, headers, begun_ms, .. } = answer;
         let extras = &mut request.client.extras;
         *extras = ClientExtras { fragment: extras.fragment.take(), ..ClientExtras::default() };
-        SeenAnswer { request, headers: needed_lines(&headers), tokens, begun_ms }
+        SeenAnswer { request, headers: needed_lines(&headers), tokens, visitor, begun_ms }
     }
 
     /// Whether the answer may be remembered for a later request: no password is.

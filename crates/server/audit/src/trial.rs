@@ -124,7 +124,7 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
         tokio::spawn(async move {
             tokio::select! {
                 _ = stop.wait_for(Phase::is_leaving) => {}
-                () = compared(&site, &state, answer, (key, guard)) => {}
+                () = compared(&site, &state, (answer, visitor), (key, guard)) => {}
             }
             drop(done);
         });
@@ -157,17 +157,17 @@ fn notice(site: &Site, state: &TrialState, (answer, visitor): (&VisitorAnswer, V
 async fn compared(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    mut answer: VisitorAnswer,
+    (mut answer, visitor): (VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
 ) {
-    parameters::look(site, state, &answer).await;
+    parameters::look(site, state, (&answer, visitor)).await;
     let page = answer.page.take();
     // Renders are of the page: they have no parameter that was removed from it.
     let may_render =
         may_request(site, &answer.request.target) && !state.is_left_alone(key, site.clock.now().0);
     match page {
-        Some(page) => hit(site, state, (page, answer), (key, guard), may_render).await,
-        None if may_render => missed(site, state, answer, (key, guard)).await,
+        Some(page) => hit(site, state, (page, answer, visitor), (key, guard), may_render).await,
+        None if may_render => missed(site, state, (answer, visitor), (key, guard)).await,
         None => {}
     }
 }
@@ -176,7 +176,7 @@ async fn compared(
 async fn hit(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    (page, answer): (SharedPage, VisitorAnswer),
+    (page, answer, visitor): (SharedPage, VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
     may_render: bool,
 ) {
@@ -222,7 +222,7 @@ async fn hit(
         }),
         _ => of_visitor,
     });
-    let seen = SeenAnswer::of(answer, tokens);
+    let seen = SeenAnswer::of((answer, visitor), tokens);
     examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
@@ -230,7 +230,7 @@ async fn hit(
 async fn missed(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
-    answer: VisitorAnswer,
+    (answer, visitor): (VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
 ) {
     let tokens = match &answer.content {
@@ -240,7 +240,7 @@ async fn missed(
         }
         VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => None,
     };
-    let seen = SeenAnswer::of(answer, tokens);
+    let seen = SeenAnswer::of((answer, visitor), tokens);
     let mut second = Some(seen);
     let Some(first) = state.first_of(key, || second.take().expect("it is taken once")) else {
         return;
@@ -316,10 +316,8 @@ async fn refused(
     if first.request.headers == second.request.headers {
         return;
     }
-    let visitors =
-        [first, second].map(|seen| VisitorNumbers::of(site, &state.hasher, &seen.request));
     // Answers that arrive during the render are compared, too.
-    state.refused_pages().watch(key, one.digest(), visitors);
+    state.refused_pages().watch(key, one.digest(), [first.visitor, second.visitor]);
     let ask = request_of(&first.request, None);
     let neutral = render(site, &ask, &state.audit).await;
     let neutral = neutral.ok().filter(|render| render.status == StatusCode::OK);
@@ -341,7 +339,7 @@ async fn refused(
 }
 
 /// Compares a further answer of a page that is not stored although all got the same so far. It needs no render, so no
-/// answer is left out but those that were not kept.
+/// answer is left out but those that were not kept. A worker would leave it out while its key is compared.
 fn refused_again(
     site: &Arc<Site>,
     state: &TrialState,
