@@ -430,8 +430,7 @@ pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnc
 /// The places of the site's origin, and the time that its visitors have used.
 pub(crate) fn origin_use(site: &Site) -> OriginUse {
     let places = site.origin.places();
-    let micros = places.figures().busy_us.iter().sum();
-    OriginUse { places: places.count, visitors: Duration::from_micros(micros) }
+    OriginUse { places: places.count, visitors: places.busy_time() }
 }
 
 /// A reference render, if the budget and the places at the origin allow it.

@@ -140,6 +140,12 @@ fn the_time_of_a_comparison_is_that_of_no_client() {
     places.line.release(place, Duration::from_millis(30), true);
     let figures = places.figures();
     assert_eq!((figures.comparison_us, figures.busy_us.iter().sum::<u64>()), (30_000, 0));
+    let place = places.line.lock().enter_if_free(group, 2).expect("two are free");
+    places.line.release(place, Duration::from_millis(20), false);
+    // It needs no lock: with one, this would not end.
+    let queue = places.line.lock();
+    assert_eq!(places.busy_time(), Duration::from_millis(20));
+    drop(queue);
 }
 
 /// A place may have become free by time alone, without a request that would give it away.
