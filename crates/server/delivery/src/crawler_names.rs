@@ -22,9 +22,6 @@ use tokio::time::timeout;
 const LOOKUPS_MAX: usize = 16;
 /// The lookups at a time for addresses of one network.
 const NETWORK_LOOKUPS_MAX: usize = 2;
-const LOOKUP_LASTS: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 5 });
-/// How long one server may take for one question; resolv.conf(5) has 5 s, but no lookup is worth that here.
-const QUESTION_LASTS: Duration = Duration::from_millis(if cfg!(test) { 4_000 } else { 1_200 });
 /// A question is asked at least so often, if there is one server.
 const TRIES: usize = 2;
 /// An address of a search engine has one name. Of more, only the first are looked up.
@@ -36,8 +33,24 @@ const CRAWLER_LASTS: Duration = Duration::from_secs(6 * 3_600);
 const OTHER_LASTS: Duration = Duration::from_secs(3_600);
 const FAILURE_LASTS: Duration = Duration::from_secs(60);
 
+/// The timeouts of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LookupTimes {
+    /// How long a lookup may take.
+    lookup: Duration,
+    /// How long one server may take for one question; resolv.conf(5) has 5 s, but no lookup is worth that here.
+    question: Duration,
+}
+
+impl Default for LookupTimes {
+    fn default() -> LookupTimes {
+        LookupTimes { lookup: Duration::from_secs(5), question: Duration::from_millis(1_200) }
+    }
+}
+
 /// The crawlers that are recognised by names, the DNS servers, and the answers.
 pub(crate) struct CrawlerNames {
+    times: LookupTimes,
     servers: Vec<SocketAddr>,
     crawlers: Vec<VerifiedCrawler>,
     answers: OutsideAnswers<IpAddr, Option<usize>>,
@@ -49,9 +62,10 @@ struct NoAnswer;
 
 impl CrawlerNames {
     /// None if no crawler is recognised by names.
-    pub(crate) fn of(misses: &Misses) -> Option<CrawlerNames> {
+    pub(crate) fn of(misses: &Misses, times: LookupTimes) -> Option<CrawlerNames> {
         let has_names = misses.crawlers.iter().any(|crawler| !crawler.hosts.is_empty());
         has_names.then(|| CrawlerNames {
+            times,
             servers: misses.resolvers.clone(),
             crawlers: misses.crawlers.clone(),
             answers: OutsideAnswers::new(LOOKUPS_MAX),
@@ -74,7 +88,7 @@ impl CrawlerNames {
             return;
         }
         tokio::spawn(async move {
-            let found = timeout(LOOKUP_LASTS, names.crawler_of(address)).await;
+            let found = timeout(names.times.lookup, names.crawler_of(address)).await;
             let (answer, lasts) = match found {
                 Ok(Ok(Some(crawler))) => (Some(crawler), CRAWLER_LASTS),
                 Ok(Ok(None)) => (None, OTHER_LASTS),
@@ -117,7 +131,7 @@ impl CrawlerNames {
         for server in servers {
             // An attacker who does not see the question cannot guess the identifier.
             let query = DnsQuery { id: random_number() as u16, name: name.clone(), kind };
-            let answer = timeout(QUESTION_LASTS, ask_server(*server, &query)).await;
+            let answer = timeout(self.times.question, ask_server(*server, &query)).await;
             match answer {
                 Ok(Ok(Ok(records))) => return Ok(records),
                 Ok(Ok(Err(AnswerError::NoSuchName))) => return Ok(Vec::new()),
@@ -234,7 +248,26 @@ mod tests {
         answer
     }
 
-    fn names(servers: Vec<SocketAddr>) -> CrawlerNames {
+    /// A resolver that fails.
+    async fn failing() -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            loop {
+                let mut message = [0; 512];
+                let (length, client) = socket.recv_from(&mut message).await.unwrap();
+                (message[2], message[3]) = (0x81, 0x82);
+                socket.send_to(&message[..length], client).await.unwrap();
+            }
+        });
+        address
+    }
+
+    /// No test that waits for an answer reaches these.
+    const LONG: LookupTimes =
+        LookupTimes { lookup: Duration::from_secs(60), question: Duration::from_secs(60) };
+
+    fn names(servers: Vec<SocketAddr>, times: LookupTimes) -> CrawlerNames {
         let crawler = VerifiedCrawler {
             name: "google".into(),
             networks: config::networks::Networks::default(),
@@ -244,7 +277,7 @@ mod tests {
         let other = VerifiedCrawler { hosts: vec!["other.test".into()], ..crawler.clone() };
         let misses =
             Misses { crawlers: vec![other, crawler], resolvers: servers, ..Misses::default() };
-        CrawlerNames::of(&misses).unwrap()
+        CrawlerNames::of(&misses, times).unwrap()
     }
 
     const ZONE: &[(&str, u16, &[u8])] = &[
@@ -262,7 +295,7 @@ mod tests {
     #[tokio::test]
     async fn a_crawler_is_one_by_the_name_and_the_way_back() {
         for truncates in [false, true] {
-            let names = names(vec![resolver(ZONE, truncates).await]);
+            let names = names(vec![resolver(ZONE, truncates).await], LONG);
             let found = async |last| names.crawler_of([192, 0, 2, last].into()).await;
             assert_eq!(found(1).await, Ok(Some(1)));
             assert_eq!(found(9).await, Ok(None), "the name leads elsewhere");
@@ -274,9 +307,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_next_server_is_asked_and_the_answer_is_there_later() {
-        let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let servers = vec![mute.local_addr().unwrap(), resolver(ZONE, false).await];
-        let (names, clock) = (Arc::new(names(servers)), Clock::start());
+        let servers = vec![failing().await, resolver(ZONE, false).await];
+        let (names, clock) = (Arc::new(names(servers, LONG)), Clock::start());
         let address: IpAddr = "::ffff:192.0.2.1".parse().unwrap();
         names.look_up(address, &clock);
         assert_eq!(names.get(address, clock.monotonic()), None, "nobody waits");
@@ -291,7 +323,8 @@ mod tests {
     #[tokio::test]
     async fn one_network_has_a_part_of_the_lookups() {
         let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let (names, clock) = (Arc::new(names(vec![mute.local_addr().unwrap()])), Clock::start());
+        let names = Arc::new(names(vec![mute.local_addr().unwrap()], LONG));
+        let clock = Clock::start();
         let look_up = |address: &str| {
             names.look_up(address.parse().unwrap(), &clock);
             names.answers.len().1
@@ -307,9 +340,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mute_resolver_ends_the_lookup() {
+    async fn a_mute_resolver_is_followed_by_the_next_and_the_last_ends_the_lookup() {
+        let bind = async || UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let mute = [bind().await, bind().await];
+        let servers = mute.iter().map(|one| one.local_addr().unwrap()).collect();
+        let times = LookupTimes { question: Duration::from_millis(20), ..LONG };
+        let found = names(servers, times).crawler_of([192, 0, 2, 1].into()).await;
+        assert_eq!(found, Err(NoAnswer));
+        for one in mute {
+            assert!(one.recv_from(&mut [0; 512]).await.unwrap().0 > 0, "it was asked");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lookup_has_a_timeout_for_all_its_questions() {
         let mute = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-        let names = names(vec![mute.local_addr().unwrap()]);
-        assert_eq!(names.crawler_of([192, 0, 2, 1].into()).await, Err(NoAnswer));
+        let times = LookupTimes { lookup: Duration::ZERO, ..LONG };
+        let names = Arc::new(names(vec![mute.local_addr().unwrap()], times));
+        let (clock, address) = (Clock::start(), IpAddr::from([192, 0, 2, 1]));
+        names.look_up(address, &clock);
+        while names.answers.len().1 > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(names.get(address, clock.monotonic()), Some(None), "a failure is remembered");
     }
 }

@@ -5,7 +5,7 @@
 //! for an answer. Questions and answers are bounded (`miss_control::OutsideAnswers`). A service that is down changes
 //! nothing: its clients are clients like others. A reload begins with no answers.
 
-use crate::crawler_names::CrawlerNames;
+use crate::crawler_names::{CrawlerNames, LookupTimes};
 use config::{Config, MissesMode, OriginServers};
 use http::{HeaderMap, HeaderValue, header};
 use miss_control::OutsideAnswers;
@@ -35,7 +35,7 @@ impl OutsideServices {
     /// The services that are configured.
     pub fn new(config: &Arc<Config>) -> OutsideServices {
         OutsideServices {
-            names: CrawlerNames::of(&config.misses).map(Arc::new),
+            names: CrawlerNames::of(&config.misses, LookupTimes::default()).map(Arc::new),
             challenge: Challenge::of(config).map(Arc::new),
         }
     }
