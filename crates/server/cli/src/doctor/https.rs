@@ -7,8 +7,8 @@
 //! | `port` | the answer to a challenge at an address |
 //! | `directory` | the directory of the authority, with its clock |
 //!
-//! Invariants: every wait has a timeout, and all together [`WITHIN`]; what is unknown until then is left out. Nobody
-//! is trusted here: an answer only leads to a finding.
+//! Invariants: every wait has a timeout, and so have all together ([`ProbeTimes`]); what is unknown until then is left
+//! out. Nobody is trusted here: an answer only leads to a finding.
 
 mod directory;
 mod port;
@@ -26,14 +26,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 use telemetry::clock::Clock;
 
-/// The timeout of all probes together.
-const WITHIN: Duration = Duration::from_secs(if cfg!(test) { 120 } else { 25 });
-/// The timeout of one probe, so that the time suffices for those after it.
-const PROBE_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 4 });
 /// Maximum number of hosts that are probed.
 const HOSTS_MAX: usize = 20;
 /// Maximum number of addresses of a host that are probed.
 const ADDRESSES_MAX: usize = 4;
+
+/// The timeouts of probes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeTimes {
+    /// That of all probes together.
+    pub(super) all: Duration,
+    /// That of one probe, so that the time suffices for those after it.
+    pub(super) probe: Duration,
+    /// That of one question to one server of the DNS.
+    pub(super) question: Duration,
+}
+
+impl Default for ProbeTimes {
+    fn default() -> ProbeTimes {
+        let [all, probe, question] = [25, 4, 2].map(Duration::from_secs);
+        ProbeTimes { all, probe, question }
+    }
+}
 
 /// How to probe: tests have servers of their own.
 #[derive(Clone, Debug)]
@@ -50,6 +64,8 @@ pub(super) struct ProbeSettings {
     pub(super) clock_s: i64,
     /// Whether an address is one of this machine's own.
     pub(super) is_own: fn(IpAddr) -> bool,
+    /// How long probes may take.
+    pub(super) times: ProbeTimes,
 }
 
 impl ProbeSettings {
@@ -62,6 +78,7 @@ impl ProbeSettings {
             authorities: None,
             clock_s: 0,
             is_own,
+            times: ProbeTimes::default(),
         }
     }
 }
@@ -77,7 +94,7 @@ fn probed(directory: String, names: BTreeSet<String>, settings: ProbeSettings) -
     let authority = AuthorityFacts { directory, ..AuthorityFacts::default() };
     let has_plain = settings.has_plain;
     let mut facts = HttpsFacts { authority, hosts: Vec::new(), has_plain };
-    let (deadline, settings) = (Deadline::after(WITHIN), Arc::new(settings));
+    let (deadline, settings) = (Deadline::after(settings.times.all), Arc::new(settings));
     let (of_authority, authorities) = mpsc::channel();
     let (of_hosts, hosts) = mpsc::channel();
     let (url, shared) = (facts.authority.directory.clone(), settings.clone());
@@ -110,7 +127,8 @@ fn names(config: &Config) -> BTreeSet<String> {
 }
 
 fn host(name: String, settings: &ProbeSettings, deadline: Deadline) -> HostFacts {
-    let resolver = resolver::Resolver { servers: &settings.resolvers, deadline };
+    let (servers, times) = (&settings.resolvers, settings.times);
+    let resolver = resolver::Resolver { servers, question: times.question, deadline };
     let found = resolver.addresses(&name);
     let caa = resolver.caa(&name);
     let (addresses, dns_failure) = match found {
@@ -121,7 +139,7 @@ fn host(name: String, settings: &ProbeSettings, deadline: Deadline) -> HostFacts
         let is_own = (settings.is_own)(address);
         let at = SocketAddr::new(address, settings.port);
         let request = settings.has_plain.then_some(name.as_str());
-        let answer = port::answer(at, request, deadline.part(PROBE_WITHIN));
+        let answer = port::answer(at, request, deadline.part(times.probe));
         let program = super::on_port(settings.port).filter(|_| is_own).map(|found| found.name);
         AddressFacts { address, is_own, program, answer }
     });

@@ -4,7 +4,7 @@
 //! If its certificate is refused, it is asked once more without that check: a wrong clock of this machine has that
 //! effect, and the authority's `Date` shows it. Bounds: 64 KiB, no redirect, and the time of the caller.
 
-use super::{Deadline, PROBE_WITHIN, ProbeSettings};
+use super::{Deadline, ProbeSettings};
 use config::{DatabaseTls, Trust};
 use database_links::link::client;
 use doctor::AuthorityFacts;
@@ -26,12 +26,13 @@ const IDENTITIES_MAX: usize = 10;
 /// Looks at the directory with this URL.
 pub(super) fn look(url: &str, settings: &ProbeSettings, deadline: Deadline) -> AuthorityFacts {
     let mut facts = AuthorityFacts { directory: url.to_owned(), ..AuthorityFacts::default() };
-    let checked = answer(url, settings, Trust::SignedForHost, deadline.part(PROBE_WITHIN));
+    let within = settings.times.probe;
+    let checked = answer(url, settings, Trust::SignedForHost, deadline.part(within));
     let answer = match checked {
         Ok(answer) => Ok(answer),
         Err(why) => {
             facts.failure = Some(why);
-            answer(url, settings, Trust::Anybody, deadline.part(PROBE_WITHIN))
+            answer(url, settings, Trust::Anybody, deadline.part(within))
         }
     };
     let Ok(answer) = answer else { return facts };

@@ -1,8 +1,8 @@
 //! Questions to the servers of the DNS, over UDP, and over TCP for a truncated answer.
 //!
-//! A server that does not answer within [`ANSWER_WITHIN`] is followed by the next one. Invariants: a datagram counts
-//! only if it comes from the server that was asked and answers the question (the crate `dns-query`); an answer over TCP
-//! has at most 64 KiB. Not here: `/etc/hosts`, which no certificate authority knows.
+//! A server that does not answer in time is followed by the next one. Invariants: a datagram counts only if it comes
+//! from the server that was asked and answers the question (the crate `dns-query`); an answer over TCP has at most
+//! 64 KiB. Not here: `/etc/hosts`, which no certificate authority knows.
 
 use super::Deadline;
 use dns_query::{
@@ -16,8 +16,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// The timeout of one question to one server.
-const ANSWER_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 8 } else { 2 });
 /// Maximum number of domains whose CAA records are asked for.
 const DOMAINS_MAX: usize = 10;
 const CONFIGURATION: &str = "/etc/resolv.conf";
@@ -59,6 +57,8 @@ impl DnsFailure {
 /// The servers, with the time that is left.
 pub(super) struct Resolver<'a> {
     pub(super) servers: &'a [SocketAddr],
+    /// The timeout of one question to one server.
+    pub(super) question: Duration,
     pub(super) deadline: Deadline,
 }
 
@@ -103,7 +103,7 @@ impl Resolver<'_> {
         for server in self.servers.iter().take(SERVERS_MAX) {
             // An attacker who does not see the question cannot guess the identifier.
             let query = DnsQuery { id: random_number() as u16, name: name.clone(), kind };
-            let deadline = self.deadline.part(ANSWER_WITHIN);
+            let deadline = self.deadline.part(self.question);
             let answer = match datagram(*server, &query, deadline) {
                 Ok(Err(AnswerError::Truncated)) => stream(*server, &query, deadline),
                 other => other,

@@ -1,7 +1,7 @@
 //! Each obstacle with real servers on the loopback interface: a server of the DNS, an authority with TLS, and programs at
 //! the port of challenges. The answers of hostile servers are bounded in time and size.
 
-use super::{ProbeSettings, directory, is_own, probed, resolver};
+use super::{ProbeSettings, ProbeTimes, directory, is_own, probed, resolver};
 use doctor::{CaaFacts, Facts, Finding, HttpsFacts, PortAnswer, examine};
 use harness::{Address, Client, PebbleVersion, PrivateDir, StartReason};
 use rcgen::{CertificateParams, KeyPair};
@@ -20,6 +20,13 @@ const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 const PAGEWELL: &str = "HTTP/1.1 404 x\r\nCache-Status: Pagewell; detail=acme-challenge\r\n\r\n";
 const NGINX: &str = "HTTP/1.1 404 x\r\nServer: nginx\r\n\r\n";
+
+/// No test that waits for an answer reaches these.
+const LONG: ProbeTimes = ProbeTimes {
+    all: Duration::from_secs(120),
+    probe: Duration::from_secs(60),
+    question: Duration::from_secs(60),
+};
 
 /// The kinds of records, by their numbers.
 const A: u16 = 1;
@@ -192,6 +199,7 @@ fn settings(resolver: SocketAddr, port: u16) -> ProbeSettings {
         authorities: None,
         clock_s: 0,
         is_own,
+        times: LONG,
     }
 }
 
@@ -397,14 +405,20 @@ fn servers_that_hang_or_never_end_cost_a_bounded_time() {
         super::port::answer(at, Some(HOST), super::Deadline::after(Duration::from_secs(60)));
     assert_eq!(answer, PortAnswer::Silent("an endless header section".into()));
     let servers = [name_server(leads_here(), Way::Silent)];
-    let resolver = resolver::Resolver { servers: &servers, deadline: soon() };
+    let resolver =
+        resolver::Resolver { servers: &servers, question: LONG.question, deadline: soon() };
     assert!(resolver.addresses(HOST).unwrap_err().starts_with("no server of the DNS answers"));
     assert_eq!(resolver.caa(HOST), CaaFacts::Unknown);
-    // The next server is asked.
-    let servers = [servers[0], name_server(leads_here(), Way::Right)];
+    // The next server is asked: after one that fails, and after one that is silent.
     let deadline = super::Deadline::after(Duration::from_secs(60));
-    let resolver = resolver::Resolver { servers: &servers, deadline };
+    let failing = [Way::Failing, Way::Right].map(|way| name_server(leads_here(), way));
+    let resolver = resolver::Resolver { servers: &failing, question: LONG.question, deadline };
     assert_eq!(resolver.addresses(HOST).unwrap(), [V4]);
+    let next = UdpSocket::bind((V4, 0)).unwrap();
+    let (servers, question) = ([servers[0], next.local_addr().unwrap()], Duration::from_millis(20));
+    let resolver = resolver::Resolver { servers: &servers, question, deadline };
+    assert!(resolver.addresses(HOST).is_err());
+    assert!(next.recv_from(&mut [0; 512]).unwrap().0 > 0, "it was asked");
     let place = (silent.local_addr().unwrap(), soon());
     let url = format!("https://{}/", place.0);
     let facts = directory::look(&url, &settings((V4, 1).into(), 80), place.1);
