@@ -20,10 +20,25 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// The timeout for reading a challenge, with the wait for a place.
-const READ_WITHIN: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 /// The storage is asked at most once in this time for a host.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of challenges that are read from the storage at a time.
+const READS_MAX: usize = 16;
+
+/// The bounds of the reads of all hosts' challenges from the storage.
+pub struct ChallengeReads {
+    /// The places for reads at the same time.
+    pub places: Semaphore,
+    /// The timeout of a read, with the wait for a place.
+    pub within: Duration,
+}
+
+impl ChallengeReads {
+    /// The bounds with this timeout; all places are free.
+    pub fn new(within: Duration) -> ChallengeReads {
+        ChallengeReads { places: Semaphore::new(READS_MAX), within }
+    }
+}
 
 /// The pending challenge of one host, as this node knows it.
 #[derive(Default)]
@@ -67,17 +82,17 @@ impl Drop for OwnChallenge {
 }
 
 impl HostChallenge {
-    /// Finds the answer. `places` bounds the reads of all hosts.
+    /// Finds the answer. `reads` bounds the reads of all hosts.
     pub async fn find(
         &self,
         storage: &Storage,
-        places: &Semaphore,
+        reads: &ChallengeReads,
         host: &str,
     ) -> Option<ChallengeAnswer> {
         let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let pending = match own {
             Some(own) => own,
-            None => self.shared(storage, places, host).await?,
+            None => self.shared(storage, reads, host).await?,
         };
         match pending.kind {
             ChallengeKind::Http01 => {
@@ -94,7 +109,7 @@ impl HostChallenge {
     async fn shared(
         &self,
         storage: &Storage,
-        places: &Semaphore,
+        reads: &ChallengeReads,
         host: &str,
     ) -> Option<ChallengeRecord> {
         let asked = self.begun.load(Ordering::Acquire);
@@ -107,7 +122,8 @@ impl HostChallenge {
         }
         last.began = Some(Instant::now());
         let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
-        let found = tokio::time::timeout(READ_WITHIN, read(storage, places, host)).await;
+        let found = read(storage, &reads.places, host);
+        let found = tokio::time::timeout(reads.within, found).await;
         // A client that goes away before leaves the number, so that the next one reads.
         (last.number, last.found) = (number, found.ok().flatten());
         last.found.clone()

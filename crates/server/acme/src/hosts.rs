@@ -10,7 +10,7 @@
 
 mod report;
 
-use crate::answers::HostChallenge;
+use crate::answers::{ChallengeReads, HostChallenge};
 use crate::client::AuthorityTrust;
 use crate::copies::LocalCopies;
 use crate::leaf::Bundle;
@@ -35,8 +35,6 @@ const LETS_ENCRYPT_STAGING: &str = "https://acme-staging-v02.api.letsencrypt.org
 const TASKS_MAX: usize = 4;
 /// Maximum number of orders that begin in a minute.
 const ORDERS_PER_MINUTE: usize = 10;
-/// Maximum number of challenges that are read from the storage at a time.
-const LOOKUPS_MAX: usize = 16;
 /// The storage is read after this many looks, also if its version is the same: an operator may have changed files.
 const LOOKS: u32 = 12;
 /// The timeout of the first look, before the server accepts connections.
@@ -55,6 +53,21 @@ pub struct Authority {
     pub directory: String,
     /// The directory of its server for rehearsals.
     pub rehearsal: Option<String>,
+}
+
+/// The times of a manager that tests change.
+#[derive(Clone, Copy, Debug)]
+pub struct AcmeTimes {
+    /// How long a lock in the storage lasts.
+    pub lock: LockTimes,
+    /// The timeout for reading a challenge from the storage.
+    pub challenge_read: Duration,
+}
+
+impl Default for AcmeTimes {
+    fn default() -> AcmeTimes {
+        AcmeTimes { lock: LockTimes::default(), challenge_read: Duration::from_secs(2) }
+    }
 }
 
 /// The manager of certificates.
@@ -76,8 +89,7 @@ pub struct AcmeHosts {
     /// Issued and failed orders.
     orders: [AtomicU64; 2],
     pub(crate) tickets: SharedTickets,
-    /// The places for reads of challenges.
-    lookups: Semaphore,
+    challenge_reads: ChallengeReads,
     places: Semaphore,
     /// When the orders of the last minute began.
     recent: Mutex<VecDeque<Instant>>,
@@ -151,7 +163,7 @@ impl AcmeHosts {
             directory: directory.clone(),
             rehearsal: (directory == LETS_ENCRYPT).then(|| LETS_ENCRYPT_STAGING.to_owned()),
         });
-        let (authorities, times) = (authorities.collect(), LockTimes::default());
+        let (authorities, times) = (authorities.collect(), AcmeTimes::default());
         AcmeHosts::with(config, (authorities, AuthorityTrust::System), kinds, times, clock)
     }
 
@@ -160,7 +172,7 @@ impl AcmeHosts {
         config: &Acme,
         (authorities, trust): (Vec<Authority>, AuthorityTrust),
         kinds: Vec<ChallengeKind>,
-        times: LockTimes,
+        times: AcmeTimes,
         clock: &Clock,
     ) -> Arc<AcmeHosts> {
         Arc::new(AcmeHosts {
@@ -168,7 +180,7 @@ impl AcmeHosts {
             authorities,
             trust,
             kinds,
-            storage: Storage::new(&config.storage, times, clock.clone()),
+            storage: Storage::new(&config.storage, times.lock, clock.clone()),
             copies: LocalCopies::new(config, clock),
             clock: clock.clone(),
             hosts: RwLock::default(),
@@ -177,7 +189,7 @@ impl AcmeHosts {
             errors: Default::default(),
             orders: Default::default(),
             tickets: SharedTickets::default(),
-            lookups: Semaphore::new(LOOKUPS_MAX),
+            challenge_reads: ChallengeReads::new(times.challenge_read),
             places: Semaphore::new(TASKS_MAX),
             recent: Mutex::default(),
         })

@@ -34,7 +34,7 @@ mod tickets;
 
 pub use client::AuthorityTrust;
 pub use failure::{OrderFailure, TEXT_CHARACTERS};
-pub use hosts::{AcmeHosts, AcmeParts, Authority, ManagedSource};
+pub use hosts::{AcmeHosts, AcmeParts, AcmeTimes, Authority, ManagedSource};
 pub use leaf::Bundle;
 pub use record::ChallengeKind;
 pub use storage::LockTimes;

@@ -36,7 +36,7 @@ impl ManagedHosts for AcmeHosts {
     fn challenge<'a>(&'a self, host: &'a str) -> ChallengeLookup<'a> {
         Box::pin(async move {
             let challenge = self.hosts().get(host)?.challenge.clone();
-            challenge.find(&self.storage, &self.lookups, host).await
+            challenge.find(&self.storage, &self.challenge_reads, host).await
         })
     }
 

@@ -12,7 +12,7 @@ mod storage_faults;
 use crate::client::AuthorityTrust;
 use crate::record::ChallengeKind;
 use crate::storage::{LockTimes, Storage, ValueKind};
-use crate::{AcmeHosts, AcmeParts, Authority, ManagedSource};
+use crate::{AcmeHosts, AcmeParts, AcmeTimes, Authority, ManagedSource};
 use certificates::{CertificateStatus, Certificates, ManagedHosts};
 use config::{Acme, AcmeStorage};
 use fake::{FakeAuthority, Fault};
@@ -28,6 +28,8 @@ use tokio::task::JoinHandle;
 const BOTH: [ChallengeKind; 2] = [ChallengeKind::Http01, ChallengeKind::TlsAlpn01];
 /// The time after which a test gives up.
 const DEADLINE: Duration = Duration::from_secs(180);
+/// The timeout for reading a challenge, which no test reaches.
+const READ_WITHIN: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// A directory for each test; removed when dropped.
@@ -105,8 +107,9 @@ impl Node {
         let of = |directory: String| Authority { directory, rehearsal: None };
         let mut known = directories.into_iter().map(of).collect();
         edit(&mut config, &mut known);
-        let times =
+        let lock =
             LockTimes { refresh: Duration::from_millis(300), stale: Duration::from_secs(10) };
+        let times = AcmeTimes { lock, challenge_read: READ_WITHIN };
         let trust = AuthorityTrust::Only(authorities[0].root.clone());
         let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &clock);
         let parts = parts(&manager, hosts, look);
@@ -193,7 +196,7 @@ fn node_parts(
     };
     let known = vec![Authority { directory, rehearsal: None }];
     let trust = AuthorityTrust::Only(authority.root.clone());
-    let times = LockTimes::default();
+    let times = AcmeTimes { challenge_read: READ_WITHIN, ..AcmeTimes::default() };
     let manager = AcmeHosts::with(&config, (known, trust), BOTH.to_vec(), times, &Clock::still());
     let parts = parts(&manager, hosts, Duration::from_millis(30));
     (manager, parts)

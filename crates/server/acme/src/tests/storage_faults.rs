@@ -4,6 +4,7 @@
 use super::fake::{FakeAuthority, Fault};
 use super::faults::started;
 use super::{DAY, Dir, Node, node_parts};
+use crate::answers::{ChallengeReads, HostChallenge};
 use crate::leaf::Bundle;
 use crate::record::NameRecord;
 use crate::storage::{Directory, LockTimes, Storage, ValueKind};
@@ -14,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use telemetry::clock::Clock;
 use telemetry::phase::Phase;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 const HOST: &str = "a.example.org";
 
@@ -221,4 +222,13 @@ async fn a_storage_that_hangs_at_the_start_leaves_what_was_read() {
     assert!(parts.certificates.is_ready(hosts[0]) && parts.certificates.is_ready(hosts[1]));
     assert!(manager.report().storage_error.unwrap().contains("does not answer"));
     hang(None);
+}
+
+#[tokio::test]
+async fn a_challenge_that_is_not_read_in_time_is_not_answered() {
+    let dir = Dir::new();
+    let storage = Storage::new(&dir.storage(), LockTimes::default(), Clock::still());
+    // Other reads have all places.
+    let reads = ChallengeReads { places: Semaphore::new(0), within: Duration::ZERO };
+    assert!(HostChallenge::default().find(&storage, &reads, HOST).await.is_none());
 }
