@@ -112,6 +112,8 @@ pub struct MeasuredLag {
 /// A followed database, as the other modules of a site use it.
 pub struct Feed {
     config: Arc<Database>,
+    /// The maximum time for the look-ups of a transaction.
+    lookup_time_max: Duration,
     /// The position up to which changes are applied; `None` while the database is not followed.
     applied: watch::Sender<Option<Position>>,
     progress: Mutex<Progress>,
@@ -145,6 +147,7 @@ impl Feed {
         let (applied, _) = watch::channel(None);
         Feed {
             config,
+            lookup_time_max: partner_search::lookup_time_max(),
             applied,
             progress: Mutex::default(),
             settled: watch::Sender::new(0),

@@ -7,6 +7,7 @@ use harness::Random;
 use page_store::Lease;
 use statements::footprints::PageReads;
 use std::thread;
+use std::time::Duration;
 
 const ARTICLES: &str =
     "CREATE TABLE article (id INT PRIMARY KEY, at DATETIME, kind VARCHAR(20) NOT NULL,
@@ -207,6 +208,23 @@ async fn a_later_transaction_of_another_table_does_not_matter_and_a_row_between_
         assert_eq!(stage.is_purged(&first), expected, "{between}");
         assert!(stage.is_purged(&last));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_look_up_that_takes_too_long_limits_no_purge() {
+    let tables = format!("{TABLES};{ARTICLES}");
+    let stage = Stage::start_within(Duration::from_millis(50), "items", &tables).await;
+    let mut connection = stage.connect();
+    connection.rows(&insert(10, 10)).expect("a row");
+    stage.committed().await;
+    let page = stage.shown(&mut connection, next(5)).await;
+    // The look-up waits for this lock.
+    connection.rows("LOCK TABLES article WRITE").expect("a lock");
+    connection.rows(&insert(20, 20)).expect("a row");
+    stage.committed().await;
+    assert_eq!(stage.neighbours(), (0, 1));
+    assert!(stage.is_purged(&page), "it may show the new row");
+    connection.rows("UNLOCK TABLES").expect("free");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@
 //! present. The number of look-ups and the time for all of them are limited.
 
 use super::Feed;
-use super::reusable_session::{Asking, LOOKUP_TIME_MAX, ReusableSession};
+use super::reusable_session::{Asking, ReusableSession};
 use super::settle::visible;
 use super::stream_ahead::StreamAhead;
 use databases::source::{PartnerQuery, Session};
@@ -21,10 +21,24 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 /// The maximum number of look-ups for a transaction.
 const LOOKUPS_MAX: u32 = 200;
+/// The maximum time for the look-ups of a transaction.
+const LOOKUP_TIME_MAX: Duration = Duration::from_millis(50);
 /// How long no look-up is made after one failed or took too long. So a slow table does not make the follower lag.
 const RETRY: Duration = Duration::from_secs(1);
 /// The pause between two visibility queries.
 const PAUSE: Duration = Duration::from_micros(500);
+
+/// The maximum time for the look-ups of a transaction: the product's, or in a build for tests the milliseconds in
+/// `PAGEWELL_LOOKUP_TIME_MS`, if that is set.
+pub(super) fn lookup_time_max() -> Duration {
+    #[cfg(feature = "lookup-time-by-choice")]
+    if let Some(time_ms) =
+        std::env::var("PAGEWELL_LOOKUP_TIME_MS").ok().and_then(|text| text.parse().ok())
+    {
+        return Duration::from_millis(time_ms);
+    }
+    LOOKUP_TIME_MAX
+}
 
 /// The rows that a look-up found; `None` if they are not known.
 type FoundRows = Option<Vec<SqlRow<'static>>>;
@@ -109,7 +123,7 @@ impl<'f> PartnerSearch<'f> {
             return Vec::new();
         }
         self.left -= count;
-        let until = *self.until.get_or_insert_with(|| Instant::now() + LOOKUP_TIME_MAX);
+        let until = *self.until.get_or_insert_with(|| Instant::now() + self.feed.lookup_time_max);
         let queries = lookups.iter().map(|lookup| PartnerQuery::nearest(schema, lookup));
         let found = match timeout_at(until, self.ask_nearest(queries.collect())).await {
             Ok(Ok(found)) => found,
@@ -163,7 +177,7 @@ impl<'f> PartnerSearch<'f> {
             return None;
         }
         self.left -= 1;
-        let until = *self.until.get_or_insert_with(|| Instant::now() + LOOKUP_TIME_MAX);
+        let until = *self.until.get_or_insert_with(|| Instant::now() + self.feed.lookup_time_max);
         match timeout_at(until, self.ask(query)).await {
             Ok(Ok(found)) => found,
             Ok(Err(reason)) => self.end(reason),

@@ -7,10 +7,6 @@ use super::Feed;
 use database_links::fault::ConnectionError;
 use databases::source::Session;
 use std::pin::Pin;
-use std::time::Duration;
-
-/// The maximum time for the look-ups of a transaction. In tests, the load of the machine must not matter.
-pub const LOOKUP_TIME_MAX: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 50 });
 
 /// A query in progress.
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + 'a>>;
@@ -29,7 +25,7 @@ impl ReusableSession {
     pub async fn open(&mut self, feed: &Feed) -> Result<(), ConnectionError> {
         let now = feed.generation();
         if self.session.as_ref().is_none_or(|(generation, _)| *generation != now) {
-            self.session = Some((now, Session::open(&feed.config, LOOKUP_TIME_MAX).await?));
+            self.session = Some((now, Session::open(&feed.config, feed.lookup_time_max).await?));
         }
         Ok(())
     }
@@ -51,7 +47,7 @@ impl ReusableSession {
             self.session = Some((now, session));
             return Ok(answer);
         }
-        let mut session = Session::open(&feed.config, LOOKUP_TIME_MAX).await?;
+        let mut session = Session::open(&feed.config, feed.lookup_time_max).await?;
         let answer = question(&mut session).await?;
         self.session = Some((now, session));
         Ok(answer)

@@ -48,6 +48,11 @@ impl Stage {
 
     /// The stage with a database of this name.
     async fn start_with(database: &str, tables: &str) -> Stage {
+        Stage::start_within(PATIENCE, database, tables).await
+    }
+
+    /// The same with this maximum time for the look-ups of a transaction.
+    async fn start_within(lookup_time_max: Duration, database: &str, tables: &str) -> Stage {
         let dir = PrivateDir::temporary("rows").expect("a directory");
         let server = MariaDb::start_with(dir, MariaDbOptions::followed(&[])).expect("a server");
         server.create_database(database, "writer", "secret").expect("a database");
@@ -68,7 +73,10 @@ impl Stage {
         );
         let file = toml::from_str(&text).expect("a configuration");
         let config: Arc<Config> = Arc::new(config::resolve(&file).expect("it can be used"));
-        let sources = ChangeSources::new(&config);
+        let mut sources = ChangeSources::new(&config);
+        for feed in &mut sources.feeds {
+            Arc::get_mut(feed).expect("nothing else has it").lookup_time_max = lookup_time_max;
+        }
         let site = SiteState::new(config, Clock::start(), None, true);
         let (phase, stop) = watch::channel(Phase::Serving);
         start([(&site, &sources)].into_iter(), PATIENCE, &stop).await.expect("it is followed");
