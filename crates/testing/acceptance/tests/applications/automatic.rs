@@ -14,6 +14,7 @@ mod undeclared;
 use acceptance::{BOUND, TrialVisitors, cache_status, client, is_hit, trial_config, until};
 use harness::{MariaDb, Pagewell, PrivateDir, Request, Response};
 use std::collections::BTreeMap;
+use std::process::Command;
 
 /// The first block in this language of a section of the guide, without its indentation.
 fn guide(heading: &str, language: &str) -> String {
@@ -123,9 +124,13 @@ impl ComparedSite {
         let start = |name: &str, config: &str| {
             let file = dir.path().join(name);
             std::fs::write(&file, format!("{config}[php]\nchildren = 2\n")).expect("written");
-            let more = [format!("--config={}", file.display()), "--memory=64M".to_owned()];
-            Pagewell::start(acceptance::binary(), &[&env[..], &more].concat())
-                .expect("pagewell starts")
+            let mut command = Command::new(acceptance::binary());
+            command.arg("serve").arg("--config").arg(file).arg("--memory=64M").args(&env);
+            command.args(["--listen=127.0.0.1:0", "--admin=127.0.0.1:0"]);
+            // On a busy machine, too, the look-ups of rows limit the purges.
+            command.env("PAGEWELL_LOOKUP_TIME_MS", "60000");
+            let own = PrivateDir::temporary("serve").expect("a directory");
+            Pagewell::start_command(own, &mut command).expect("pagewell starts")
         };
         // Every tenth hit is audited, so that each test shows more.
         let mut trial = trial_config();
