@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// The longest wait of a request that may be deferred: shorter than a visitor's patience, and longer
 /// than a burst of visitors needs.
-const WAIT_CALM: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// The same under overload, if pages are quick. After a longer wait, the client has often gone.
 const WAIT_OVERLOADED: Duration = Duration::from_millis(500);
 /// Under overload a request waits for at least so many requests of the usual duration: with one place for unknown
@@ -59,6 +59,16 @@ pub struct QueueLimits {
     pub waiting: usize,
     /// The most places for unknown clients under overload; the table applies, too.
     pub unknown: usize,
+    /// The longest wait of a request that may be deferred, at least half a second.
+    pub longest_wait: Duration,
+}
+
+impl QueueLimits {
+    /// The bounds with the product's longest wait, two seconds.
+    #[must_use]
+    pub fn new(places: usize, waiting: usize, unknown: usize) -> QueueLimits {
+        QueueLimits { places, waiting, unknown, longest_wait: LONGEST_WAIT }
+    }
 }
 
 /// A request that needs the origin.
@@ -295,9 +305,9 @@ impl<H> MissQueue<H> {
         }
         let usual = self.taken.usual_time() * WAIT_IN_REQUESTS;
         Some(if self.overload.is_on() {
-            usual.clamp(WAIT_OVERLOADED, WAIT_CALM)
+            usual.clamp(WAIT_OVERLOADED, self.limits.longest_wait)
         } else {
-            WAIT_CALM
+            self.limits.longest_wait
         })
     }
 
@@ -509,7 +519,7 @@ mod tests {
     #[test]
     fn a_flood_of_writes_does_not_defer_the_pages_of_visitors_with_evidence() {
         const WRITES: [&str; 4] = ["0", "1", "2", "3"];
-        let limits = QueueLimits { places: 1, waiting: WRITES.len(), unknown: 1 };
+        let limits = QueueLimits::new(1, WRITES.len(), 1);
         let mut queue = MissQueue::new(limits, MissOrder::Rationed);
         let mut enter = |level: ClientLevel, kind: MissKind, name: &'static str| {
             let group = MissGroup::of(kind, &format!("/{}", kind.as_str()));

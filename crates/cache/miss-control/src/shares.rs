@@ -217,7 +217,7 @@ mod tests {
     fn under_overload_clients_without_evidence_leave_a_place_to_each_other_kind() {
         let group = MissGroup::of(MissKind::Page, "/shop?a");
         for places in 2..=64 {
-            let limits = QueueLimits { places, waiting: 1, unknown: usize::MAX };
+            let limits = QueueLimits::new(places, 1, usize::MAX);
             let mut taken = TakenPlaces::new(limits);
             taken.note_confirmed(Duration::ZERO);
             let mut held = Vec::new();
@@ -236,7 +236,7 @@ mod tests {
     /// Places with sessions, where a request usually takes 100 ms, and one of this client ended at 5 s.
     fn after(places: usize, level: ClientLevel) -> TakenPlaces {
         let group = MissGroup::of(MissKind::Page, "/shop?a");
-        let mut taken = TakenPlaces::new(QueueLimits { places, waiting: 1, unknown: usize::MAX });
+        let mut taken = TakenPlaces::new(QueueLimits::new(places, 1, usize::MAX));
         taken.note_confirmed(Duration::from_secs(5));
         for _ in 0..200 {
             let place = taken.occupy(level, group);

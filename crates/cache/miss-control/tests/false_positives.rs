@@ -111,7 +111,7 @@ fn address(number: u32) -> IpAddr {
 
 impl Simulated {
     fn new() -> Simulated {
-        let limits = QueueLimits { places: PLACES, waiting: 1_000, unknown: usize::MAX };
+        let limits = QueueLimits::new(PLACES, 1_000, usize::MAX);
         Simulated {
             queue: MissQueue::new(limits, MissOrder::Rationed),
             clients: ClientTable::default(),

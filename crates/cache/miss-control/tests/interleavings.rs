@@ -70,7 +70,7 @@ struct World {
 impl World {
     /// One place, which the first request has when the others come.
     fn new(others: &[(Patience, ClientLevel)], waiting: usize, raises: Option<usize>) -> World {
-        let limits = QueueLimits { places: 1, waiting, unknown: 1 };
+        let limits = QueueLimits::new(1, waiting, 1);
         let first = (Patience::Waits, ClientLevel::Confirmed);
         let request = |(patience, level): (Patience, ClientLevel)| {
             let group = MissGroup::of(MissKind::Page, "/");

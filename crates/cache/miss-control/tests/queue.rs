@@ -267,7 +267,7 @@ proptest! {
         rationed in any::<bool>(),
     ) {
         let order = if rationed { MissOrder::Rationed } else { MissOrder::Arrival };
-        let limits = QueueLimits { places, waiting, unknown: usize::MAX };
+        let limits = QueueLimits::new(places, waiting, usize::MAX);
         let mut tested = Tested::new(limits, order);
         for step in steps {
             tested.step(step);
@@ -278,7 +278,7 @@ proptest! {
     /// By arrival, the first to come is the first to get a place, whatever its level.
     #[test]
     fn by_arrival_the_first_is_the_first(levels in vec(0..6usize, 1..40)) {
-        let limits = QueueLimits { places: 1, waiting: 100, unknown: 1 };
+        let limits = QueueLimits::new(1, 100, 1);
         let mut queue = MissQueue::new(limits, MissOrder::Arrival);
         let mut place = None;
         for (number, level) in levels.iter().enumerate() {
@@ -309,7 +309,7 @@ proptest! {
         late in vec((0..KINDS.len(), 0..60usize), 0..120),
         level in 1..6usize,
     ) {
-        let limits = QueueLimits { places: 1, waiting: 1_000, unknown: 1 };
+        let limits = QueueLimits::new(1, 1_000, 1);
         let mut queue = MissQueue::new(limits, MissOrder::Rationed);
         let enter = |queue: &mut MissQueue<MissGroup>, (kind, url): (usize, usize)| {
             let group = group(KINDS[kind], url);

@@ -17,7 +17,7 @@ struct Origin {
 
 impl Origin {
     fn new(places: usize, waiting: usize) -> Origin {
-        let limits = QueueLimits { places, waiting, unknown: usize::MAX };
+        let limits = QueueLimits::new(places, waiting, usize::MAX);
         let queue = MissQueue::new(limits, MissOrder::Rationed);
         Origin { queue, places: Vec::new(), now: Duration::ZERO }
     }

@@ -79,18 +79,13 @@ impl Places {
     /// Allows `count` concurrent requests, and a queue as in the configuration. Under overload, unknown
     /// clients get at most `unknown` of them.
     pub fn new(count: usize, unknown: usize, config: &Config) -> Places {
-        Places::with(count, unknown, &config.limits, (config.misses.mode, config.memory_bytes))
+        let queue = QueueLimits::new(count, config.limits.origin_queue, unknown);
+        Places::with(queue, &config.limits, (config.misses.mode, config.memory_bytes))
     }
 
-    fn with(
-        count: usize,
-        unknown: usize,
-        limits: &Limits,
-        (mode, memory): (MissesMode, usize),
-    ) -> Places {
-        let queue = QueueLimits { places: count, waiting: limits.origin_queue, unknown };
+    fn with(queue: QueueLimits, limits: &Limits, (mode, memory): (MissesMode, usize)) -> Places {
         Places {
-            count,
+            count: queue.places,
             line: Arc::new(OriginLine::new(queue, mode)),
             timeout: limits.origin_queue_timeout,
             impatient: AtomicUsize::new(0),

@@ -5,10 +5,14 @@ use crate::admission::{OriginClass, SharedLevel};
 use miss_control::MissGroup;
 use telemetry::client::PageAtOrigin;
 
-/// Places of an origin with this mode and queue.
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(600);
+
+/// Places of an origin with this mode and queue. Unless it is overloaded, no wait ends by time.
 fn places(count: usize, mode: MissesMode, queue: usize) -> Arc<Places> {
-    let limits = Limits { origin_queue: queue, ..Limits::default() };
-    Arc::new(Places::with(count, usize::MAX, &limits, (mode, 1 << 20)))
+    let queue = QueueLimits { longest_wait: LONG, ..QueueLimits::new(count, queue, usize::MAX) };
+    let limits = Limits { origin_queue_timeout: LONG, ..Limits::default() };
+    Arc::new(Places::with(queue, &limits, (mode, 1 << 20)))
 }
 
 fn admission(level: ClientLevel, url: &str) -> Admission {
