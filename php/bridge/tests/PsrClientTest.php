@@ -147,7 +147,7 @@ final class PsrClientTest extends TestCase
     private static function by(string $socket): \Closure
     {
         return static function (RequestInterface $request) use ($socket): ResponseInterface {
-            $stream = stream_socket_client("unix://$socket", timeout: 20);
+            $stream = stream_socket_client("unix://$socket", timeout: 60);
             self::assertNotFalse($stream);
             fwrite($stream, "{$request->getMethod()} {$request->getUri()->getPath()} HTTP/1.0\r\nHost: localhost\r\nContent-Type: {$request->getHeaderLine('Content-Type')}\r\nContent-Length: {$request->getBody()->getSize()}\r\n\r\n{$request->getBody()}");
             [$head, $content] = explode("\r\n\r\n", (string) stream_get_contents($stream), 2);

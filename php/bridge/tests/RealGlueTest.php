@@ -75,7 +75,7 @@ final class RealGlueTest extends TestCase
     /** The number of a change that is made now, and drops nothing. */
     private static function number(): int
     {
-        return (new SocketClient(self::$pagewell->admin(), timeoutSeconds: 20))->invalidate(new Invalidation(['nothing']))->number;
+        return (new SocketClient(self::$pagewell->admin(), timeoutSeconds: 60))->invalidate(new Invalidation(['nothing']))->number;
     }
 
     /** @return iterable<string, array{string, string}> */

@@ -66,7 +66,7 @@ final class RealFragmentTest extends TestCase
     private function ask(string $esi, string $path, ?string $who = null): array
     {
         $context = stream_context_create(['http' => [
-            'ignore_errors' => true, 'timeout' => 20,
+            'ignore_errors' => true, 'timeout' => 60,
             // The visitor's own word counts for nothing.
             'header' => ['Surrogate-Capability: forged="ESI/1.0"', ...($who === null ? [] : ["Cookie: who=$who"])],
         ]]);

@@ -238,7 +238,7 @@ final class RealPagewellTest extends TestCase
 
     private function client(): SocketClient
     {
-        return new SocketClient(self::$pagewell->admin(), timeoutSeconds: 20);
+        return new SocketClient(self::$pagewell->admin(), timeoutSeconds: 60);
     }
 
     /** @return array{int, string, string} */

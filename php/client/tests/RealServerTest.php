@@ -36,8 +36,8 @@ final class RealServerTest extends TestCase
         self::$log = $pipes[2];
         do {
             [$ready, $none] = [[self::$log], []];
-            $line = stream_select($ready, $none, $none, 10) === 1 ? fgets(self::$log) : false;
-            self::assertIsString($line, 'php -S did not say within ten seconds where it listens');
+            $line = stream_select($ready, $none, $none, 60) === 1 ? fgets(self::$log) : false;
+            self::assertIsString($line, 'php -S did not say within a minute where it listens');
         } while (!preg_match('~\((http://127\.0\.0\.1:\d+)\) started~', $line, $found));
         self::$address = $found[1];
     }
@@ -201,7 +201,7 @@ final class RealServerTest extends TestCase
     private function ask(string $method, string $path, string $header = ''): array
     {
         $options = stream_context_create(['http' => [
-            'method' => $method, 'header' => $header, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 10, 'content' => '',
+            'method' => $method, 'header' => $header, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 60, 'content' => '',
         ]]);
         $body = file_get_contents(self::$address . $path, false, $options);
         self::assertIsString($body);

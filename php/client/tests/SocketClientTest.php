@@ -94,13 +94,13 @@ final class SocketClientTest extends TestCase
     #[DataProvider('answers')]
     public function testWhatAnswersIsNotPagewell(string $answer, string $thrown): void
     {
-        $script = '$s = stream_socket_server("tcp://127.0.0.1:0"); echo stream_socket_get_name($s, false), "\n"; $c = stream_socket_accept($s, 20);'
+        $script = '$s = stream_socket_server("tcp://127.0.0.1:0"); echo stream_socket_get_name($s, false), "\n"; $c = stream_socket_accept($s, 60);'
             . ' while (trim((string) fgets($c)) !== ""); fread($c, 14); fwrite($c, ' . var_export($answer, true) . ');';
         $process = proc_open([PHP_BINARY, '-r', $script], [1 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
         try {
             $this->expectException($thrown);
-            (new SocketClient(trim((string) fgets($pipes[1])), timeoutSeconds: 20))->invalidate(new Invalidation(['a']));
+            (new SocketClient(trim((string) fgets($pipes[1])), timeoutSeconds: 60))->invalidate(new Invalidation(['a']));
         } finally {
             proc_close($process);
         }

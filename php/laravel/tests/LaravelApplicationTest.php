@@ -181,7 +181,7 @@ final class LaravelApplicationTest extends TestCase
             $pagewell->ask('POST', '/setup');
             $pagewell->ask('POST', '/write/4');
             $pagewell->ask('GET', '/news/4');
-            Configuration::set(new SocketClient($pagewell->admin(), timeoutSeconds: 20));
+            Configuration::set(new SocketClient($pagewell->admin(), timeoutSeconds: 60));
             $console = $this->site->app->make(ConsoleContract::class);
             $url = $pagewell->address() . '/news/4';
             self::assertSame(0, $console->call('pagewell:explain', ['url' => $url]));

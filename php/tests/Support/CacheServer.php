@@ -28,7 +28,7 @@ abstract class CacheServer
             throw new \RuntimeException("{$command[0]} cannot be started");
         }
         $this->process = $process;
-        for ($until = hrtime(true) + 20_000_000_000; @stream_socket_client("unix://{$this->socket()}") === false;) {
+        for ($until = hrtime(true) + 60_000_000_000; @stream_socket_client("unix://{$this->socket()}") === false;) {
             if (hrtime(true) > $until || !proc_get_status($process)['running']) {
                 throw new \RuntimeException("{$command[0]} did not start: " . file_get_contents("{$this->directory}/log"));
             }

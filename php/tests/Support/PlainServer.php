@@ -22,7 +22,7 @@ final class PlainServer
         $process = proc_open([PHP_BINARY, '-d', 'error_log=/dev/null', '-d', 'output_buffering=0', '-S', '127.0.0.1:0', '-t', $directory], [2 => ['pipe', 'w']], $pipes, null, $environment + getenv());
         do {
             [$ready, $none] = [[$pipes[2]], []];
-            $line = stream_select($ready, $none, $none, 20) === 1 ? fgets($pipes[2]) : false;
+            $line = stream_select($ready, $none, $none, 60) === 1 ? fgets($pipes[2]) : false;
         } while ($line !== false && preg_match('~\((http://\S+)\) started~', $line, $found) !== 1);
         $options = ['method' => $method, 'content' => '', 'header' => implode("\r\n", $lines), 'timeout' => 60, 'ignore_errors' => true, 'follow_location' => 0];
         $content = (string) file_get_contents(($found[1] ?? '') . $path, false, stream_context_create(['http' => $options]));

@@ -74,11 +74,11 @@ final class RealClassic
      */
     public function send(string $method, string $path, array $fields = [])
     {
-        $socket = stream_socket_client("unix://{$this->directory}/nginx.sock", timeout: 20);
+        $socket = stream_socket_client("unix://{$this->directory}/nginx.sock", timeout: 60);
         if ($socket === false) {
             throw new \RuntimeException('nginx is not there');
         }
-        stream_set_timeout($socket, 20);
+        stream_set_timeout($socket, 60);
         fwrite($socket, implode("\r\n", ["$method $path HTTP/1.0", 'Host: localhost', 'Content-Length: 0', ...$fields, '', '']));
         return $socket;
     }
@@ -103,7 +103,7 @@ final class RealClassic
     /** Returns the answer of the memcached port to a line. */
     public function say(string $line): string
     {
-        $socket = stream_socket_client("unix://{$this->directory}/memcached.sock", timeout: 20);
+        $socket = stream_socket_client("unix://{$this->directory}/memcached.sock", timeout: 60);
         if ($socket === false) {
             throw new \RuntimeException('the memcached port is not there');
         }
@@ -114,7 +114,7 @@ final class RealClassic
     /** Seconds from when a page was stored over the memcached port until it expires; null if it does not. */
     public function lifetime(string $path): ?int
     {
-        $socket = stream_socket_client(str_replace('unix:', 'unix://', $this->admin()), timeout: 20);
+        $socket = stream_socket_client(str_replace('unix:', 'unix://', $this->admin()), timeout: 60);
         if ($socket === false) {
             throw new \RuntimeException('the control interface is not there');
         }
@@ -178,7 +178,7 @@ final class RealClassic
             throw new \RuntimeException("{$command[0]} cannot be started");
         }
         $this->processes[] = $process;
-        for ($until = hrtime(true) + 20_000_000_000; @stream_socket_client("unix://{$this->directory}/$socket") === false;) {
+        for ($until = hrtime(true) + 60_000_000_000; @stream_socket_client("unix://{$this->directory}/$socket") === false;) {
             if (hrtime(true) > $until || !proc_get_status($process)['running']) {
                 throw new \RuntimeException("{$command[0]} did not start: " . file_get_contents("{$this->directory}/started.log"));
             }

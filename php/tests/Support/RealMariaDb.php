@@ -76,7 +76,7 @@ final class RealMariaDb
     /** mariadb-admin has a --wait, but asks only every five seconds. */
     private function waitUntilItListens(): void
     {
-        for ($attempts = 30_000; $attempts > 0 && proc_get_status($this->process)['running']; $attempts--) {
+        for ($attempts = 60_000; $attempts > 0 && proc_get_status($this->process)['running']; $attempts--) {
             if (@stream_socket_client("unix://{$this->socket()}") !== false) {
                 return;
             }

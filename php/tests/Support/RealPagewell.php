@@ -88,7 +88,7 @@ final class RealPagewell
     private function found(): string
     {
         // A page that seems to be wrong is watched for a minute; only then the log names it.
-        for ($round = 0; $round < 100 && ($this->control('GET', '/v1/stats')['audit_watched'] ?? 0) > 0; $round++) {
+        for ($round = 0; $round < 1200 && ($this->control('GET', '/v1/stats')['audit_watched'] ?? 0) > 0; $round++) {
             $round % 20 === 0 && $this->control('POST', '/v1/clock', '{"advance_ms":61000}');
             usleep(50_000);
         }
@@ -100,7 +100,7 @@ final class RealPagewell
     /** @return array<string, mixed> the answer of the control interface; nothing if it is no JSON */
     public function control(string $method, string $path, string $content = ''): array
     {
-        $socket = stream_socket_client("unix://{$this->directory}/admin.sock", $errno, $error, 5);
+        $socket = stream_socket_client("unix://{$this->directory}/admin.sock", $errno, $error, 60);
         if ($socket === false) {
             throw new \RuntimeException("the control interface does not answer: $error\n" . $this->log());
         }
@@ -134,7 +134,7 @@ final class RealPagewell
     public function ask(string $method, string $path, string $content = '', string ...$lines): array
     {
         $options = stream_context_create(['http' => [
-            'method' => $method, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 20, 'content' => $content,
+            'method' => $method, 'ignore_errors' => true, 'follow_location' => 0, 'timeout' => 60, 'content' => $content,
             'header' => ['Content-Type: application/x-www-form-urlencoded', ...$lines],
         ]]);
         $content = file_get_contents($this->address . $path, false, $options);
@@ -192,7 +192,7 @@ final class RealPagewell
     private static function line($pipe, string $directory): string
     {
         [$ready, $none] = [[$pipe], []];
-        $line = stream_select($ready, $none, $none, 20) === 1 ? fgets($pipe) : false;
+        $line = stream_select($ready, $none, $none, 60) === 1 ? fgets($pipe) : false;
         return is_string($line) ? $line : throw new \RuntimeException('pagewell did not start: ' . file_get_contents("$directory/log"));
     }
 }

@@ -97,7 +97,7 @@ final class TrialVisitors
     {
         $to = str_replace('http://', 'tcp://', $this->pagewell->address());
         $own = stream_context_create(['socket' => ['bindto' => "$address:0"]]);
-        $stream = stream_socket_client($to, $errno, $error, 20, STREAM_CLIENT_CONNECT, $own);
+        $stream = stream_socket_client($to, $errno, $error, 60, STREAM_CLIENT_CONNECT, $own);
         if ($stream === false) {
             throw new \RuntimeException("a visitor cannot connect: $error");
         }

@@ -91,7 +91,7 @@ final class WordPressNetworkTest extends TestCase
         $server = stream_socket_server('tcp://127.0.0.1:0');
         self::$blog->control((string) stream_socket_get_name($server, false));
         $told = self::$blog->post("define('PAGEWELL_SITE', 'blog.test'); switch_to_blog(2); do_action('pagewell_changed', 'post:2'); restore_current_blog();");
-        $call = stream_socket_accept($server, 5);
+        $call = stream_socket_accept($server, 60);
         self::$blog->control(RealWordPress::AWAY);
         self::assertSame('', $told[1]);
         self::assertStringEndsWith('{"tags":["2/post:2"]}', (string) stream_get_contents($call));
