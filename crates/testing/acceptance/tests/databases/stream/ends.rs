@@ -23,7 +23,7 @@ fn stopped(pagewell: &mut Pagewell) {
 fn writes_do_not_wait_for_a_node_that_is_gone() {
     let machines = Machines::new();
     // Shorter than the time for which the others wait for a node that leaves without an announcement.
-    let bound = "lag_max = \"10ms\"\nbarrier = \"3s\"";
+    let bound = "lag_max = \"2s\"\nbarrier = \"6s\"";
     let here = machines.machine(bound, "");
     let mut stopped = machines.machine(bound, "");
     let mut killed = machines.machine(bound, "");
