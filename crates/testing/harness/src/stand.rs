@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use std::thread::{Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
-/// How often a start is tried that finds its port taken.
-const STARTS_MAX: usize = 5;
+/// How long a start is tried again that finds its port taken.
+const PORT_FREE_WITHIN: Duration = Duration::from_secs(60);
 /// The counters of current work: all are 0 once there are no requests.
 const CURRENT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
 /// The pause between two looks.
@@ -160,12 +160,13 @@ impl DerefMut for RestartedPagewell<'_> {
 pub fn start_at_kept_port(
     start: impl Fn() -> Result<Pagewell, StartError>,
 ) -> Result<Pagewell, String> {
-    let mut tried = 0;
+    let deadline = Deadline::after(PORT_FREE_WITHIN);
     loop {
-        tried += 1;
         match start() {
             Ok(pagewell) => return Ok(pagewell),
-            Err(error) if error.reason == StartReason::PortTaken && tried < STARTS_MAX => {}
+            Err(error) if error.reason == StartReason::PortTaken && !deadline.passed() => {
+                sleep(LOOK_EVERY);
+            }
             Err(error) => return Err(error.to_string()),
         }
     }
