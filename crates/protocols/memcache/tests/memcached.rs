@@ -29,7 +29,7 @@ impl RealServer {
     fn connect(memcached: &Memcached) -> RealServer {
         let address = memcached.address().to_string();
         let stream = TcpStream::connect(address).expect("it is there");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time over zero");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time over zero");
         // A step is two writes: without this, the second waits 40 ms for an acknowledgement.
         stream.set_nodelay(true).expect("can be set");
         RealServer(stream)

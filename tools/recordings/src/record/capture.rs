@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The limit of the sender, with room for its other records.
 const BYTES_MAX: u64 = 5 << 20;
 

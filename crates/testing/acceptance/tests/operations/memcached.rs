@@ -22,7 +22,7 @@ fn start(site: &Site) -> (Pagewell, PathBuf) {
 /// The answers to these commands.
 fn say(socket: &Path, said: &str) -> String {
     let mut stream = UnixStream::connect(socket).expect("it listens");
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time over zero");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time over zero");
     stream.write_all(format!("{said}quit\r\n").as_bytes()).expect("it reads");
     let mut heard = String::new();
     stream.read_to_string(&mut heard).expect("it answers, and closes the connection");
@@ -170,7 +170,7 @@ fn no_page_bypasses_a_change() {
     let (pagewell, socket) = start(&site);
     let bytes = |said: &[u8]| {
         let mut stream = UnixStream::connect(&socket).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time over zero");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time over zero");
         stream.write_all(said).expect("it reads");
         let mut heard = Vec::new();
         stream.read_to_end(&mut heard).expect("it answers, and ends");
