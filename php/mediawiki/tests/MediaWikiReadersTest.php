@@ -47,8 +47,7 @@ final class MediaWikiReadersTest extends TestCase
     /** Each parse has another report, and a text is parsed again without a change that a reader sees. */
     public function testAPageForAllReadersHasNoReportOfItsParse(): void
     {
-        [, $fields, $content] = self::ask('/index.php?title=Ferry');
-        self::assertStringContainsString('stored', $fields['cache-status'][0]);
+        $content = self::stored('/index.php?title=Ferry');
         self::assertStringContainsString('wgBackendResponseTime', $content);
         self::assertStringNotContainsString('wgPageParseReport', $content);
     }
@@ -63,13 +62,13 @@ final class MediaWikiReadersTest extends TestCase
             $cache->setMockTime($before);
             $cache->touchCheckKey($cache->makeGlobalKey('resourceloader-titleinfo', wfGetDB(DB_REPLICA)->getDomainID()));
             PHP);
-        self::assertStringContainsString('stored', self::ask('/index.php?title=Ferry&action=info')[1]['cache-status'][0]);
+        self::stored('/index.php?title=Ferry&action=info');
         $row = "['page_namespace' => 8, 'page_title' => 'Common.css', 'page_is_redirect' => 0, 'page_is_new' => 1, 'page_random' => 0.5, "
             . "'page_touched' => '20260101000000', 'page_latest' => 1, 'page_len' => 5, 'page_content_model' => 'css']";
         self::$wiki->command("wfGetDB(DB_PRIMARY)->insert('page', $row, 'test');");
         self::assertSame(['outdated-value'], self::ask('/index.php?title=Category:Ships')[1]['x-pagewell-refusal'] ?? []);
         self::$wiki->command("wfGetDB(DB_PRIMARY)->delete('page', ['page_namespace' => 8, 'page_title' => 'Common.css'], 'test');");
-        self::assertStringContainsString('stored', self::ask('/index.php?title=Category:Ships')[1]['cache-status'][0]);
+        self::stored('/index.php?title=Category:Ships');
     }
 
     public function testAFeedIsStoredOnceItsDifferencesComeFromTheCache(): void
@@ -77,8 +76,7 @@ final class MediaWikiReadersTest extends TestCase
         self::$wiki->edit('Ferry', 'A late ferry. [[Category:Ships]]');
         $feed = '/index.php?title=Ferry&action=history&feed=atom';
         self::assertSame(['outdated-value'], self::ask($feed)[1]['x-pagewell-refusal'] ?? []);
-        [, $fields, $content] = self::ask($feed);
-        self::assertStringContainsString('stored', $fields['cache-status'][0]);
+        $content = self::stored($feed);
         $withoutTime = static fn (string $feed): string => (string) preg_replace('~<updated>[^<]*</updated>~', '', $feed, 1);
         self::assertSame($withoutTime(self::$wiki->plain($feed, 'Via: 1.1 pagewell')[0]), $withoutTime($content));
     }
@@ -100,6 +98,15 @@ final class MediaWikiReadersTest extends TestCase
         yield 'a feed of a page' => ['/index.php?title=Ferry&action=history&feed=atom', true];
         yield 'a page' => ['/index.php?title=Ferry', false];
         yield 'a list without it' => ['/index.php?title=Special:AllPages', false];
+    }
+
+    /** Asks for a page that has to be stored, and returns its content. One whose content comes late says nothing of it; then it comes from memory. */
+    private static function stored(string $path): string
+    {
+        [, $fields, $content] = self::ask($path);
+        $how = $fields['cache-status'][0];
+        self::assertTrue(str_contains($how, 'stored') || (str_contains($how, 'in-progress') && str_contains(self::ask($path)[1]['cache-status'][0], 'hit')), $how);
+        return $content;
     }
 
     /** @return array{int, array<string, list<string>>, string} status, fields, content */

@@ -31,6 +31,12 @@ final class BlogPages
         return str_contains($this->ask($path)[1], 'hit');
     }
 
+    /** Whether the page of this answer was stored. One whose content comes late says nothing of it; then it comes from memory now. */
+    public function isStored(string $path, string $how): bool
+    {
+        return str_contains($how, 'stored') || (str_contains($how, 'in-progress') && $this->isKept($path));
+    }
+
     /** Without what differs each time: numbers that WordPress counts blocks with, from the start of each request, and which server has the avatars. */
     private static function norm(string $content): string
     {

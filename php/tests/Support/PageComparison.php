@@ -62,7 +62,7 @@ final class PageComparison
             } elseif ($this->isKept[$path]) {
                 $this->purged[] = "$path after: $happens";
             }
-            $this->isKept[$path] = str_contains($made, 'stored');
+            $this->isKept[$path] = $this->pages->isStored($path, $made);
             // The way from an old address is not kept, nor is an error of the REST API.
             $exceptions = str_contains($path, 'wp-json') ? '40[134]' : '301';
             $this->isKept[$path] || preg_match("/fwd-status=$exceptions/", $made) === 1 || $this->unstored[] = "$path after: $happens: $made";
