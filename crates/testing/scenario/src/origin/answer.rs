@@ -90,19 +90,25 @@ fn give(
     }
     let first = format!("HTTP/1.1 {} {}", response.status, reason(response.status));
     bytes.extend(head_bytes(&first, &fields));
+    if let Some(gate) = &answer.hold_body {
+        connection.write(&bytes).map_err(|e| e.to_string())?;
+        bytes.clear();
+        if !shared.wait_at(gate, epoch) {
+            return Ok(false);
+        }
+    }
+    let has_content = !response.is_head && !has_no_content(response.status);
+    let pieces = if has_content { pieces(answer, &content) } else { Vec::new() };
+    // In one write with the head: Pagewell holds it back for a moment only, and on a busy machine the content is later.
+    for piece in pieces {
+        if answer.trickle {
+            connection.write(&bytes).map_err(|e| e.to_string())?;
+            bytes.clear();
+        }
+        bytes.extend_from_slice(&piece);
+    }
     connection.write(&bytes).map_err(|e| e.to_string())?;
-    if let Some(gate) = &answer.hold_body
-        && !shared.wait_at(gate, epoch)
-    {
-        return Ok(false);
-    }
-    if response.is_head || has_no_content(response.status) {
-        return Ok(stays_open);
-    }
-    for piece in pieces(answer, &content) {
-        connection.write(&piece).map_err(|e| e.to_string())?;
-    }
-    Ok(stays_open && !answer.cut)
+    Ok(stays_open && !(has_content && answer.cut))
 }
 
 /// RFC 9112 section 6.3: responses with these statuses never have content.
@@ -139,7 +145,7 @@ fn fields(
     Ok((lines, honest && !ends))
 }
 
-/// The content, divided into separate writes.
+/// The content, divided into the pieces of an answer that trickles.
 fn pieces(answer: &Answer, content: &[u8]) -> Vec<Vec<u8>> {
     let chunked = answer.framing == Framing::Chunked;
     if answer.cut {
