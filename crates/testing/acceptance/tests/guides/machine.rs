@@ -87,7 +87,8 @@ impl Machine {
             ini: vec![
                 ("auto_prepend_file".into(), prepend),
                 // A script takes effect when it is written, and not two seconds later.
-                ("opcache.enable".into(), "0".into()),
+                ("opcache.revalidate_freq".into(), "0".into()),
+                ("opcache.revalidate_path".into(), "1".into()),
                 // No mail leaves this machine.
                 ("sendmail_path".into(), "/bin/true".into()),
             ],
