@@ -169,8 +169,10 @@ pub enum UnjudgedReason {
     ChangedMeanwhile,
     /// A write in flight or a database did not come to rest within 60 seconds.
     NotSettled,
-    /// No place at the origin was free, or the budget of renders was used.
+    /// The budget of renders was used, or the memory of comparisons.
     NoBudget,
+    /// Fewer than two places at the origin were free.
+    NoPlace,
     /// The render failed, was limited, or was refused by the application.
     RenderFailed,
     /// The page writes to the database at each view.
@@ -188,11 +190,17 @@ impl UnjudgedReason {
             UnjudgedReason::ChangedMeanwhile => "changed-meanwhile",
             UnjudgedReason::NotSettled => "not-settled",
             UnjudgedReason::NoBudget => "no-budget",
+            UnjudgedReason::NoPlace => "no-place",
             UnjudgedReason::RenderFailed => "render-failed",
             UnjudgedReason::WritesAtEachView => "writes-at-each-view",
             UnjudgedReason::CauseUnknown => "cause-unknown",
             UnjudgedReason::Random => "random",
         }
+    }
+
+    /// Whether no render was possible, so that nothing is known about the page or the origin.
+    pub fn is_without_render(self) -> bool {
+        matches!(self, UnjudgedReason::NoBudget | UnjudgedReason::NoPlace)
     }
 
     /// The meaning in the report, with what the operator can do.
@@ -204,6 +212,10 @@ impl UnjudgedReason {
             }
             UnjudgedReason::NoBudget => {
                 "the time for comparisons was used up: wait, or raise trial.budget"
+            }
+            UnjudgedReason::NoPlace => {
+                "fewer than two origin connections were free, and visitors come first: wait, or allow more \
+                 (limits.origin_connections; with a private php-fpm also php.children)"
             }
             UnjudgedReason::RenderFailed => {
                 "the page may not be requested again, or the origin failed: look at the page"

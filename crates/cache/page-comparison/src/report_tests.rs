@@ -226,6 +226,26 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn a_full_origin_is_a_reason_of_its_own_and_no_matter_of_the_budget() {
+    let mut record = enough();
+    record.unjudged("/a", UnjudgedReason::NoPlace, true);
+    record.unjudged("/b", UnjudgedReason::NoPlace, false);
+    let report = TrialReport::of(&record, &[]);
+    assert_eq!(report.outcome, TrialOutcome::NotEnough);
+    assert_eq!(report.suspects, ["/a"]);
+    let text = report.text();
+    for part in ["2 (no-place 2)\n", "\n  no-place: /a\n    reason:     fewer than two origin con"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("limits.origin_connections") && !text.contains("budget"), "{text}");
+    assert!(report.json().contains("\"no-place\": 2"), "{}", report.json());
+    assert_eq!(TrialRecord::read(record.written().as_bytes(), 7), Some(record));
+    assert!(UnjudgedReason::NoPlace.is_without_render(), "so the page may be looked into again");
+    assert!(!UnjudgedReason::RenderFailed.is_without_render());
+}
+
+#[test]
 fn a_record_survives_a_restart_and_not_a_change_of_rules() {
     let mut record = enough();
     record.found(problem(DifferenceClass::Leak, "/shop/:n"));

@@ -461,7 +461,7 @@ pub(crate) async fn render_with(
             site.counters.audit_origin_us.add_many(render.took.as_micros() as u64);
             Ok(render)
         }
-        Err(NoReference::NoPlace) => Err(UnjudgedReason::NoBudget),
+        Err(NoReference::NoPlace) => Err(UnjudgedReason::NoPlace),
         Err(NoReference::OnlyForVisitor | NoReference::Failed | NoReference::NotCompared) => {
             budget().spent(Duration::ZERO);
             Err(UnjudgedReason::RenderFailed)

@@ -27,6 +27,7 @@ mod seen_visitors;
 mod suspect;
 pub mod trial;
 mod trial_judgement;
+mod trial_notices;
 mod trial_state;
 mod trial_text;
 mod watch;

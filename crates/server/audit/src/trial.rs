@@ -39,6 +39,7 @@ use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
+use crate::trial_notices::{note_origin, writes_at_each_view};
 use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
@@ -54,7 +55,7 @@ use page_comparison::{
     example_url, path_pattern,
 };
 use reasons::Reason;
-use render::{is_of_mobile, store_for_trial};
+use render::{NoReference, is_of_mobile, store_for_trial};
 use site_rules::Peer;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
@@ -247,7 +248,13 @@ async fn missed(
     };
     let page = match stored_for(site, state, &first).await {
         MadePage::Stored(page) => page,
-        MadePage::NotNow => return,
+        MadePage::NotNow(reason) => {
+            if let Some(reason) = reason {
+                note_origin(site, reason);
+                site.trial.unjudged(first.request.target.page(), reason, false);
+            }
+            return;
+        }
         MadePage::Changed => {
             if state.is_restless(key, true, site.clock.now().0) {
                 writes_at_each_view(site, first.request.target.page(), false);
@@ -374,8 +381,8 @@ enum MadePage {
     Refused,
     /// A change came between. It is made again, unless that happens each time.
     Changed,
-    /// It was not made: there is no budget, no place or no memory, or nothing is stored now.
-    NotNow,
+    /// It was not made: there is no budget or no place; without a reason there is no memory, or nothing is stored now.
+    NotNow(Option<UnjudgedReason>),
 }
 
 /// Makes the page that would have been stored for this request.
@@ -383,10 +390,11 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
     let used = origin_use(site);
     // Nothing is stored while a database is away: the page may be made later.
-    if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out())
-        || !budget().may_begin(site.clock.monotonic(), used)
-    {
-        return MadePage::NotNow;
+    if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out()) {
+        return MadePage::NotNow(None);
+    }
+    if !budget().may_begin(site.clock.monotonic(), used) {
+        return MadePage::NotNow(Some(UnjudgedReason::NoBudget));
     }
     let mut ask = request_of(&first.request, None);
     let spent = Spent::default();
@@ -394,14 +402,16 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
     ask.client.extras.trace = None;
     let limit = site.audit.limit_of(&ask.target, site.clock.now().0);
     let is_replayable = is_replayable(site, &ask) && !limit.is_neutral;
-    store_for_trial(site, ask, is_replayable).await;
+    if store_for_trial(site, ask, is_replayable).await == Err(NoReference::NoPlace) {
+        return MadePage::NotNow(Some(UnjudgedReason::NoPlace));
+    }
     let took = Duration::from_micros(spent.micros().unwrap_or_default());
     budget().spent(took);
     site.trial.rendered(took);
     match fresh_page(site, &first.request) {
         Some(page) => MadePage::Stored(page),
-        // No place was free.
-        None if spent.micros().is_none() => MadePage::NotNow,
+        // No request was sent.
+        None if spent.micros().is_none() => MadePage::NotNow(None),
         None => not_there(site, &first.request.key),
     }
 }
@@ -414,15 +424,11 @@ fn not_there(site: &Site, key: &[u8]) -> MadePage {
         Some(StoreOutcome::NotStored(Reason::ChangedSince | Reason::ReadsChanged)) => {
             MadePage::Changed
         }
-        Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => MadePage::NotNow,
+        Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => {
+            MadePage::NotNow(None)
+        }
         _ => MadePage::Refused,
     }
-}
-
-/// Notes that a page changes at each view, and is left alone.
-fn writes_at_each_view(site: &Site, page: &str, has_difference: bool) {
-    site.trial.notice(TrialNotice::WritesAtEachView, true);
-    site.trial.unjudged(page, UnjudgedReason::WritesAtEachView, has_difference);
 }
 
 /// Compares a page with renders, and records the result. Returns whether the page and the answer are right.
@@ -460,11 +466,10 @@ async fn examine(
             (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
             (_, reason) => reason,
         };
-        if kind == AnswerKind::WouldBeHit && reason == UnjudgedReason::NoBudget {
+        if kind == AnswerKind::WouldBeHit && reason.is_without_render() {
             state.not_examined(identity(site, page));
         }
-        let is_failing = reason == UnjudgedReason::RenderFailed;
-        site.trial.notice(TrialNotice::OriginFailing, is_failing);
+        note_origin(site, reason);
         // A page that was purged meanwhile would not have been sent any more.
         let is_suspect =
             kind == AnswerKind::WouldBeHit && reason != UnjudgedReason::ChangedMeanwhile;

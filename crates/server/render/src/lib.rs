@@ -71,6 +71,7 @@ use statements::footprints::{PageNames, PageReads, ScriptHash};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::RequestPurpose;
 use telemetry::limit_hits::Limit;
@@ -176,11 +177,13 @@ struct Render {
     untracked: Option<Reason>,
 }
 
-/// The result of a background refresh, for the caller that began it.
+/// The result of a background render, for the caller that began it.
 #[derive(Default)]
 struct ForNobody {
     /// Whether the page was refused because of a change.
     is_outdated: AtomicBool,
+    /// Whether no place at the origin was free for it.
+    is_deferred: AtomicBool,
 }
 
 /// When the request was sent and the response received, and the header lines that were sent.
@@ -320,6 +323,9 @@ impl Render {
     fn unsent(self: Box<Self>, unsent: Unsent, was_sent: bool) -> Attempt {
         match unsent {
             Unsent::Failed(failure) => {
+                if let Some(for_nobody) = &self.for_nobody {
+                    for_nobody.is_deferred.store(failure == Failure::Deferred, Relaxed);
+                }
                 if was_sent {
                     self.tell_not_stored(failure.into(), None, &HeaderMap::new());
                 }

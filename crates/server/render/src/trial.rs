@@ -5,7 +5,7 @@
 //! and plugins do not count it. It has the fields of the visitor that a render would send; without them if they may be
 //! credentials, or if the page would be rendered for everybody.
 
-use super::reference::{is_of_common_browser, neutral};
+use super::reference::{NoReference, is_of_common_browser, neutral};
 use super::{OriginTimes, Render, RenderPermit, RenderRequest, admission};
 use delivery::lookup::decide_on;
 use delivery::site::Site;
@@ -18,23 +18,34 @@ use http_cache::{Reuse, Verdict};
 use origin::{OriginBody, OriginResponse};
 use site_state::propagation::Propagation;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use telemetry::client::RequestPurpose;
 
 /// Renders the page of a request and stores it, as if the request had missed. `is_replayable`: a second request may
-/// send the visitor's own fields.
-pub async fn store_for_trial(site: &Arc<Site>, ask: RenderRequest, is_replayable: bool) {
-    let Some(mut ask) = of_trial(site, ask, is_replayable) else { return };
-    let Some(right) = admission::to_refresh(site, &ask) else { return };
+/// send the visitor's own fields. The page may not be stored although nothing failed; the history of its key has the
+/// reason.
+///
+/// # Errors
+/// The reason why no request was sent to the origin.
+pub async fn store_for_trial(
+    site: &Arc<Site>,
+    ask: RenderRequest,
+    is_replayable: bool,
+) -> Result<(), NoReference> {
+    let mut ask = of_trial(site, ask, is_replayable).ok_or(NoReference::OnlyForVisitor)?;
+    // Another render of the page is in progress.
+    let Some(right) = admission::to_refresh(site, &ask) else { return Ok(()) };
     let answerer = answerer(site, ask.routed(), &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return };
+    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-        return;
+        return Ok(());
     }
     ask.look_again(&candidates, verdict);
-    let (mut render, _) = Render::for_nobody(site, ask, right);
+    let (mut render, outcome) = Render::for_nobody(site, ask, right);
     render.ask.client.extras.purpose = RequestPurpose::Reference;
     render.run(script).await;
+    if outcome.is_deferred.load(Relaxed) { Err(NoReference::NoPlace) } else { Ok(()) }
 }
 
 /// The request by which the page of a visitor's request is rendered; none if that would be another page.

@@ -198,9 +198,10 @@ impl SiteTrial {
         self.feed(|state| state.record.request(saved.map(micros)));
     }
 
-    /// Counts a reference render.
+    /// Counts a reference render: the origin had a place for it.
     pub fn rendered(&self, took: Duration) {
         self.feed(|state| {
+            state.notices.remove(&TrialNotice::OriginFull);
             state.record.renders += 1;
             let total = &mut state.record.render_micros;
             *total = total.saturating_add(micros(took));

@@ -18,8 +18,10 @@ pub enum TrialNotice {
     RampRefused,
     /// A database or the cluster's stream is not followed, so nothing is judged. Only the report looks at this.
     DatabaseNotFollowed,
-    /// The origin fails or has no place to spare, so little is compared.
+    /// The origin fails, so little is compared.
     OriginFailing,
+    /// The origin had no two free places when a page was to be rendered last, so little is compared.
+    OriginFull,
     /// Pages that write to the database at each view are not compared.
     WritesAtEachView,
 }
@@ -49,8 +51,9 @@ impl TrialNotice {
                 "A database, or the stream of the cluster, is not followed, so nothing is judged: see database-broken in \
                  the log."
             }
-            TrialNotice::OriginFailing => {
-                "The origin fails or has no place to spare, so few pages are compared."
+            TrialNotice::OriginFailing => "The origin fails, so few pages are compared.",
+            TrialNotice::OriginFull => {
+                "The origin has no place to spare, so few pages are compared: visitors come first."
             }
             TrialNotice::WritesAtEachView => {
                 "Some pages write to the database at each view. They are not judged."

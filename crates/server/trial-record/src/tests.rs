@@ -179,6 +179,18 @@ fn nothing_stored_is_a_notice_until_something_is_compared() {
 }
 
 #[test]
+fn a_full_origin_is_a_notice_until_a_render_gets_a_place() {
+    let directory = OwnDirectory::new("full");
+    let trial = SiteTrial::default();
+    trial.begin(directory.settings(7), 1_000);
+    trial.notice(TrialNotice::OriginFull, true);
+    trial.compared("/", None);
+    assert_eq!(trial.status().unwrap().notices, [TrialNotice::OriginFull], "no render was needed");
+    trial.rendered(Duration::from_millis(20));
+    assert!(trial.status().unwrap().notices.is_empty());
+}
+
+#[test]
 fn a_trial_that_is_off_counts_nothing() {
     let trial = SiteTrial::default();
     trial.request(None);

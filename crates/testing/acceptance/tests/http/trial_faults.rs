@@ -1,7 +1,7 @@
 //! A trial under bad conditions: it says what it could not judge, and stops no visitor. An origin that is down, and pages
 //! that write at each view, are in `tests/scenarios/trial`; two nodes and databases in the tests of databases.
 
-use crate::trial_report::{config, report, visit};
+use crate::trial_report::{command, config, report, visit};
 use acceptance::{BOUND, Site, advance, bound_files, client, counter, get_meanwhile, until};
 use harness::{Pagewell, Request, Signal, Wait};
 use std::fs;
@@ -102,6 +102,13 @@ fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
     site.wait_for("held");
     (0..6).for_each(|_| compared(&pagewell, "/slow.php"));
     assert!(!site.has_note("reference"), "one worker is free, for visitors");
+    let full = "The origin has no place to spare";
+    assert!(report(&pagewell)["unjudged"]["no-place"].as_u64() > Some(0), "{}", report(&pagewell));
+    assert!(says(&pagewell, full), "{}", report(&pagewell));
+    let (text, _) = command(&pagewell, &[]);
+    for part in [full, "(no-place "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     site.note("go");
     assert_eq!(held.join().expect("it has asked").status, 200);
     // A page that could not be made is left alone for ten minutes.
@@ -109,6 +116,10 @@ fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
         advance(&pagewell, 601);
         (0..3).for_each(|_| compared(&pagewell, "/slow.php"));
         site.has_note("reference")
+    });
+    until("a page is compared", || {
+        compared(&pagewell, "/slow.php");
+        report(&pagewell)["compared"].as_u64() > Some(0) && !says(&pagewell, full)
     });
     assert_eq!(classes(&pagewell), [""; 0]);
 }

@@ -30,7 +30,7 @@ pub(crate) fn config(site: &Site) -> String {
 }
 
 /// The output of `pagewell trial`, and its exit status.
-fn command(pagewell: &Pagewell, more: &[&str]) -> (String, i32) {
+pub(crate) fn command(pagewell: &Pagewell, more: &[&str]) -> (String, i32) {
     let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
     let mut command = Command::new(binary());
     command.args(["trial", "--admin", &admin.to_string()]).args(more);
