@@ -39,7 +39,7 @@ use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
     AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
 };
-use crate::trial_notices::{note_origin, writes_at_each_view};
+use crate::trial_notices::{cache_in_front, note_origin, writes_at_each_view};
 use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
@@ -56,7 +56,6 @@ use page_comparison::{
 };
 use reasons::Reason;
 use render::{NoReference, is_of_mobile, store_for_trial};
-use site_rules::Peer;
 use std::hash::BuildHasher;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -146,12 +145,10 @@ fn notice(site: &Site, state: &TrialState, (answer, visitor): (&VisitorAnswer, V
     if visitor.cookies.is_some() && state.is_first_cookie() {
         site.trial.has_cookies();
     }
-    let headers = &answer.request.headers;
-    let has = |name: &str| headers.contains_key(name);
-    let is_proxied = answer.request.client.connection.proxy_trust == Peer::Anybody
-        && (has("via") || has("x-forwarded-for") || has("cf-ray") || has("forwarded"));
-    if let Some(is_most) = state.is_behind_proxy(is_proxied) {
-        site.trial.notice(TrialNotice::CdnInFront, is_most);
+    let trust = answer.request.client.connection.proxy_trust;
+    let seen = cache_in_front(&answer.request.headers, trust);
+    for (notice, is_there) in state.in_front(seen).into_iter().flatten() {
+        site.trial.notice(notice, is_there);
     }
 }
 

@@ -10,6 +10,7 @@ use crate::detections::PageIdentity;
 use crate::known_parameters::KnownParameters;
 use crate::refused_pages::RefusedPages;
 use crate::seen_answer::{FirstAnswer, SeenAnswer};
+use crate::trial_notices::ProxyWindow;
 use delivery::byte_account::ByteAccount;
 use delivery::site::Site;
 use page_comparison::{PageNoise, PatternNoise, path_pattern};
@@ -18,6 +19,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
+use trial_record::TrialNotice;
 
 /// Keys that are known to have been requested.
 const FIRST_MAX: usize = 4_096;
@@ -40,8 +42,6 @@ const SUSPECTS_MAX: usize = 64;
 const FURTHER_KEYS: u64 = 0;
 /// Patterns whose common noise is learned.
 const NOISY_PATTERNS_MAX: usize = 256;
-/// The answers among which those of proxies are counted.
-const PROXY_WINDOW: u32 = 128;
 /// Pages that are watched at the same time.
 const WATCHED_MAX: usize = 64;
 
@@ -74,8 +74,7 @@ struct SharedTrial {
     suspects: HashMap<u64, HashSet<u64>>,
     /// The places that are noise for several keys, by pattern of paths.
     noise: HashMap<u64, PatternNoise>,
-    /// The answers of this window, and those that came through a proxy which is not trusted.
-    proxied: (u32, u32),
+    proxies: ProxyWindow,
 }
 
 /// The comparisons of a key.
@@ -368,18 +367,9 @@ impl TrialState {
         is_restless
     }
 
-    /// Counts an answer, and whether it came through a proxy that is not trusted. Returns the share at the end of a window:
-    /// whether most did.
-    pub(crate) fn is_behind_proxy(&self, is_proxied: bool) -> Option<bool> {
-        let mut shared = self.lock();
-        let (all, proxied) = &mut shared.proxied;
-        (*all, *proxied) = (*all + 1, *proxied + u32::from(is_proxied));
-        if *all < PROXY_WINDOW {
-            return None;
-        }
-        let is_most = *proxied * 2 > *all;
-        (*all, *proxied) = (0, 0);
-        Some(is_most)
+    /// Counts an answer by the proxy in front; see [`ProxyWindow::count`].
+    pub(crate) fn in_front(&self, seen: Option<TrialNotice>) -> Option<[(TrialNotice, bool); 2]> {
+        self.lock().proxies.count(seen)
     }
 }
 
@@ -485,15 +475,5 @@ mod tests {
         state.leave_leak_alone(2, 9);
         assert!(state.is_left_alone(2, 8) && state.is_known_leak(2, 8));
         assert!(!state.is_known_leak(2, 9) && !state.is_known_leak(1, 0));
-    }
-
-    #[test]
-    fn most_answers_through_a_proxy_are_noticed_at_the_end_of_a_window() {
-        let state = state();
-        let last = |share: u32| {
-            (0..PROXY_WINDOW).filter_map(|n| state.is_behind_proxy(n % 4 < share)).last()
-        };
-        assert_eq!(last(3), Some(true));
-        assert_eq!(last(2), Some(false));
     }
 }

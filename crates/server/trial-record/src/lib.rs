@@ -358,7 +358,8 @@ impl SiteTrial {
             notices.remove(&TrialNotice::NothingStored);
         }
         let mut report = TrialReport::of(&record, &settings.accepted);
-        if notices.contains(&TrialNotice::CdnInFront) {
+        let caches = [TrialNotice::CdnInFront, TrialNotice::TrustedCache];
+        if caches.iter().any(|notice| notices.contains(notice)) {
             report = report.behind_cache();
         }
         Some(TrialStatus { report, serve: settings.serve, notices: notices.into_iter().collect() })

@@ -11,8 +11,10 @@ pub enum TrialNotice {
     NotSaved,
     /// No page may be stored, so nothing is compared.
     NothingStored,
-    /// A cache in front stores answers, so few visitors arrive here.
+    /// A proxy in front is not trusted, so that the visitors' addresses are unknown. It may be a cache.
     CdnInFront,
+    /// Behind a trusted proxy is a cache or CDN, which may answer visitors, so that few arrive here.
+    TrustedCache,
     /// One address makes more than half of the requests, or few are known, so `trial.serve` is not followed. Only the
     /// report looks at this.
     RampRefused,
@@ -42,6 +44,10 @@ impl TrialNotice {
                 "A cache or CDN in front of Pagewell may store answers. Only the requests that pass it are counted. Name \
                  each proxy in front, so that the visitors' addresses are known: trusted_proxies = [\"127.0.0.1\"], with \
                  its address."
+            }
+            TrialNotice::TrustedCache => {
+                "A CDN or cache in front of Pagewell may answer visitors itself. Only the requests that pass it are \
+                 counted and compared: let it pass all of them during the trial."
             }
             TrialNotice::RampRefused => {
                 "One address makes more than half of the last requests, or fewer than 16 have arrived, so trial.serve is \

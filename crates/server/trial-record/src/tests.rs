@@ -179,6 +179,23 @@ fn nothing_stored_is_a_notice_until_something_is_compared() {
 }
 
 #[test]
+fn no_advice_lets_a_cache_in_front_store_a_page() {
+    let trial = SiteTrial::default();
+    trial.begin(TrialSettings::default(), 1_000);
+    let class = DifferenceClass::RefusedButSame;
+    trial.found("/post-5/", FoundDifference { class, cause: None, ..leak() }, 1_010);
+    let visitors = ComparedVisitors { clients: 10, agents: 3, cookies: 3, without_cookies: 1 };
+    trial.refused("/post-5/", None, visitors);
+    let is_for_pagewell = || report(&trial).problems[0].remedy.contains("with Pagewell alone");
+    for notice in [TrialNotice::CdnInFront, TrialNotice::TrustedCache] {
+        assert!(!is_for_pagewell());
+        trial.notice(notice, true);
+        assert!(is_for_pagewell(), "{notice:?}");
+        trial.notice(notice, false);
+    }
+}
+
+#[test]
 fn a_full_origin_is_a_notice_until_a_render_gets_a_place() {
     let directory = OwnDirectory::new("full");
     let trial = SiteTrial::default();

@@ -160,6 +160,36 @@ fn a_cache_in_front_is_noticed() {
 }
 
 #[test]
+fn a_cache_before_a_trusted_proxy_is_noticed_and_the_proxy_alone_is_not() {
+    let site = Site::new(&[("page.php", PAGE)]);
+    let trusted = "trusted_proxies = [\"127.0.0.0/8\", \"::1\"]";
+    let pagewell = site.serve(&format!("mode = \"trial\"\n{trusted}\nphp.children = 4\n"));
+    let visit_some = |field: (&str, &str)| {
+        for number in 0..20 {
+            let request = Request::get("/page.php")
+                .header("X-Forwarded-For", &format!("192.0.2.{number}"))
+                .header(field.0, field.1);
+            assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 200);
+        }
+    };
+    let (of_proxy, of_cdn) = (("X-Real-IP", "192.0.2.1"), ("CF-Ray", "1-FRA"));
+    until("two windows of answers have passed", || {
+        visit_some(of_proxy);
+        answers(&pagewell) > 256
+    });
+    assert!(!says(&pagewell, "in front of Pagewell"), "{}", report(&pagewell));
+    until("it is noticed", || {
+        visit_some(of_cdn);
+        says(&pagewell, "A CDN or cache in front of Pagewell may answer visitors itself")
+    });
+    assert!(!says(&pagewell, "trusted_proxies"), "it is named already");
+    until("it is gone", || {
+        visit_some(of_proxy);
+        !says(&pagewell, "in front of Pagewell")
+    });
+}
+
+#[test]
 fn a_trial_goes_on_over_a_take_over() {
     let site = Site::new(&[("page.php", PAGE)]);
     let config = config(&site);
