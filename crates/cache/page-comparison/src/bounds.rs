@@ -50,8 +50,8 @@ impl ConfidenceBound {
 
 /// How often, at most, a verdict against a page that draws its text is an accident: the page shows a rare draw, and
 /// all samples agree with each other by chance. The worst draw has the probability `n / (n + 1)`. A page that is a
-/// function of its key and of data has no such error.
-pub fn error_bound(samples: u32) -> f64 {
+/// function of its key and of data has no such error. Returns a share from 0 to 1.
+pub(crate) fn error_bound(samples: u32) -> f64 {
     let n = f64::from(samples);
     (n / (n + 1.0)).powi(samples.min(1_000) as i32) / (n + 1.0)
 }

@@ -28,7 +28,7 @@ mod url_parameters;
 mod visitors;
 mod words;
 
-pub use bounds::{ConfidenceBound, error_bound};
+pub use bounds::ConfidenceBound;
 pub use cause::{CauseSearch, ControlRender, DifferenceCause, RequestPart, is_replayable_url};
 pub use class::{Circumstances, DifferenceClass, PageDependence, UnjudgedReason};
 pub use difference::{PageDifference, differing, values_at};

@@ -108,6 +108,10 @@ impl ProblemGroup<'_> {
         if let Some(cause) = first.cause.as_ref().filter(|cause| **cause != first.class.meaning()) {
             let _ = writeln!(text, "    cause:      {cause}");
         }
+        if let Some(percent) = self.0.iter().find_map(|line| line.chance_percent) {
+            let why = "because text of such a page is also drawn at random";
+            let _ = writeln!(text, "    by chance:  in at most {percent} % of comparisons, {why}");
+        }
         if !first.is_accepted {
             let each = self.0.len() > 1 && first.remedy.contains("trial.accept");
             let each = if each { " (a line for each path)" } else { "" };
@@ -175,6 +179,7 @@ mod tests {
             count: 2,
             places: vec![place.into()],
             cause: Some(cause.into()),
+            chance_percent: None,
             remedy: format!("`trial.accept = [\"{} {pattern}\"]`", class.name()),
             group: 0,
             is_notice: !class.is_wrong(),

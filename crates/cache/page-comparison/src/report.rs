@@ -3,9 +3,10 @@
 //! *Safe* needs 300 distinct versions of pages (a bound of 1 %), no wrong page that is not accepted, and no difference
 //! without an explanation. The exit status is 0 for safe, 1 for not safe, 2 for not enough yet.
 
-use crate::bounds::ConfidenceBound;
+use crate::bounds::{ConfidenceBound, error_bound};
 use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, SHARED_WITH_PAGEWELL, UnjudgedReason};
+use crate::inquiry::SAMPLES_BEFORE_VERDICT;
 use crate::problem_groups::{groups, number_groups, some_of, write_groups};
 use crate::record::{AcceptedDifference, FoundProblem, TrialRecord};
 use crate::url_parameters::{
@@ -67,6 +68,9 @@ pub struct ReportLine {
     pub places: Vec<String>,
     /// The cause as text, if one was found.
     pub cause: Option<String>,
+    /// How often a comparison finds such a page wrong by chance, at most, in percent, if text of its pattern is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chance_percent: Option<f64>,
     /// The remedy for the operator, in a sentence.
     pub remedy: String,
     /// The number of its group, from 1: the problems with the same class, cause and kind of place.
@@ -132,11 +136,13 @@ pub struct TrialReport {
 impl TrialReport {
     /// Makes the report of a record.
     pub fn of(record: &TrialRecord, accepted: &[AcceptedDifference]) -> TrialReport {
-        let mut problems: Vec<ReportLine> = record
-            .problems()
-            .into_iter()
+        let found = record.problems();
+        let draws = found.iter().filter(|problem| problem.class == DifferenceClass::Random);
+        let drawn: HashSet<&str> = draws.map(|problem| problem.pattern.as_str()).collect();
+        let mut problems: Vec<ReportLine> = found
+            .iter()
             .filter(|problem| is_shown(problem, record.has_cookies))
-            .map(|problem| line_of(problem, accepted))
+            .map(|problem| line_of(problem, accepted, drawn.contains(problem.pattern.as_str())))
             .collect();
         number_groups(&mut problems);
         let unsafe_groups = groups(&problems).iter().filter(|group| group.is_unsafe()).count();
@@ -246,8 +252,11 @@ fn is_shown(problem: &FoundProblem, has_cookies: bool) -> bool {
     problem.class != DifferenceClass::RefusedButSame || problem.visitors.are_enough(has_cookies)
 }
 
-fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference]) -> ReportLine {
+fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference], is_drawn: bool) -> ReportLine {
     let is_advice = problem.class == DifferenceClass::RefusedButSame;
+    // Samples alone decide these classes.
+    let may_be_chance =
+        is_drawn && matches!(problem.class, DifferenceClass::BrokenPromise | DifferenceClass::Aged);
     let saving =
         PossibleSaving { answers: problem.answers, seconds: in_seconds(problem.php_micros) };
     ReportLine {
@@ -257,6 +266,7 @@ fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference]) -> ReportLin
         count: problem.count,
         places: problem.places.clone(),
         cause: DifferenceCause::shown(problem.cause.as_ref(), problem.class, problem.late_by),
+        chance_percent: may_be_chance.then(chance_percent),
         remedy: problem.class.remedy(problem.cause.as_ref(), &problem.pattern),
         group: 0,
         is_notice: !problem.class.is_wrong(),
@@ -277,6 +287,11 @@ fn unexplained(record: &TrialRecord, problems: &[ReportLine]) -> Vec<String> {
         problems.iter().filter(explains).map(|line| line.pattern.as_str()).collect();
     let suspects = record.suspects().keys();
     suspects.filter(|pattern| !explained.contains(pattern.as_str())).cloned().collect()
+}
+
+/// The bound of a verdict by samples about a page that draws text, in percent, rounded up.
+fn chance_percent() -> f64 {
+    (error_bound(SAMPLES_BEFORE_VERDICT as u32) * 1_000.0).ceil() / 10.0
 }
 
 /// A number with commas: `12,410`.

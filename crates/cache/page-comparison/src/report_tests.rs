@@ -226,6 +226,22 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn a_verdict_by_samples_has_its_error_bound_where_text_is_drawn() {
+    let mut record = enough();
+    record.found(problem(DifferenceClass::Aged, "/a"));
+    record.found(problem(DifferenceClass::Leak, "/b"));
+    record.found(problem(DifferenceClass::Random, "/b"));
+    let chance = "by chance:  in at most 6.7 % of comparisons, because";
+    let exact = TrialReport::of(&record, &[]);
+    assert!(!exact.text().contains("by chance") && !exact.json().contains("chance_percent"));
+    record.found(problem(DifferenceClass::Random, "/a"));
+    let drawn = TrialReport::of(&record, &[]);
+    assert_eq!(drawn.text().matches(chance).count(), 1, "{}", drawn.text());
+    assert_eq!(drawn.json().matches("\"chance_percent\": 6.7").count(), 1, "{}", drawn.json());
+    assert_eq!(drawn.outcome, TrialOutcome::NotSafe, "it is no excuse");
+}
+
+#[test]
 fn a_full_origin_is_a_reason_of_its_own_and_no_matter_of_the_budget() {
     let mut record = enough();
     record.unjudged("/a", UnjudgedReason::NoPlace, true);
