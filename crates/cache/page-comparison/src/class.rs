@@ -127,6 +127,9 @@ impl DifferenceClass {
                     .into()
             }
             (DifferenceClass::Random, _) => format!("{}, or {}", accepted(), self.plain_remedy()),
+            (DifferenceClass::Aged | DifferenceClass::Late | DifferenceClass::Noise, _) => {
+                format!("{}, or accept it: {}", self.plain_remedy(), accepted())
+            }
             (class, _) => class.plain_remedy().into(),
         }
     }
@@ -134,18 +137,23 @@ impl DifferenceClass {
     fn plain_remedy(self) -> &'static str {
         match self {
             DifferenceClass::BrokenPromise => {
-                "follow or declare the table, file or option that the page was made from"
+                "follow or declare the table, file or option that the page was made from; until then, `bypass = true` in a \
+                 rule for this path"
             }
             DifferenceClass::Aged => {
-                "give the page a tag, a shorter lifetime, or accept it by name"
+                "give the page a tag or a shorter lifetime, in PHP `header('Pagewell-Cache-Control: max-age=60');`"
             }
             DifferenceClass::Late => "commit and announce the change before the rest of the work",
             DifferenceClass::ByTheClock => {
                 "send a lifetime as short as its clock's step, in PHP `header('Pagewell-Cache-Control: max-age=60');` \
                  (`store` in a rule counts only without one); if it counts visits, bypass the path"
             }
-            DifferenceClass::Random => "do not store the page",
-            DifferenceClass::Noise => "give the page a lifetime below the nonce's",
+            DifferenceClass::Random => {
+                "do not store the page: `bypass = true` in a rule for this path"
+            }
+            DifferenceClass::Noise => {
+                "give the page a lifetime below the nonce's, in PHP `header('Pagewell-Cache-Control: max-age=43200');`"
+            }
             DifferenceClass::OldApplication => {
                 "nothing in Pagewell: look at replicas and caches of the application"
             }

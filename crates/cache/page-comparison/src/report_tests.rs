@@ -226,6 +226,20 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn a_remedy_has_the_line_of_the_configuration_that_helps() {
+    for (class, lines) in [
+        (DifferenceClass::BrokenPromise, ["`bypass = true` in a rule for this path", "declare"]),
+        (DifferenceClass::Aged, ["`trial.accept = [\"aged /x/:n\"]`", "-Control: max-age=60');`"]),
+        (DifferenceClass::Late, ["`trial.accept = [\"late /x/:n\"]`", "commit and announce"]),
+        (DifferenceClass::Noise, ["`trial.accept = [\"noise /x/:n\"]`", "max-age=43200');`"]),
+        (DifferenceClass::Random, ["`trial.accept = [\"random /x/:n\"]`", "`bypass = true`"]),
+    ] {
+        let remedy = class.remedy(None, "/x/:n");
+        assert!(lines.iter().all(|line| remedy.contains(line)), "{}: {remedy}", class.name());
+    }
+}
+
+#[test]
 fn a_verdict_by_samples_has_its_error_bound_where_text_is_drawn() {
     let mut record = enough();
     record.found(problem(DifferenceClass::Aged, "/a"));
