@@ -20,6 +20,8 @@ use std::fmt::Write;
 
 /// Versions of pages that a verdict needs: with fewer, the bound is above 1 %.
 const ENOUGH_VERSIONS: u64 = 300;
+/// Kinds of paths with fewer versions are named beside the verdict: the bound is of all together.
+const FEW_VERSIONS: u64 = 10;
 
 /// The verdict of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -338,10 +340,11 @@ fn sentence(
     match outcome {
         TrialOutcome::Safe => format!(
             "Safe to turn on: {} versions of pages of {patterns} {} of paths were compared, and at least {} are \
-             right (95 % confidence).",
+             right (95 % confidence).{}",
             shown_count(bound.compared),
             if patterns == 1 { "kind" } else { "kinds" },
             bound.right_percent(),
+            rarely_compared(record),
         ),
         TrialOutcome::NotSafe => format!("Not safe: {wrong} {problems}."),
         TrialOutcome::NotEnough if suspects > 0 => {
@@ -362,6 +365,17 @@ fn sentence(
                 shown_count(record.compared),
                 bound.compared,
             )
+        }
+    }
+}
+
+/// The number of kinds of paths with few versions as a sentence; nothing if there are none.
+fn rarely_compared(record: &TrialRecord) -> String {
+    match record.versions.values().filter(|versions| **versions < FEW_VERSIONS).count() {
+        0 => String::new(),
+        1 => format!(" Of 1 kind, fewer than {FEW_VERSIONS} versions were compared."),
+        count => {
+            format!(" Of {count} kinds, fewer than {FEW_VERSIONS} versions each were compared.")
         }
     }
 }

@@ -226,6 +226,22 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn kinds_with_few_versions_are_counted_beside_the_verdict() {
+    let mut record = enough();
+    let sentence = |record: &TrialRecord| TrialReport::of(record, &[]).sentence;
+    assert!(sentence(&record).ends_with("are right (95 % confidence)."), "{}", sentence(&record));
+    record.compared("/cart", true);
+    (1..FEW_VERSIONS).for_each(|_| record.compared("/cart", false));
+    let one = "(95 % confidence). Of 1 kind, fewer than 10 versions were compared.";
+    assert!(sentence(&record).ends_with(one), "{}", sentence(&record));
+    (1..FEW_VERSIONS).for_each(|_| record.compared("/shop/:n", true));
+    let two = " Of 2 kinds, fewer than 10 versions each were compared.";
+    assert!(sentence(&record).ends_with(two), "{}", sentence(&record));
+    record.compared("/shop/:n", true);
+    assert!(sentence(&record).ends_with(one), "{}", sentence(&record));
+}
+
+#[test]
 fn a_remedy_has_the_line_of_the_configuration_that_helps() {
     for (class, lines) in [
         (DifferenceClass::BrokenPromise, ["`bypass = true` in a rule for this path", "declare"]),
