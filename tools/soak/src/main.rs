@@ -166,8 +166,16 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     let rounds = rounds?;
     stand.wait_idle()?;
+    let compared = stand.check_audit()?;
     let resident = stand.pagewell().rss_bytes();
-    println!("soak: {rounds} rounds; Pagewell has {} MB at the end", resident >> 20);
+    println!(
+        "soak: {rounds} rounds; {compared} hits compared by the audit; Pagewell has {} MB at the end",
+        resident >> 20
+    );
+    // With some faults alone, there may be no place at the origin for a comparison.
+    if amount.only.is_empty() && compared == 0 {
+        return Err("soak: the audit has compared nothing".to_owned());
+    }
     if resident > RESIDENT_MAX {
         return Err(format!("soak: {resident} bytes are resident at the end"));
     }

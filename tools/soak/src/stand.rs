@@ -7,22 +7,15 @@
 use super::error_text;
 use super::site::Site;
 use harness::stand::RestartedPagewell;
-use harness::{Deadline, Pagewell, PrivateDir, StartError, cpu};
+use harness::{Pagewell, PrivateDir, StartError, cpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// How large the disk is that can be full.
 const DISK: &str = "size=12m";
 /// How long requests that are under way at the end may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(90);
-
-/// The pause between two looks at the pages that Pagewell's audit watches.
-const WATCH_STEP: Duration = Duration::from_millis(600);
-/// The time in which the audit sees that a page which it watches was purged, on any machine. A page that is wrong stays
-/// watched for a minute.
-const WATCHED_MAX: Duration = Duration::from_secs(20);
 
 /// Where Pagewell's files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,20 +111,15 @@ impl<'a> Stand<'a> {
     /// # Errors
     /// The work that is left, with its counters.
     pub fn wait_idle(&self) -> Result<(), String> {
-        self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))?;
-        // The audit sees within this time that a page which it found wrong was purged meanwhile.
-        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
-        while watched > 0 && !deadline.passed() {
-            sleep(WATCH_STEP);
-            watched = self.pagewell.counter("audit_watched")?;
-        }
-        match watched {
-            0 => Ok(()),
-            found => Err(format!(
-                "soak: the audit has found {found} wrong pages\n{}",
-                self.pagewell.log()
-            )),
-        }
+        self.pagewell.wait_idle(IDLE_WITHIN).map_err(|error| format!("soak: {error}"))
+    }
+
+    /// Checks that its audit has found no wrong page in any life. Returns the comparisons with a verdict.
+    ///
+    /// # Errors
+    /// It has: the counters, and the log.
+    pub fn check_audit(&self) -> Result<u64, String> {
+        self.pagewell.check_audit().map_err(|error| format!("soak: {error}"))
     }
 }
 

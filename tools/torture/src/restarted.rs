@@ -6,11 +6,10 @@
 use super::origin::Origin;
 use super::run::Run;
 use harness::stand::RestartedPagewell;
-use harness::{Deadline, Pagewell, Port, PrivateDir};
+use harness::{Pagewell, Port, PrivateDir};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Pagewell's counters that only grow, so that those of all its lives can be added up.
@@ -38,18 +37,6 @@ const GROWING: [&str; 22] = [
     "audit_late",
     "audit_by_the_clock",
 ];
-/// Verdicts of Pagewell's audit that no change explains which is announced as soon as it is made.
-const FOUND: [&str; 5] = [
-    "audit_broken_promises",
-    "audit_leaks",
-    "audit_leaks_or_aged",
-    "audit_aged",
-    "audit_by_the_clock",
-];
-/// The pause between two looks at the pages that the audit watches.
-const WATCH_STEP: Duration = Duration::from_millis(600);
-/// The time in which the audit sees that a page which it watches was purged, on any machine.
-const WATCHED_MAX: Duration = Duration::from_secs(20);
 /// How long what is under way at the end of a run may take.
 const IDLE_WITHIN: Duration = Duration::from_secs(60);
 
@@ -138,23 +125,12 @@ impl CountedPagewell<'_> {
         self.pagewell.log()
     }
 
-    /// Its own audit has found no wrong page, and watches none now that all changes were announced.
+    /// Its own audit has found no wrong page in any life, and watches none now that all changes were announced.
     ///
     /// # Errors
     /// The counters, and its log.
     pub fn check_audit(&self) -> Result<(), String> {
-        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
-        // A page that is wrong stays watched for a minute.
-        while watched > 0 && !deadline.passed() {
-            sleep(WATCH_STEP);
-            watched = self.counter("audit_watched")?;
-        }
-        let found: u64 = FOUND.iter().filter_map(|name| self.counters.get(name)).sum();
-        if watched + found == 0 {
-            return Ok(());
-        }
-        let (counters, log) = (&self.counters, self.pagewell.log());
-        Err(error_text(format!("the audit found wrong pages, {watched} now: {counters:?}\n{log}")))
+        self.pagewell.check_audit().map(drop).map_err(error_text)
     }
 
     /// Once nobody asks any more, no render, no lease and nobody who waits may be left.

@@ -32,12 +32,9 @@ const CUT_EVERY: Duration = Duration::from_millis(400);
 const CUTS_A_LIFE: u64 = 7;
 /// A run on a busy machine goes on for so many times as long, until it has met something of each kind.
 const LONGER: u32 = 10;
-/// The time in which the audit sees that a page which it watches was purged, on any machine. A page that is wrong stays
-/// watched for a minute.
-const WATCHED_MAX: Duration = Duration::from_secs(20);
-const WATCH_STEP: Duration = Duration::from_millis(600);
-/// A run of so many seconds has to have seen pages of an earlier life, if there are no more transactions
-/// than so many a second: of more every page has changed since the snapshot.
+/// A run of so many seconds has to have seen pages of an earlier life, and comparisons of the audit with a verdict, if
+/// there are no more transactions than so many a second: of more every page has changed since the snapshot, and may
+/// change during each comparison.
 const WARM_SECONDS: u64 = 10;
 const WARM_RATE: u32 = 10;
 const SNAPSHOT: &str = "[snapshot]\ndirectory = \"DIRECTORY/snapshots\"\nevery = \"1s\"";
@@ -377,16 +374,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The pages that the audit watches, once it has seen which of them were purged.
-    fn watched(&self) -> Result<u64, String> {
-        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
-        while watched > 0 && !deadline.passed() {
-            sleep(WATCH_STEP);
-            watched = self.rows.counter("audit_watched")?;
-        }
-        Ok(watched)
-    }
-
     fn verdict(&self, lease_check: LeaseCheck) -> Result<String, String> {
         let get = |count: &AtomicU64| count.load(SeqCst);
         self.take_counters()?;
@@ -412,14 +399,19 @@ impl Run<'_> {
             get(&self.own_outdated),
             lease_check.as_str(),
         );
-        let watched = if lease_check == LeaseCheck::Kept { self.watched()? } else { 0 };
-        if watched > 0 {
-            return Err(format!("{line}: the audit found {watched} wrong pages"));
-        }
+        let compared = match lease_check {
+            LeaseCheck::Kept => {
+                self.rows.check_audit().map_err(|error| format!("{line}: {error}"))?
+            }
+            LeaseCheck::LeftOut => 0,
+        };
         let gaps = get(&self.gaps);
         let is_slow = matches!(self.amount.writes_per_second, Rate::PerSecond(0..=WARM_RATE));
-        let has_to_be = self.amount.faults && is_slow && self.amount.seconds >= WARM_SECONDS;
-        let is_warm = !has_to_be || get(&self.restored) > 0;
+        let is_long = is_slow && self.amount.seconds >= WARM_SECONDS;
+        if lease_check == LeaseCheck::Kept && is_long && compared == 0 {
+            return Err(format!("{line}: the audit has compared nothing"));
+        }
+        let is_warm = !(self.amount.faults && is_long) || get(&self.restored) > 0;
         let has_met = is_warm && self.has_met();
         match (lease_check, self.wrong()) {
             (LeaseCheck::Kept, 0) if has_met && gaps == 0 => Ok(line),

@@ -154,6 +154,14 @@ impl Rows {
         self.pagewell().counter(name)
     }
 
+    /// Checks that Pagewell's audit has found no wrong page in any of its lives. Returns the comparisons with a verdict.
+    ///
+    /// # Errors
+    /// It has: the counters, and the log.
+    pub fn check_audit(&self) -> Result<u64, String> {
+        self.pagewell().check_audit()
+    }
+
     fn pagewell(&self) -> MutexGuard<'_, RestartedPagewell<'static>> {
         self.pagewell.lock().unwrap_or_else(PoisonError::into_inner)
     }

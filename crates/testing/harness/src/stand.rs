@@ -20,6 +20,59 @@ const PORT_FREE_WITHIN: Duration = Duration::from_secs(60);
 const CURRENT: [&str; 4] = ["followers", "leases", "origin_places_taken", "origin_queue"];
 /// The pause between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The counters of verdicts of an audit that mean a wrong page. A page that was purged within a minute (`audit_late`) is
+/// none: its change was published a moment after it was visible.
+pub const AUDIT_FINDINGS: [&str; 5] = [
+    "audit_broken_promises",
+    "audit_leaks",
+    "audit_leaks_or_aged",
+    "audit_aged",
+    "audit_by_the_clock",
+];
+/// The pause between two looks at the pages that an audit watches.
+const WATCH_STEP: Duration = Duration::from_millis(600);
+/// The time in which an audit sees that a page which it watches was purged, on any machine. A page that is wrong stays
+/// watched for a minute.
+const WATCHED_MAX: Duration = Duration::from_secs(20);
+
+/// What the audits of some processes have counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditCounts {
+    /// Comparisons with a verdict.
+    pub compared: u64,
+    /// Verdicts that mean a wrong page, by the names of their counters.
+    pub findings: BTreeMap<&'static str, u64>,
+}
+
+impl AuditCounts {
+    /// Adds the counters of a process, as [`Pagewell::stats`] returns them.
+    ///
+    /// # Errors
+    /// They have no such counter.
+    pub fn add(&mut self, counters: &BTreeMap<String, u64>) -> Result<(), String> {
+        let count = |name: &str| {
+            let found = counters.get(name).copied();
+            found.ok_or_else(|| format!("pagewell has no counter {name}"))
+        };
+        let mut added = AuditCounts { compared: count("audit_compared")?, ..Self::default() };
+        for name in AUDIT_FINDINGS {
+            let found = count(name)?;
+            if found > 0 {
+                added.findings.insert(name, found);
+            }
+        }
+        self.join(&added);
+        Ok(())
+    }
+
+    /// Adds those of other processes.
+    pub fn join(&mut self, others: &AuditCounts) {
+        self.compared += others.compared;
+        for (name, found) in &others.findings {
+            *self.findings.entry(name).or_default() += found;
+        }
+    }
+}
 
 /// Pagewell through restarts. `start` starts a process at the same addresses each time.
 pub struct RestartedPagewell<'a> {
@@ -27,6 +80,8 @@ pub struct RestartedPagewell<'a> {
     start: Box<dyn Fn() -> Result<Pagewell, StartError> + Send + Sync + 'a>,
     /// How often it was started again.
     pub restarts: u64,
+    /// The counts of its audit in earlier lives, but for those that ended by themselves.
+    audited: AuditCounts,
 }
 
 impl<'a> RestartedPagewell<'a> {
@@ -38,14 +93,16 @@ impl<'a> RestartedPagewell<'a> {
         start: impl Fn() -> Result<Pagewell, StartError> + Send + Sync + 'a,
     ) -> Result<RestartedPagewell<'a>, String> {
         let pagewell = start_at_kept_port(&start)?;
-        Ok(RestartedPagewell { pagewell, start: Box::new(start), restarts: 0 })
+        let audited = AuditCounts::default();
+        Ok(RestartedPagewell { pagewell, start: Box::new(start), restarts: 0, audited })
     }
 
     /// Kills it as a crash would, and starts it again.
     ///
     /// # Errors
-    /// It does not start again.
+    /// Its audit's counters cannot be read, or it does not start again.
     pub fn kill_and_start(&mut self) -> Result<(), String> {
+        self.audited = self.audited()?;
         self.pagewell.kill();
         self.start_again()
     }
@@ -53,11 +110,12 @@ impl<'a> RestartedPagewell<'a> {
     /// Stops it in good order, and starts it by `start` from now on.
     ///
     /// # Errors
-    /// It does not start.
+    /// Its audit's counters cannot be read, or it does not start.
     pub fn stop_and_start(
         &mut self,
         start: impl Fn() -> Result<Pagewell, StartError> + Send + Sync + 'a,
     ) -> Result<(), String> {
+        self.audited = self.audited()?;
         self.pagewell.stop();
         self.start = Box::new(start);
         self.start_again()
@@ -109,6 +167,35 @@ impl<'a> RestartedPagewell<'a> {
     pub fn counter(&self, name: &str) -> Result<u64, String> {
         let found = self.counters()?.get(name).copied();
         found.ok_or_else(|| format!("pagewell has no counter {name}"))
+    }
+
+    /// The counts of its audit in all of its lives so far.
+    ///
+    /// # Errors
+    /// The control interface does not answer, or has no such counters.
+    pub fn audited(&self) -> Result<AuditCounts, String> {
+        let mut all = self.audited.clone();
+        all.add(&self.counters()?)?;
+        Ok(all)
+    }
+
+    /// Checks that its audit has found no wrong page in any life, and watches none now that all changes were published.
+    /// Returns the comparisons with a verdict.
+    ///
+    /// # Errors
+    /// It has: the counters, and the log.
+    pub fn check_audit(&self) -> Result<u64, String> {
+        let (deadline, mut watched) = (Deadline::after(WATCHED_MAX), 1);
+        while watched > 0 && !deadline.passed() {
+            sleep(WATCH_STEP);
+            watched = self.counter("audit_watched")?;
+        }
+        let AuditCounts { compared, findings } = self.audited()?;
+        if watched == 0 && findings.is_empty() {
+            return Ok(compared);
+        }
+        let log = self.pagewell.log();
+        Err(format!("the audit found wrong pages, {watched} watched now: {findings:?}\n{log}"))
     }
 
     /// Waits until no render, no lease and no waiting request is left. There are no more requests.
@@ -265,5 +352,20 @@ mod tests {
             players.join()
         });
         assert_eq!(failed, Err::<Vec<()>, _>("a thread panicked: a writer".to_owned()));
+    }
+
+    #[test]
+    fn audits_are_added_up_and_a_counter_that_is_missing_is_an_error() {
+        let mut counters: BTreeMap<String, u64> =
+            AUDIT_FINDINGS.iter().map(|name| ((*name).to_owned(), 0)).collect();
+        counters.insert("audit_compared".to_owned(), 4);
+        let mut all = AuditCounts::default();
+        assert_eq!(all.add(&counters), Ok(()));
+        assert!(all.findings.is_empty());
+        counters.insert("audit_leaks".to_owned(), 2);
+        assert_eq!((all.add(&counters), all.add(&counters)), (Ok(()), Ok(())));
+        assert_eq!((all.compared, all.findings.get("audit_leaks")), (12, Some(&4)));
+        counters.remove("audit_aged");
+        assert!(all.add(&counters).is_err());
     }
 }

@@ -12,6 +12,7 @@ use crate::judge::{Judgement, Question, judge};
 use crate::run::HOST;
 use crate::site::Page;
 use crate::stamp::dotted;
+use harness::stand::AuditCounts;
 use harness::{Client, Deadline, Request};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -23,6 +24,8 @@ use std::time::Duration;
 const WITHIN: Duration = Duration::from_secs(60);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(30);
+/// The time in which an audit sees that a page which it watches was purged, on any machine.
+const WATCHED_MAX: Duration = Duration::from_secs(20);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -59,6 +62,24 @@ pub fn counters(stand: &Stand) -> BTreeMap<String, u64> {
         }
     }
     all
+}
+
+/// The counts of the audits of all machines in all of their lives, once they have seen which of the pages that they watch
+/// were purged; and how many they still watch.
+pub fn audited(stand: &Stand) -> (AuditCounts, u64) {
+    let deadline = Deadline::after(WATCHED_MAX);
+    let watched = || counters(stand).get("audit_watched").copied().unwrap_or_default();
+    while watched() > 0 && !deadline.passed() {
+        pause(LOOK_EVERY);
+    }
+    let mut all = AuditCounts::default();
+    for machine in &stand.machines {
+        match machine.audited() {
+            Ok(counts) => all.join(&counts),
+            Err(error) => stand.fail(format!("machine {}: {error}", machine.number)),
+        }
+    }
+    (all, watched())
 }
 
 /// Waits, bounded, until every machine shows all versions that are due; returns the outdated pages, in words.

@@ -2,12 +2,13 @@
 //! snapshots of their own. All its processes log to one file.
 //!
 //! Locks: `process` is held by the thread that starts, ends or stops it, and by a thread that asks how far it
-//! is, which does not wait for the lock; `late` is held for a moment.
+//! is, which does not wait for the lock; `late` and `audited` are held for a moment.
 
 use super::late::Late;
 use super::locked;
-use harness::stand::start_at_kept_port;
+use harness::stand::{AuditCounts, start_at_kept_port};
 use harness::{Pagewell, Port, PrivateDir, Signal, StopResult, Wait};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,8 @@ pub struct Machine {
     pub ports: (Port, Port),
     /// Writes through this machine that were late.
     pub late: Mutex<Late>,
+    /// The counts of its audit in earlier lives, but for those that did not answer any more.
+    audited: Mutex<AuditCounts>,
     binary: PathBuf,
     directory: PathBuf,
     process: Mutex<Option<Pagewell>>,
@@ -66,6 +69,7 @@ impl Machine {
             has_snapshots: number.is_multiple_of(2),
             ports: (take()?, take()?),
             late: Mutex::default(),
+            audited: Mutex::default(),
             binary: common.binary.to_owned(),
             directory: directory.to_owned(),
             process: Mutex::new(None),
@@ -129,8 +133,26 @@ impl Machine {
         }
     }
 
+    /// The counts of its audit in all lives so far.
+    ///
+    /// # Errors
+    /// It does not answer, or has no such counters.
+    pub fn audited(&self) -> Result<AuditCounts, String> {
+        let counters = stats(&self.hold()).ok_or("it does not answer")?;
+        let mut all = locked(&self.audited).clone();
+        all.add(&counters)?;
+        Ok(all)
+    }
+
+    /// Adds the counts of the audit of a process that ends. It has none if it did not answer.
+    fn note_audit(&self, counters: Option<BTreeMap<String, u64>>) {
+        // That there are no such counters is seen at the end.
+        let _ = counters.map(|counters| locked(&self.audited).add(&counters));
+    }
+
     /// Kills it as a crash would.
     pub fn kill(&self, held: &mut ProcessGuard<'_>) {
+        self.note_audit(stats(held));
         if let Some(mut pagewell) = held.take() {
             pagewell.kill();
         }
@@ -148,6 +170,7 @@ impl Machine {
     /// # Errors
     /// It had to be killed.
     pub fn stop(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
+        self.note_audit(stats(held));
         let end = |pagewell: Pagewell| {
             pagewell.signal(Signal::TERM);
             ended(pagewell)
@@ -174,6 +197,7 @@ impl Machine {
     /// # Errors
     /// It did not, or the old one did not end by itself.
     pub fn take_over(&self, held: &mut ProcessGuard<'_>) -> Result<(), String> {
+        let counters = stats(held);
         let new = match self.run(&["--take-over"]) {
             Ok(new) => new,
             Err(error) => {
@@ -184,6 +208,7 @@ impl Machine {
                     .map_or(error.clone(), |other| format!("{error}; {other}")));
             }
         };
+        self.note_audit(counters);
         let old = held.replace(new);
         locked(&self.late).next_life();
         let outcome = old.map_or(Ok(()), ended);
@@ -202,6 +227,11 @@ impl Machine {
             None => Err("it does not run".to_owned()),
         }
     }
+}
+
+/// The counters of a process that answers.
+fn stats(held: &ProcessGuard<'_>) -> Option<BTreeMap<String, u64>> {
+    held.as_ref().and_then(|pagewell| pagewell.stats().ok())
 }
 
 /// Waits for the end of a process.

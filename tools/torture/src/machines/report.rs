@@ -12,7 +12,7 @@ use super::tally::Counts;
 use crate::Amount;
 use crate::reader::{AnswerCounts, wrong_by_name};
 use harness::root;
-use harness::stand::{seconds, share};
+use harness::stand::{AuditCounts, seconds, share};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -38,6 +38,8 @@ pub struct Figures {
     /// The longest time without a write in time through a machine, in words.
     longest: String,
     counters: BTreeMap<String, u64>,
+    /// The counts of all audits, and the pages that they still watch.
+    audited: (AuditCounts, u64),
     wrong: Vec<String>,
     failed: Vec<String>,
     left: Vec<String>,
@@ -63,10 +65,14 @@ impl Figures {
         });
         let first = stand.runs.iter().filter_map(|run| run.first_wrong_seconds());
         let late = stand.machines.iter().map(|machine| locked(&machine.late).lost);
+        let took = seconds(tally.micros());
+        // Without the wait there are outdated pages. A machine that does not answer is noted in `failed`.
+        let audited =
+            if amount.without_wait { (AuditCounts::default(), 0) } else { end::audited(stand) };
         let mut figures = Figures {
             amount: amount.clone(),
             machines: stand.machines.len(),
-            seconds: seconds(tally.micros()),
+            seconds: took,
             first_wrong_seconds: first.reduce(f64::min),
             silent: stand.runs.iter().map(|run| run.silent()).sum(),
             rows: rows.collect(),
@@ -74,6 +80,7 @@ impl Figures {
             lost: late.sum(),
             longest: longest(stand),
             counters: end::counters(stand),
+            audited,
             wrong: wrong(stand),
             failed: stand.failed(),
             seen,
@@ -109,10 +116,27 @@ impl Figures {
                  requests never answered, {left} pages not the newest in the end, {failed} failures"
             ));
         }
+        let unexplained = self.unexplained();
+        if !unexplained.is_empty() {
+            return Err(format!("torture: the audit found wrong pages: {unexplained:?}"));
+        }
         let [in_time, ..] = self.writes;
         let met = [("hits", self.seen.hits), ("writes answered in time", in_time)];
         let missed = met.into_iter().find(|(_, count)| *count == 0);
         missed.map_or(Ok(()), |(what, _)| Err(format!("torture: the run met no {what}")))
+    }
+
+    /// The findings of the audits, and pages that are still watched, that no fault explains. Where a write was lost with a
+    /// machine, or not answered, other machines may have pages of before it: they are out of date.
+    fn unexplained(&self) -> Vec<(&str, u64)> {
+        let (counts, watched) = &self.audited;
+        let [.., unanswered] = self.writes;
+        let is_explained = |name: &str| {
+            self.lost + unanswered > 0 && !matches!(name, "audit_leaks" | "audit_by_the_clock")
+        };
+        let all = counts.findings.iter().map(|(name, count)| (*name, *count));
+        let all = all.chain([("audit_watched", *watched)]);
+        all.filter(|(name, count)| *count > 0 && !is_explained(name)).collect()
     }
 
     /// All of it in a line.
@@ -171,6 +195,7 @@ impl Figures {
         let Amount { items, pages, readers, writers, seed, .. } = &self.amount;
         let (seen, counter) =
             (&self.seen, |name: &str| self.counters.get(name).copied().unwrap_or(0));
+        let AuditCounts { compared, findings } = &self.audited.0;
         let mut text = format!(
             "torture of {} machines: {items} items, {pages} pages of 4, {readers} readers, {writers} \
              writers, {:.1} s, seed {seed}\n",
@@ -189,6 +214,7 @@ impl Figures {
                 counter("cluster_received").to_string(),
             ),
             ("gaps", counter("database_gaps"), "of the processes of the end".to_owned()),
+            ("hits compared by the audits", *compared, format!("found: {findings:?}")),
         ];
         rows.extend(wrong_by_name(&seen.wrong).map(|(name, count)| (name, count, String::new())));
         rows.push(("not the newest in the end", self.left.len() as u64, String::new()));
@@ -256,6 +282,7 @@ mod tests {
             lost: 0,
             longest: "none".to_owned(),
             counters: BTreeMap::new(),
+            audited: (AuditCounts::default(), 0),
             wrong: Vec::new(),
             failed: Vec::new(),
             left: Vec::new(),
@@ -278,6 +305,20 @@ mod tests {
             Figures { seen: AnswerCounts::default(), ..figures(&[]) },
         ];
         assert!(wrong.iter().all(|figures| figures.verdict().is_err()));
+    }
+
+    #[test]
+    fn a_finding_of_an_audit_fails_unless_a_lost_write_explains_it() {
+        let found = |name, lost, watched| {
+            let findings = BTreeMap::from([(name, 1)]);
+            let audited = (AuditCounts { compared: 9, findings }, watched);
+            Figures { lost, audited, ..figures(&[]) }.verdict()
+        };
+        assert!(found("audit_broken_promises", 0, 0).is_err());
+        assert_eq!(found("audit_broken_promises", 1, 1), Ok(()));
+        assert!(found("audit_leaks", 1, 0).is_err());
+        let watched = (AuditCounts::default(), 1);
+        assert!(Figures { audited: watched, ..figures(&[]) }.verdict().is_err());
     }
 
     #[test]
