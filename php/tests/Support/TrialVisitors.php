@@ -3,7 +3,7 @@
 /**
  * Visitors of a trial beside those of a test (PAGEWELL_TRIAL, `make trial`): the test gets hits, as nine in ten
  * addresses do. After each of its requests two other visitors send the same one. They get the answers of the
- * application, which Pagewell compares with its pages. At the end its report must have nothing wrong.
+ * application, which Pagewell compares with its pages. At the end its report must have comparisons, and nothing wrong.
  *
  * PAGEWELL_TRIAL is the budget of the comparisons: `100%`, or `default`.
  */
@@ -57,7 +57,7 @@ final class TrialVisitors
         }
     }
 
-    /** The pages that the trial has found to be wrong, after all comparisons have ended; empty if all is right. */
+    /** The pages that the trial has found to be wrong, after all comparisons have ended, or that it has compared none; empty if all is right. */
     public function found(): string
     {
         [$last, $since] = [-1, 0];
@@ -77,6 +77,9 @@ final class TrialVisitors
         fwrite(STDERR, "\ntrial: " . json_encode($figures, JSON_UNESCAPED_SLASHES) . "\n");
         foreach (array_diff_key($report['problems'], $wrong) as $notice) {
             fwrite(STDERR, '  ' . json_encode($notice, JSON_UNESCAPED_SLASHES) . "\n");
+        }
+        if (($report['compared'] ?? 0) === 0) {
+            return "It has compared nothing.\n";
         }
         return $wrong === [] ? '' : (string) json_encode(array_values($wrong), JSON_UNESCAPED_SLASHES | JSON_PRETTY_PRINT);
     }

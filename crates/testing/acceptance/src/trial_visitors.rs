@@ -84,10 +84,11 @@ impl TrialVisitors {
         }
     }
 
-    /// Waits until all comparisons have ended, prints the figures, and expects that nothing is wrong.
+    /// Waits until all comparisons have ended, prints the figures, and expects that something was compared and nothing is
+    /// wrong.
     ///
     /// # Panics
-    /// The report has a wrong page.
+    /// The report has a wrong page, or no comparison.
     pub fn found_nothing(&self, pagewell: &Pagewell) {
         let (mut last, mut same) = (0, 0);
         for round in 0..1_200 {
@@ -104,7 +105,10 @@ impl TrialVisitors {
             }
             last = answers;
         }
-        println!("trial: {:#}", trial_report(pagewell));
+        let report = trial_report(pagewell);
+        println!("trial: {report:#}");
+        let compared = report["compared"].as_u64().expect("a number");
+        assert!(compared > 0, "nothing was compared: {}", pagewell.log());
         assert_eq!(trial_found(pagewell, true), [""; 0], "{}", pagewell.log());
     }
 }

@@ -139,7 +139,7 @@ impl Drop for ComparedWiki {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.visitors.iter().for_each(|visitors| visitors.found_nothing(&self.cached));
-            acceptance::audit_found_nothing(&self.cached);
+            acceptance::audit_found_nothing(&self.cached, &[]);
         }
     }
 }
