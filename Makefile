@@ -3,6 +3,8 @@
 
 CARGO ?= cargo
 PHPUNIT ?= phpunit
+# It notes the tests that it skips.
+RUN_PHPUNIT = scripts/phpunit $(PHPUNIT)
 # The suites of php/phpunit.xml but those of WordPress, which take longer than all others together.
 PHP_SUITES = packages,core,client,bridge,drupal,laravel,mediawiki,symfony
 # The suites that `make trial` runs with further visitors, whose answers are compared (php/tests/Support/TrialVisitors.php).
@@ -20,6 +22,8 @@ BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 TASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)
 # Another target of this file. Where a line names MAKE itself, `make -n` executes the line.
 TARGET = $(MAKE) --no-print-directory
+# What is skipped, of Rust and PHP.
+SHOW_SKIPPED = [ ! -s $(PAGEWELL_SKIPPED) ] || { echo "== skipped tests: $$(wc -l <$(PAGEWELL_SKIPPED))"; cat $(PAGEWELL_SKIPPED); }
 # A step with its name and its time.
 PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase
 
@@ -74,7 +78,7 @@ test-phases:
 	$(TASK)/xtask tidy
 	@PAGEWELL_BIN=$(BUILT)/pagewell scripts/beside $(TARGET) server-tests -- $(TARGET) --keep-going php crate-tests \
 		-- $(TARGET) php-pages -- $(TARGET) further-tests
-	@[ ! -s $(PAGEWELL_SKIPPED) ] || { echo "== skipped tests: $$(wc -l <$(PAGEWELL_SKIPPED))"; cat $(PAGEWELL_SKIPPED); }
+	@$(SHOW_SKIPPED)
 
 # Tests that wait for servers most of the time run beside others that keep the processor busy.
 server-tests:
@@ -84,12 +88,12 @@ crate-tests:
 	@scripts/phase "tests of the crates" env RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --workspace --exclude acceptance $(FEATURES)
 
 php:
-	@scripts/phase "php: WordPress" $(PHPUNIT) --configuration php --testsuite wordpress
+	@scripts/phase "php: WordPress" $(RUN_PHPUNIT) --configuration php --testsuite wordpress
 
 php-pages:
-	@scripts/phase "php: pages of WordPress" $(PHPUNIT) --configuration php --testsuite wordpress-pages
-	@scripts/phase "php: other packages" $(PHPUNIT) --configuration php --testsuite $(PHP_SUITES)
-	@scripts/phase "examples/news" $(PHPUNIT) --configuration examples/news
+	@scripts/phase "php: pages of WordPress" $(RUN_PHPUNIT) --configuration php --testsuite wordpress-pages
+	@scripts/phase "php: other packages" $(RUN_PHPUNIT) --configuration php --testsuite $(PHP_SUITES)
+	@scripts/phase "examples/news" $(RUN_PHPUNIT) --configuration examples/news
 
 further-tests:
 	@scripts/phase "lints" $(CARGO) clippy --workspace --all-targets $(FEATURES) -- -D warnings
@@ -121,13 +125,16 @@ soak: ## run the soak test: faults of everything around Pagewell, under load, fo
 	$(CARGO) run --quiet --release -p soak -- --sources
 	$(CARGO) run --quiet --release -p soak -- --seconds $(SECONDS)
 
+trial: export PAGEWELL_SKIPPED = $(BUILT)/skipped-tests
 trial: ## run the gallery of small applications (tests/audit/gallery.txt) and the suites of real ones under trial
 	@scripts/setup test
+	@rm -f $(PAGEWELL_SKIPPED)
 	$(BUILD_TESTS)
 	PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test http -- --ignored --nocapture trial::
 	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test applications -- --nocapture automatic mediawiki
-	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter '$(UNDER_TRIAL)'
-	PAGEWELL_TRIAL=default PAGEWELL_BIN=$(BUILT)/pagewell $(PHPUNIT) --configuration php --filter WordPressShopTest
+	PAGEWELL_TRIAL=100% PAGEWELL_BIN=$(BUILT)/pagewell $(RUN_PHPUNIT) --configuration php --filter '$(UNDER_TRIAL)'
+	PAGEWELL_TRIAL=default PAGEWELL_BIN=$(BUILT)/pagewell $(RUN_PHPUNIT) --configuration php --filter WordPressShopTest
+	@$(SHOW_SKIPPED)
 
 audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each
 	@scripts/setup test
