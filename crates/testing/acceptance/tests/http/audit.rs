@@ -96,17 +96,39 @@ fn is_of_phone(application: &Application, number: usize) -> bool {
     }
 }
 
-/// A request of a visitor with every kind of field.
+/// Whether requests with an odd number are for another page of the application, or are never answered from the cache.
+fn has_two_kinds(application: &Application) -> bool {
+    let names = ["by-method", "by-query", "by-session"];
+    is_of_phone(application, 1) || names.contains(&application.name.as_str())
+}
+
+/// Whether a request to an application has no content, so that no audit compares it.
+fn is_head(application: &Application, number: usize) -> bool {
+    application.name == "by-method" && !number.is_multiple_of(2)
+}
+
+/// A request of a visitor with every kind of field, and with what the application decides by.
 fn visit(pagewell: &Pagewell, application: &Application, number: usize) -> Response {
+    let name = application.name.as_str();
     let agent =
         if is_of_phone(application, number) { "Odd/1.0 (Android; Mobile)" } else { "Odd/1.0" };
-    let request = Request::get(&format!("/{}.php?utm_source={CANARY}", application.name))
+    let page = if name == "by-query" { number % 2 + 1 } else { 0 };
+    let page = if page > 0 { format!("&page={page}") } else { String::new() };
+    let is_signed_in = name == "by-session" && !number.is_multiple_of(2);
+    let session = if is_signed_in { "; PHPSESSID=0123456789abcdef" } else { "" };
+    let method = if is_head(application, number) { "HEAD" } else { "GET" };
+    let request = Request::new(method, &format!("/{name}.php?utm_source={CANARY}{page}"))
         .header("User-Agent", &format!("{agent} {CANARY}"))
         .header("Accept-Language", &format!("fr-{CANARY}"))
         .header("Referer", &format!("http://{CANARY}.test/"))
         .header("DNT", "1")
         .header("CF-IPCountry", "FR")
-        .header("Cookie", &format!("_ga={CANARY}"));
+        .header("Cookie", &format!("_ga={CANARY}; cookieyes-consent={CANARY}{session}"));
+    let request = match name {
+        "by-range" if number > 1 => request.header("Range", "bytes=0-3"),
+        "by-condition" if number > 1 => request.header("If-None-Match", "\"1\""),
+        _ => request,
+    };
     client(pagewell).host("a.test").send(&request).expect("an answer")
 }
 
@@ -163,10 +185,11 @@ fn examine(
     (applications, are_young): (&[&Application], bool),
 ) -> Vec<String> {
     for application in applications {
-        visit(pagewell, application, 0);
-        if application.is_right() && is_of_phone(application, 1) {
+        // A signed-in visitor comes first: its answer must not be stored.
+        if application.is_right() && has_two_kinds(application) {
             visit(pagewell, application, 1);
         }
+        visit(pagewell, application, 0);
     }
     if !are_young {
         // Pages that are younger may be those of their first visitors.
@@ -186,7 +209,7 @@ fn examine(
             let response = visit(pagewell, application, requests);
             let status = response.header("cache-status").map(str::to_owned);
             assert!(requests > 2 || is_hit(&response), "{}: {status:?}", application.name);
-            hits += u64::from(is_hit(&response));
+            hits += u64::from(is_hit(&response) && !is_head(application, requests));
         }
         await_comparisons(pagewell, || ended(pagewell) + watched() >= before + hits);
         for late in left.iter().filter(|application| application.class == "late") {
@@ -206,7 +229,9 @@ fn examine(
                     slow.push(format!("{}: found after {requests} requests", application.name));
                 }
             }
-            !is_found && !application.is_right()
+            // The second round has the requests of the other kind.
+            let is_right = application.is_right() && (requests > 2 || !has_two_kinds(application));
+            !is_found && !is_right
         });
         if left.is_empty() {
             break;
