@@ -1,6 +1,7 @@
 //! Strangers get no PHP time from an audit or a trial by their requests alone, beyond the budget of reference
-//! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Also HTTP/2,
-//! the memory of comparisons, and how the results of an audit are shown.
+//! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Where pages
+//! differ by visitor, other pages stay hits. Also HTTP/2, the memory of comparisons, and how the results of an audit are
+//! shown.
 
 use acceptance::{Site, advance, binary, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, Request, Stopwatch};
@@ -10,6 +11,12 @@ use std::process::Command;
 const RANDOM: &str = "<?php header('Cache-Control: public, max-age=86400');
     if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { file_put_contents(getenv('NOTES') . '/renders', '.', FILE_APPEND); }
     for ($i = 0; $i < 20; $i++) { echo '<p>', dechex(random_int(0, PHP_INT_MAX)), ' ', dechex(random_int(0, PHP_INT_MAX)); }";
+/// A page that differs by language and device, unless it is for all. A reference render adds a byte to a file.
+const BY_VISITOR: &str = "<?php header('Cache-Control: public, max-age=86400');
+    if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { file_put_contents(getenv('NOTES') . '/renders', '.', FILE_APPEND); }
+    $is_small = str_contains($_SERVER['HTTP_USER_AGENT'] ?? '', 'Mobile');
+    $language = htmlspecialchars($_SERVER['HTTP_ACCEPT_LANGUAGE'] ?? 'none');
+    echo isset($_GET['q']) ? '<p>text ' . $language . ($is_small ? ' small' : ' wide') : '<p>the same for all';";
 /// A page of many words. All reference renders but the first wait for a note.
 const MANY_WORDS: &str = "<?php header('Cache-Control: public, max-age=86400');
     if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) {
@@ -68,6 +75,42 @@ fn strangers_make_an_audit_use_no_more_than_its_budget() {
 fn strangers_make_a_trial_use_no_more_than_its_budget() {
     let ended = |pagewell: &Pagewell| counter(pagewell, "trial_answers");
     renders_stay_within_the_budget("mode = \"trial\"", 0, ended);
+}
+
+/// Strangers make pages with odd languages and phones, and request them again: three times, each after the minute in which
+/// pages that were found wrong are watched. No comparison is waited for.
+#[test]
+fn strangers_take_no_hits_from_other_pages_where_pages_differ_by_visitor() {
+    let site = Site::new(&[("page.php", BY_VISITOR)]);
+    let clock = Stopwatch::start();
+    let pagewell = site.serve(&format!("audit = \"1 in 1\"\nphp.children = {CHILDREN}\n"));
+    let send = |request: &Request| {
+        let answer = client(&pagewell).host("a.test").send(request).expect("an answer");
+        assert_eq!(answer.status, 200, "no visitor is refused for it");
+        answer
+    };
+    for round in 0..3 {
+        for page in 0..40 {
+            let agent = if page % 2 == 0 { "Odd (Android; Mobile)" } else { "Odd" };
+            let request = Request::get(&format!("/page.php?q={page}"))
+                .header("Accept-Language", &format!("x{round}"))
+                .header("User-Agent", agent);
+            (0..2).for_each(|_| drop(send(&request)));
+            // The other kind of device gets the same page, or makes its own.
+            send(&Request::get(&format!("/page.php?q={page}")).header("User-Agent", "Odd"));
+        }
+        until("a page is found", || counter(&pagewell, "audit_suspected") > 0);
+        advance(&pagewell, 61);
+    }
+    for url in ["/page.php", "/page.php?other=1"] {
+        send(&Request::get(url));
+        until("a neutral visitor gets hits", || is_hit(&send(&Request::get(url))));
+        let odd = Request::get(url).header("Accept-Language", "xx");
+        assert!(is_hit(&send(&odd)), "{url} is for all");
+    }
+    let renders = std::fs::metadata(site.at("notes").join("renders")).map_or(0, |file| file.len());
+    let earned = clock.elapsed().as_millis() as u64 * CHILDREN * SHARE / 100 / RENDER_MS;
+    assert!(renders > 0 && renders <= RENDERS_AT_FIRST + earned, "{renders}, {earned} earned");
 }
 
 #[test]
