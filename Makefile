@@ -22,7 +22,7 @@ BUILT = $(abspath $(or $(CARGO_TARGET_DIR),target))/debug
 TASK = PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)
 # Another target of this file. Where a line names MAKE itself, `make -n` executes the line.
 TARGET = $(MAKE) --no-print-directory
-# What is skipped, of Rust and PHP.
+# The tests that were skipped, of Rust and PHP.
 SHOW_SKIPPED = [ ! -s $(PAGEWELL_SKIPPED) ] || { echo "== skipped tests: $$(wc -l <$(PAGEWELL_SKIPPED))"; cat $(PAGEWELL_SKIPPED); }
 # A step with its name and its time.
 PHASE = PAGEWELL_BIN=$(BUILT)/pagewell scripts/phase

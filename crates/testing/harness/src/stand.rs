@@ -35,7 +35,7 @@ const WATCH_STEP: Duration = Duration::from_millis(600);
 /// watched for a minute.
 const WATCHED_MAX: Duration = Duration::from_secs(20);
 
-/// What the audits of some processes have counted.
+/// The counts of the audits of some processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditCounts {
     /// Comparisons with a verdict.

@@ -85,7 +85,7 @@ impl Drop for ComparedSite {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.visitors.iter().for_each(|visitors| visitors.found_nothing(&self.cached));
-            // What a trial accepts, an audit finds: `by-the-clock /**`.
+            // An audit finds the clock that a trial accepts (`by-the-clock /**`).
             let has_clock = !self.application.accepted.is_empty();
             let accepted: &[&str] = if has_clock { &["audit_by_the_clock"] } else { &[] };
             acceptance::audit_found_nothing(&self.cached, accepted);

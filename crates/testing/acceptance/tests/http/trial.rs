@@ -201,7 +201,7 @@ fn found<'p>(problems: &'p Value, name: &str) -> Vec<(&'p str, &'p str)> {
     let url = format!("/{name}.php");
     let problems = problems.as_array().expect("a list").iter();
     let is_of_it = |problem: &&Value| {
-        // Whatever its page.
+        // The names of parameters may follow.
         let of = problem["url"].as_str().and_then(|found| found.split('?').next());
         of == Some(url.as_str())
     };
