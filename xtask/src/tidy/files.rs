@@ -14,7 +14,7 @@ const TEXT: [&str; 16] = [
     "rs", "php", "md", "toml", "scn", "sql", "css", "js", "html", "json", "sh", "yml", "yaml",
     "conf", "service", "socket",
 ];
-const TEXT_BY_NAME: [&str; 28] = [
+const TEXT_BY_NAME: [&str; 29] = [
     "Containerfile",
     "Makefile",
     "README.Debian",
@@ -33,6 +33,7 @@ const TEXT_BY_NAME: [&str; 28] = [
     "package-test-steps",
     "package-test-words",
     "phase",
+    "phpunit",
     "postinst",
     "postrm",
     "prerm",
