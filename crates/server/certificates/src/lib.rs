@@ -38,12 +38,13 @@ pub use tickets::TicketKey;
 
 use by_name::ByName;
 use challenges::Challenges;
-use config::TlsPair;
+use config::{Config, TlsPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use source::LoadedSource;
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tickets::Tickets;
 
@@ -231,6 +232,19 @@ impl Certificates {
     ) -> Result<PendingChallenge, String> {
         Challenges::begin(&self.challenges, host, key)
     }
+}
+
+/// The hosts of all sites, without ports and addresses, for which `is_given` says that no certificate of the files names
+/// them. None with `[acme]`, which obtains certificates for them.
+#[must_use]
+pub fn unnamed_hosts(config: &Config, is_given: impl Fn(&str) -> bool) -> Vec<&str> {
+    if config.acme.is_some() {
+        return Vec::new();
+    }
+    let hosts = config.all_sites().flat_map(|site| site.hosts.all());
+    let names = hosts.map(|host| host.split(':').next().unwrap_or_default());
+    let is_name = |name: &&str| !name.starts_with('[') && name.parse::<Ipv4Addr>().is_err();
+    names.filter(is_name).filter(|name| !is_given(name)).collect()
 }
 
 #[cfg(test)]

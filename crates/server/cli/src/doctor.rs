@@ -17,7 +17,7 @@ pub use running::{ListeningProcess, on_port};
 use crate::client::{asked_status, lasts};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
-use control::attention::NAMES;
+use control::attention::{NAMES, disk_of_logs};
 use control::kernel_counts::kernel_counts;
 use doctor::{
     Cgroup, EarlierCounters, ExternalPhp, Facts, Finding, Kernel, LinksOutside, Opcache, Pool,
@@ -77,7 +77,9 @@ pub fn look(args: &DoctorArgs) -> Result<Vec<Finding>, String> {
     facts.https = config.as_ref().and_then(https::facts);
     let mut findings = examine(&facts);
     if let (Some(config), Some(_)) = (&config, running) {
-        findings.splice(0..0, of_the_running(config, args));
+        let reported = of_the_running(config, args);
+        findings.retain(|one| reported.iter().all(|other| other.name != one.name));
+        findings.splice(0..0, reported);
     }
     Ok(findings)
 }
@@ -109,7 +111,11 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
 
 /// The severity of a problem that the running Pagewell reports. A trial is none: it is reported so that nobody forgets it.
 fn weight_of(name: &str) -> Weight {
-    if name == "trial-running" { Weight::Note } else { Weight::Fails }
+    match name {
+        "trial-running" => Weight::Note,
+        "disk-full" => Weight::WillFail,
+        _ => Weight::Fails,
+    }
 }
 
 /// The configuration of Pagewell, if the command line names one.
@@ -186,7 +192,7 @@ fn machine(processes: &Processes, running: Option<u32>) -> Facts {
         open_files: read::soft_limit(&limits, "Max open files"),
         running,
         turning_disk: turning_disk(),
-        log_space: rustix::fs::statvfs(LOGS).ok().map(|found| found.f_bavail * found.f_frsize),
+        disks: disk_of_logs().into_iter().collect(),
         clock_source: Some(text_of(CLOCK_SOURCE).trim().to_owned()).filter(|name| !name.is_empty()),
         clock_kept: clock_kept(processes),
         sysctl_lines: sysctl_lines(),

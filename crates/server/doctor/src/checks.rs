@@ -12,7 +12,7 @@ use crate::{Facts, Finding, Weight};
 
 /// The findings of all checks, unsorted.
 pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
-    let one: [fn(&Facts) -> Option<Finding>; 23] = [
+    let one: [fn(&Facts) -> Option<Finding>; 22] = [
         network::open_files,
         network::accept_queue,
         network::listen_overflows,
@@ -28,7 +28,6 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
         machine::memory_for_all,
         machine::huge_pages,
         machine::turning_disk,
-        machine::log_space,
         machine::clock,
         php::children,
         php::database,
@@ -38,6 +37,7 @@ pub(crate) fn all(facts: &Facts) -> Vec<Finding> {
         site::links_outside,
     ];
     let mut found: Vec<Finding> = one.iter().filter_map(|check| check(facts)).collect();
+    found.extend(machine::disks(facts));
     found.extend(php::opcache(facts));
     found.extend(network::folklore(facts));
     found.extend(site::answers(facts));

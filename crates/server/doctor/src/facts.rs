@@ -46,8 +46,8 @@ pub struct Facts {
     pub page_budget: Option<u64>,
     /// Whether logs are written to a rotating disk.
     pub turning_disk: Option<bool>,
-    /// The free bytes on the file system of the logs.
-    pub log_space: Option<u64>,
+    /// The disks of the directories that are written to.
+    pub disks: Vec<Disk>,
     /// The kernel's clock source: `tsc`, `hpet`.
     pub clock_source: Option<String>,
     /// Whether the clock is synchronised.
@@ -69,6 +69,17 @@ pub struct LinksOutside {
     pub example: (String, String),
     /// The configuration line that allows them.
     pub allowing: String,
+}
+
+/// The disk of a directory that is written to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// The directory.
+    pub directory: String,
+    /// The bytes that are free for the users of the machine.
+    pub free: u64,
+    /// The bytes of the pages that the next snapshot in this directory writes; `None` for a directory of logs.
+    pub snapshot: Option<u64>,
 }
 
 /// The kernel's settings (`/proc/sys`).

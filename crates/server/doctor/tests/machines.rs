@@ -1,8 +1,8 @@
 //! Invented machines: the expected findings on each, and no findings on a healthy machine.
 
 use doctor::{
-    Answer, Cgroup, Conntrack, EarlierCounters, ExternalPhp, Facts, Kernel, Memory, Opcache, Pool,
-    Tcp, Weight, examine,
+    Answer, Cgroup, Conntrack, Disk, EarlierCounters, ExternalPhp, Facts, Kernel, Memory, Opcache,
+    Pool, Tcp, Weight, examine,
 };
 
 /// A php-fpm that gets so many requests at a time.
@@ -65,7 +65,10 @@ fn healthy() -> Facts {
         open_files: Some(65_536),
         page_budget: Some(1_000_000_000),
         turning_disk: Some(false),
-        log_space: Some(10_000_000_000),
+        disks: vec![
+            Disk { directory: "/var/log".into(), free: 10_000_000_000, snapshot: None },
+            Disk { directory: "/snap".into(), free: 10_000_000_000, snapshot: Some(1_000_000_000) },
+        ],
         clock_source: Some("tsc".into()),
         clock_kept: Some(true),
         answers: vec![Answer {
@@ -95,7 +98,7 @@ type Fault = (fn(&mut Facts), &'static str, Weight);
 
 #[test]
 fn each_fault_is_found_and_no_other() {
-    let cases: [Fault; 30] = [
+    let cases: [Fault; 31] = [
         (|f| f.open_files = Some(1024), "open-files", Weight::WillFail),
         (|f| f.kernel.somaxconn = Some(128), "accept-queue", Weight::WillFail),
         (|f| f.tcp.listen_overflows = Some(7), "connections-dropped", Weight::Fails),
@@ -128,7 +131,8 @@ fn each_fault_is_found_and_no_other() {
         (|f| f.page_budget = Some(3_600_000_000), "memory-for-all", Weight::WillFail),
         (|f| f.kernel.huge_pages = Some("always".into()), "huge-pages", Weight::Note),
         (|f| f.turning_disk = Some(true), "slow-disk", Weight::Slow),
-        (|f| f.log_space = Some(1000), "disk-full", Weight::WillFail),
+        (|f| f.disks[0].free = 1000, "disk-full", Weight::WillFail),
+        (|f| f.disks[1].free = 999_000_000, "disk-full", Weight::WillFail),
         (|f| f.clock_source = Some("hpet".into()), "clock-source", Weight::Slow),
         (|f| f.clock_kept = Some(false), "clock-not-kept", Weight::Note),
         (|f| f.database_connections = Some(10), "database-connections", Weight::WillFail),

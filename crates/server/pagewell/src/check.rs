@@ -13,7 +13,7 @@ mod unit;
 pub use of_origins::warn_of_sockets;
 
 use crate::{once, once_with, say};
-use certificates::Certificates;
+use certificates::{Certificates, unnamed_hosts};
 use change_sources::check as database;
 use cli::client;
 use command_line::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
@@ -24,7 +24,6 @@ use of_service::ServiceUser;
 use rustix::process::geteuid;
 use std::cell::Cell;
 use std::io::Write as _;
-use std::net::Ipv4Addr;
 use unit::Unit;
 
 /// Reads a configuration and prints warnings about it.
@@ -67,7 +66,7 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     if !config.tls.is_empty() && user.can_read_keys(&config) {
         let loaded = Certificates::of_files(&config.tls)
             .map_err(|error| format!("{name}: {}", with_place(&text, &error)))?;
-        for warning in without_certificate(&config, &|host| loaded.is_given(host)) {
+        for warning in without_certificate(&config, |host| loaded.is_given(host)) {
             warn(&format!("warning: {warning}"))?;
         }
     }
@@ -118,22 +117,15 @@ fn of_sites(config: &Config) -> Result<Vec<String>, String> {
     Ok(all)
 }
 
-/// Returns a warning for each host that no certificate of the files names. With `[acme]`, such a host gets one.
-fn without_certificate(config: &Config, is_given: &dyn Fn(&str) -> bool) -> Vec<String> {
-    if config.acme.is_some() {
-        return Vec::new();
-    }
-    let hosts = config.all_sites().flat_map(|site| site.hosts.all());
-    let names = hosts.map(|host| host.split(':').next().unwrap_or_default());
-    let is_name = |name: &&str| !name.starts_with('[') && name.parse::<Ipv4Addr>().is_err();
-    let missing = names.filter(is_name).filter(|name| !is_given(name));
+/// Returns a warning for each host that no certificate of the files names.
+fn without_certificate(config: &Config, is_given: impl Fn(&str) -> bool) -> Vec<String> {
     let warning = |name: &str| {
         format!(
             "tls.certificate: no certificate names {name}, so browsers refuse https://{name}/: name it in the \
              certificate, or add a [[tls]] for it"
         )
     };
-    missing.map(warning).collect()
+    unnamed_hosts(config, is_given).into_iter().map(warning).collect()
 }
 
 /// Adds to the refusal of a file of another user (`trusted_files`) that this may be the user of the service.
@@ -239,10 +231,10 @@ mod tests {
         let config = read(
             "listen_tls = \"127.0.0.1:1\"\n[[tls]]\ncertificate = \"/no/such\"\nkey = \"/no/such\"",
         );
-        let found = without_certificate(&config, &|host| host == "a.test");
+        let found = without_certificate(&config, |host| host == "a.test");
         assert!(found.len() == 1 && found[0].contains("names www.a.test,"), "{found:?}");
-        assert_eq!(without_certificate(&config, &|_| true), [""; 0]);
+        assert_eq!(without_certificate(&config, |_| true), [""; 0]);
         let config = read("listen_tls = \"127.0.0.1:1\"\n[acme]");
-        assert_eq!(without_certificate(&config, &|_| false), [""; 0], "they are obtained");
+        assert_eq!(without_certificate(&config, |_| false), [""; 0], "they are obtained");
     }
 }

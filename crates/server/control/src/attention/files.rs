@@ -1,10 +1,10 @@
 //! Problems of files and directories that the configuration names.
 //!
-//! Certificates that end soon or cannot be read, and directories to which this process cannot write.
+//! Certificates that end soon, cannot be read or do not name a host, and directories to which this process cannot write.
 
 use super::Problem;
 use crate::managed::report;
-use certificates::{CertificateStatus, TryFailure};
+use certificates::{CertificateStatus, TryFailure, unnamed_hosts};
 use config::{AccessLogTo, TlsPair};
 use delivery::site::Site;
 use rustix::fs::Access;
@@ -33,6 +33,7 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
         }
     }
     all.extend(in_files.iter().filter_map(|status| certificate(status, now_ms)));
+    all.extend(unnamed(default_site));
     all.extend(default_site.all_sites().flat_map(|site| of_configuration(site)));
     all.extend(not_reloaded(default_site));
     let mut directories: Vec<(&str, PathBuf)> = Vec::new();
@@ -88,6 +89,19 @@ fn certificate(status: &CertificateStatus, now_ms: u64) -> Option<Problem> {
                  itself."
             .into(),
     })
+}
+
+/// The hosts of the sites that no certificate names.
+fn unnamed(default_site: &Site) -> Vec<Problem> {
+    let Some(all) = default_site.certificates.get() else { return Vec::new() };
+    let hosts = unnamed_hosts(&default_site.config, |host| all.is_given(host));
+    let problem = |host: &str| Problem {
+        name: "certificate-missing",
+        subject: host.to_owned(),
+        what: format!("No certificate names {host}, so browsers refuse https://{host}/."),
+        remedy: "Name it in the certificate, or add a [[tls]] for it.".into(),
+    };
+    hosts.into_iter().map(problem).collect()
 }
 
 /// The files of a site's configuration that cannot be used as they are now, and a redirect file that never ends.

@@ -4,17 +4,20 @@
 //!
 //! The list is made with each sample of the history (every ten seconds) and at each call. A problem lasts since the
 //! first of these looks that has found it without interruption. It is found in the state of the process, in the
-//! figures of the last minute, and in files; nothing is connected to.
+//! figures of the last minute, in files and on disks; nothing is connected to. Settings, which only a change of the
+//! machine alters, are examined by `pagewell check` and `pagewell doctor` alone.
 //!
 //! Lock: one, held to compare two lists; no other lock is taken under it.
 
 mod audited;
+mod disks;
 mod figures;
 mod files;
 mod managed;
 mod next_steps;
 mod trial;
 
+pub use disks::disk_of_logs;
 pub(crate) use next_steps::undeclared;
 pub use next_steps::{SetupStep, next_steps};
 
@@ -29,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 20] = [
+pub const NAMES: [&str; 22] = [
     "database-not-followed",
     "cluster-not-published",
     "audit-found-wrong",
@@ -41,11 +44,13 @@ pub const NAMES: [&str; 20] = [
     "certificate-not-obtained",
     "certificate-storage",
     "certificate-unreadable",
+    "certificate-missing",
     "reload-failed",
     "file-not-read",
     "redirects-endless",
     "directory-not-writable",
     "snapshot-not-written",
+    "disk-full",
     "memory-full",
     "memory-short",
     "pages-not-stored",
@@ -145,6 +150,7 @@ fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> 
     }
     all.extend(figures::problems(default_site, history));
     all.extend(files::problems(default_site));
+    all.extend(disks::problems(default_site));
     all.extend(managed::problems(default_site));
     let place = |problem: &Problem| NAMES.iter().position(|name| *name == problem.name);
     all.sort_by(|one, other| (place(one), &one.subject).cmp(&(place(other), &other.subject)));

@@ -5,10 +5,12 @@
 
 use super::php::{all_children_bytes, fewer};
 use super::{lately, shown};
-use crate::{Facts, Finding, Weight};
+use crate::{Disk, Facts, Finding, Weight};
 
 /// Below this number of free bytes, the file system of the logs will soon be full.
 const LOG_SPACE: u64 = 500_000_000;
+/// The bytes beside its pages that a snapshot needs: for names, and the journal of changes.
+const JOURNAL_SPACE: u64 = 1_000_000;
 
 /// Checks whether memory in use has been swapped to disk.
 pub(super) fn swap(facts: &Facts) -> Option<Finding> {
@@ -113,15 +115,34 @@ pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Checks whether the disk of the logs is nearly full.
-pub(super) fn log_space(facts: &Facts) -> Option<Finding> {
-    let space = facts.log_space.filter(|space| *space < LOG_SPACE)?;
+/// Checks whether disks are nearly full: that of the logs, and those of snapshots.
+pub(super) fn disks(facts: &Facts) -> Vec<Finding> {
+    facts.disks.iter().filter_map(full).collect()
+}
+
+fn full(disk: &Disk) -> Option<Finding> {
+    let Disk { directory, free, snapshot } = disk;
+    let free_text = format!("{} is free under {directory}", shown(*free));
+    let (what, evidence, command) = match snapshot {
+        Some(bytes) if *free < bytes.saturating_add(JOURNAL_SPACE) => (
+            "The next snapshot does not fit on its disk, so a restart begins with the pages of an older one, or with \
+             none.",
+            format!("{free_text}; the pages have {}.", shown(*bytes)),
+            format!("df -h {directory}    # then remove files there, or use a larger disk"),
+        ),
+        None if *free < LOG_SPACE => (
+            "When the disk is full, the database refuses writes.",
+            format!("{free_text}."),
+            "du -xh --max-depth=2 /var | sort -h | tail".into(),
+        ),
+        _ => return None,
+    };
     Some(Finding {
         name: "disk-full",
         weight: Weight::WillFail,
-        what: "When the disk is full, the database refuses writes.".into(),
-        evidence: format!("{} is free under /var/log.", shown(space)),
-        command: "du -xh --max-depth=2 /var | sort -h | tail".into(),
+        what: what.into(),
+        evidence,
+        command,
         risk: "None: the command only reads.",
     })
 }

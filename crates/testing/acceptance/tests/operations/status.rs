@@ -107,6 +107,38 @@ fn certificates_and_directories_are_looked_at() {
     assert!(text.contains("directory-not-writable") && text.contains("is missing"), "{text}");
 }
 
+/// A host of the site that no certificate names is a problem until one names it.
+#[test]
+fn a_host_without_a_certificate_is_named() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let certificate_of = |hosts: &[&str]| {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let parameters = rcgen::CertificateParams::new(hosts).expect("names");
+        parameters.self_signed(&key).expect("a certificate").pem()
+    };
+    let [key_file, file, socket] = ["key", "crt", "sock"].map(|end| site.at(&format!("a.{end}")));
+    fs::write(&key_file, key.serialize_pem()).expect("written");
+    fs::write(&file, certificate_of(&["a.test"])).expect("written");
+    let pagewell = site.serve(&format!(
+        "listen_tls = \"unix:{}\"\nsite.host = \"a.test\"\nsite.aliases = [\"www.a.test\"]\n\
+         [[tls]]\ncertificate = {file:?}\nkey = {key_file:?}\n\
+         [limits]\ncertificate_look = \"10ms\"\n",
+        socket.display()
+    ));
+    assert_eq!(names(&pagewell), ["certificate-missing"]);
+    assert_eq!(metric(&pagewell, "certificate-missing"), 1);
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.starts_with("certificate-missing (") && text.contains("\n  do  Name it"),
+        "{text}"
+    );
+    assert!(text.contains("browsers refuse https://www.a.test/."), "{text}");
+    replace(&file, &certificate_of(&["a.test", "www.a.test"]));
+    until("both are named by the new one", || names(&pagewell).is_empty());
+}
+
 /// A snapshot that fails is a problem until the next one is written.
 #[test]
 fn a_snapshot_that_was_not_written_is_named() {
