@@ -1,5 +1,5 @@
 //! The guides show what `init` writes: for each application, its page has all rules of the written file, and the page
-//! or another one a configuration all of whose lines are in that file.
+//! or another one a configuration all of whose lines are in that file. They begin with `init`.
 
 use crate::tree::{Tree, lines};
 use command_line::options::{InitArgs, SiteKind};
@@ -18,6 +18,9 @@ const GUIDES: [(SiteKind, &str, &str, &str, bool); 5] = [
 /// The pages with rules for the configuration of plain PHP.
 const RULES_ONLY: [(SiteKind, &str); 3] =
     [(SiteKind::Laravel, "laravel"), (SiteKind::Symfony, "symfony"), (SiteKind::Drupal, "drupal")];
+
+/// Further pages with a configuration that `init` writes.
+const FURTHER: [&str; 2] = ["automatic", "nginx"];
 
 #[test]
 fn each_guide_shows_the_configuration_that_init_writes() {
@@ -58,6 +61,18 @@ fn each_guide_shows_the_rules_that_init_writes() {
     }
 }
 
+/// Each guide names `pagewell init` before its first configuration.
+#[test]
+fn each_guide_begins_with_init() {
+    let of_applications = GUIDES.map(|(_, page, ..)| page).into_iter();
+    let all = of_applications.chain(RULES_ONLY.map(|(_, page)| page)).chain(FURTHER);
+    for page in all {
+        let text = guide(page);
+        let beginning = text.split("```toml").next().unwrap_or_default();
+        assert!(beginning.contains("`sudo pagewell init "), "{page}.md");
+    }
+}
+
 /// The lines of a configuration that restrict requests or change responses.
 fn rules(written: &[String]) -> impl Iterator<Item = &String> {
     let start = written.iter().position(|line| line == "[[rule]]").unwrap_or(written.len());
@@ -68,10 +83,15 @@ fn rules(written: &[String]) -> impl Iterator<Item = &String> {
 
 /// The page of an application has all rules, each on a line or within a sentence.
 fn assert_rules(kind: SiteKind, page: &str, written: &[String]) {
-    let text = fs::read_to_string(docs().join(format!("guide/{page}.md"))).expect("a page");
+    let text = guide(page);
     for line in rules(written) {
         assert!(text.contains(line.as_str()), "{page}.md lacks a rule for {kind:?}: {line}");
     }
+}
+
+/// The text of a guide.
+fn guide(page: &str) -> String {
+    fs::read_to_string(docs().join(format!("guide/{page}.md"))).expect("a page")
 }
 
 fn docs() -> PathBuf {
