@@ -4,18 +4,14 @@
 //! database use most of it (the guide to small machines).
 
 use crate::machine::ExaminedMachine;
+use config::memory_in;
 
 const MEGABYTE: u64 = 1 << 20;
 
 /// The memory in bytes that processes of this machine may use: of the machine, or less if the cgroup limits it.
 #[must_use]
 pub fn memory_bytes(machine: &ExaminedMachine) -> Option<u64> {
-    let text = machine.text_or_none("/proc/meminfo")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let total = line.trim().trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)?;
-    let group = machine.text_or_none("/sys/fs/cgroup/memory.max");
-    let group = group.and_then(|text| text.trim().parse::<u64>().ok());
-    Some(group.map_or(total, |limit| limit.min(total)))
+    memory_in(|path| machine.text_or_none(path)).map(|bytes| bytes as u64)
 }
 
 /// The page budget in megabytes: a quarter of the memory, or an eighth of less than one gigabyte, because PHP

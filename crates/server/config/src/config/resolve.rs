@@ -3,6 +3,7 @@
 //! valid alternative. A configuration with an error has no effect.
 
 use super::address::parse_address;
+use super::machine::{default_children, machine_memory_bytes};
 use super::misread;
 use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
@@ -501,25 +502,6 @@ fn resolve_policy(file: &File, limits: &Limits) -> Result<Policy, LoadError> {
         policy.stale_if_deferred_seconds = window.as_secs() as _;
     }
     Ok(policy)
-}
-
-/// Returns the machine's memory in bytes, or the limit of its control group if that is less.
-pub fn machine_memory_bytes() -> usize {
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total_kb = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<usize>().ok());
-    let machine = total_kb.map_or(512 << 20, |kb| kb << 10);
-    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
-    group.and_then(|text| text.trim().parse().ok()).map_or(machine, |max: usize| max.min(machine))
-}
-
-/// Returns the default number of children: four per core, and at least two. At most as many are
-/// used as fit into half of the memory at 48 MB each.
-pub(super) fn default_children() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
 }
 
 #[cfg(test)]

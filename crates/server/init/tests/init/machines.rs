@@ -5,6 +5,18 @@ use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::process::Command;
 
+/// In a container, its limit of memory counts, if it is less than the machine's memory.
+#[test]
+fn the_budget_follows_the_limit_of_a_container() {
+    for (limit, budget) in [("268435456\n", 32), ("max\n", 512), ("4294967296\n", 512)] {
+        let tree = Tree::with_php().wordpress().file("/sys/fs/cgroup/memory.max", limit);
+        let (_, text) = tree.init("/var/www/blog");
+        let line = format!("memory = \"{budget}M\"");
+        assert!(lines(&text).contains(&line), "{limit}: {text}");
+        tree.check(&text);
+    }
+}
+
 #[test]
 fn wordpress_behind_nginx() {
     let tree = Tree::with_php()
