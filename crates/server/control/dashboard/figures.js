@@ -150,12 +150,14 @@ export function results(before, now, isTrial) {
   };
   const hits = take(more("hits") + more("private_hits") + more("collapsed"));
   const stale = take(more("stale_hits"));
-  const misses = take(isTrial ? 0 : more("stored"));
   const own = more("own_errors");
   // The others that were deferred have got an expired page.
   const deferred = take(Math.min(own, Math.max(0, more("misses_deferred") - more("misses_deferred_stale"))));
   const errors = take(own - deferred);
-  return { hits, stale, misses, deferred, errors, others: left };
+  const refused = take(more("not_stored"));
+  // The last but one, because pages are stored in the background, too.
+  const misses = take(isTrial ? 0 : more("stored"));
+  return { hits, stale, misses, deferred, errors, others: refused + left };
 }
 
 /** So many of a figure a second. */

@@ -7,7 +7,7 @@ use control::api::{ROUTES, STREAMS};
 use harness::{Address, Browser, BrowserError, Client, Pagewell, PrivateDir, Request, key};
 use serde_json::Value;
 
-const PAGE: &str = "<?php keep(3600); header('Cache-Groups: \"news\", \"news:4\"');
+pub(super) const PAGE: &str = "<?php keep(3600); header('Cache-Groups: \"news\", \"news:4\"');
     if (isset($_GET['cookie'])) { setcookie('seen', '1'); }
     if (isset($_GET['status'])) { http_response_code((int) $_GET['status']); }
     if (isset($_GET['markup'])) {
@@ -158,6 +158,15 @@ fn it_shows_figures_and_purges_pages() {
     is_quiet(&mut browser);
 }
 
+/// The bytes with which a text of the page begins, such as `16.1 MiB`.
+fn shown_bytes(text: &str) -> f64 {
+    let mut words = text.split_whitespace();
+    let number = words.next().and_then(|word| word.replace(',', "").parse::<f64>().ok());
+    let unit = words.next();
+    let place = ["B", "KiB", "MiB", "GiB"].iter().position(|name| Some(*name) == unit);
+    number.expect("a number") * 1024_f64.powi(place.expect("a unit") as i32)
+}
+
 /// The next steps are shown until they are done. The memory of the pages is a part of that of the process, also
 /// with a budget whose structures are larger than the process.
 #[test]
@@ -175,6 +184,10 @@ fn the_first_hour_has_next_steps() {
         (counter(&pagewell, "memory_bytes"), counter(&pagewell, "process_resident_bytes"));
     assert!(pages < resident, "{pages} {resident}");
     browser.go(&url(&pagewell)).expect("it opens");
+    // The texts of the tile agree as well.
+    let resident = shows(&mut browser, "[data-tile=Memory] li:last-child", "resident in all");
+    let pages = shows(&mut browser, "[data-tile=Memory] .value", "iB");
+    assert!(shown_bytes(&pages) < shown_bytes(&resident), "{pages} of {resident}");
     shows(&mut browser, "#attention", "All is well.");
     assert_eq!(script(&mut browser, "return document.getElementById('next').hidden"), true);
     is_quiet(&mut browser);
@@ -332,31 +345,35 @@ fn databases_are_named_with_their_state() {
     is_quiet(&mut browser);
 }
 
+/// The id of the focused element, or the name of its kind.
+fn focused(browser: &mut Browser) -> String {
+    let id = script(browser, "return document.activeElement.id || document.activeElement.tagName");
+    id.as_str().unwrap_or_default().to_owned()
+}
+
+/// Presses Tab until an element has the focus, by its id or kind. Every focused element is visible on the way.
+pub(super) fn go_to(browser: &mut Browser, id: &str) {
+    for _ in 0..40 {
+        browser.press(&[key::TAB]).expect("a key");
+        let seen = "const style = getComputedStyle(document.activeElement); \
+                    return document.activeElement === document.body \
+                        || parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none'";
+        let is_seen = script(browser, seen) == true;
+        let at = focused(browser);
+        assert!(is_seen, "the focus at {at} is not seen");
+        if at == id {
+            return;
+        }
+    }
+    panic!("{id} is not reached by Tab");
+}
+
 #[test]
 fn the_keyboard_is_enough() {
     let site = site();
     let pagewell = site.serve("");
     let mut browser = open(&pagewell);
     visit(&pagewell, "/one");
-    let at = |browser: &mut Browser| {
-        let id =
-            script(browser, "return document.activeElement.id || document.activeElement.tagName");
-        id.as_str().unwrap_or_default().to_owned()
-    };
-    // Every focused element is visible on the way.
-    let go_to = |browser: &mut Browser, id: &str| {
-        for _ in 0..40 {
-            browser.press(&[key::TAB]).expect("a key");
-            let seen = "const style = getComputedStyle(document.activeElement); \
-                        return document.activeElement === document.body \
-                            || parseFloat(style.outlineWidth) >= 2 && style.outlineStyle !== 'none'";
-            assert_eq!(script(browser, seen), true, "the focus at {} is not seen", at(browser));
-            if at(browser) == id {
-                return;
-            }
-        }
-        panic!("{id} is not reached by Tab");
-    };
     browser.press(&[key::TAB]).expect("a key");
     assert_eq!(script(&mut browser, "return document.activeElement.className"), "skip");
     browser.press(&[key::ENTER]).expect("a key");

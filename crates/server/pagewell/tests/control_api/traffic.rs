@@ -1,8 +1,21 @@
 //! The dashboard's plot of the requests, and its list of live requests, in a real headless browser (Chromium).
 
-use super::dashboard::{is_kept, is_quiet, open, script, shows, site, visit};
-use acceptance::{client, until};
-use harness::Browser;
+use super::dashboard::{PAGE, go_to, is_kept, is_quiet, open, script, shows, site, visit};
+use acceptance::{Site, client, counter, until};
+use harness::{Browser, key};
+
+/// Waits until a part of the plot is drawn. Returns the place of its beginning on the axis, from 0 to 600.
+fn drawn(browser: &mut Browser, selector: &str) -> f64 {
+    let start = format!(
+        "return parseFloat(document.querySelector('#plot {selector}').getAttribute('d')?.slice(1))"
+    );
+    let mut place = None;
+    until(selector, || {
+        place = script(browser, &start).as_f64();
+        place.is_some()
+    });
+    place.expect("it is drawn")
+}
 
 /// The plot, its axis and its marks; another time; the same figures as a table.
 #[test]
@@ -17,19 +30,13 @@ fn it_plots_the_chosen_time() {
     shows(&mut browser, "#plot", "4 requests");
     pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
     shows(&mut browser, "#plot .legend", "Purges 2 pages");
-    let path = |selector: &str| {
-        format!("return document.querySelector('{selector}').getAttribute('d').startsWith('M')")
-    };
-    let is_drawn = |browser: &mut Browser, selector: &str| {
-        let drawn = path(selector);
-        until(selector, || script(browser, &drawn) == true);
-    };
     for selector in
         ["bars .hits", "marks .purges", "times .median", "times .most95", "times .most99"]
     {
-        is_drawn(&mut browser, &format!("#plot .{selector}"));
+        drawn(&mut browser, &format!(".{selector}"));
     }
-    // A few seconds of figures fill the axis.
+    // A few seconds of figures fill the axis. If it had an hour, they would be at its end.
+    assert!(drawn(&mut browser, ".bars .hits") < 300.0);
     let first = "const d = document.querySelector('[data-tile=Memory] .line').getAttribute('d'); \
                  return d ? parseFloat(d.slice(1)) : 300";
     until("the axis is as long as the figures", || {
@@ -43,6 +50,65 @@ fn it_plots_the_chosen_time() {
         shows(&mut browser, "#plot", "4 requests");
         shows(&mut browser, "[data-tile=Requests] ul", "4 since the start");
     }
+    is_quiet(&mut browser);
+}
+
+/// Stale responses and those that are not stored are layers of their own. A page that is refreshed in the background
+/// is no request, so it changes neither.
+#[test]
+fn stale_and_not_stored_are_layers_of_the_plot() {
+    let own = ("own.php", "<?php header('Cache-Control: private'); echo 'own';");
+    let site = Site::new(&[("index.php", PAGE), own]);
+    let pagewell = site.serve("[cache]\nsoft_for = \"10m\"\n");
+    visit(&pagewell, "/one");
+    client(&pagewell).get("/own.php").expect("an answer");
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "#plot .legend", "Not stored 1 (33.3 %)");
+    drawn(&mut browser, ".bars .others");
+    pagewell.invalidate(r#"{"tags":["news"],"soft":true}"#).expect("an answer");
+    client(&pagewell).get("/one").expect("an answer");
+    let legend = shows(&mut browser, "#plot .legend", "Stale 1 (25 %)");
+    assert!(legend.contains("Misses, stored 1 (25 %)"), "{legend}");
+    drawn(&mut browser, ".bars .stale");
+    until("the page is refreshed", || counter(&pagewell, "stored") == 2);
+    // Figures of a later second.
+    let now = counter(&pagewell, "requests");
+    client(&pagewell).get("/two").expect("an answer");
+    shows(&mut browser, "#plot", &format!("{} requests", now + 1));
+    let legend = browser.text("#plot .legend").expect("a legend");
+    assert!(legend.contains("Not stored 1 (20 %)"), "{legend}");
+    is_quiet(&mut browser);
+}
+
+/// The time is chosen, and the list is filtered, started, stopped and used, by the keyboard alone.
+#[test]
+fn the_time_and_the_list_need_no_mouse() {
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    let mut browser = open(&pagewell);
+    browser.press(&[key::TAB, key::ENTER]).expect("keys");
+    go_to(&mut browser, "INPUT");
+    browser.press(&[key::DOWN]).expect("a key");
+    shows(&mut browser, "#now-span", "and the last day");
+    go_to(&mut browser, "watch-path");
+    browser.type_text("/two").expect("keys");
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "#watch-state", "Running");
+    until("a request is listed", || {
+        client(&pagewell).get("/one").expect("an answer");
+        client(&pagewell).get("/two").expect("an answer");
+        browser.text("#watched").is_ok_and(|text| text.contains("/two"))
+    });
+    assert!(!browser.text("#watched").expect("a list").contains("/one"));
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "#watch-state", "Stopped");
+    for id in ["watch-status", "watch-outcome", "watch-start", "BUTTON"] {
+        go_to(&mut browser, id);
+    }
+    browser.press(&[key::ENTER]).expect("a key");
+    shows(&mut browser, "#answer .verdict", "hit");
+    assert_eq!(script(&mut browser, "return document.getElementById('question').value"), "/two");
     is_quiet(&mut browser);
 }
 
