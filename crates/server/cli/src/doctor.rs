@@ -18,10 +18,10 @@ use crate::client::{asked_status, lasts};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
 use control::attention::{NAMES, disk_of_logs};
-use control::kernel_counts::kernel_counts;
+use control::kernel_counts::{cgroup, kernel_counts};
 use doctor::{
-    Cgroup, EarlierCounters, ExternalPhp, Facts, Finding, Kernel, LinksOutside, Opcache, Pool,
-    Weight, examine, read,
+    EarlierCounters, ExternalPhp, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight,
+    examine, read,
 };
 use origin::php_fpm::{find_binary, newest_binary};
 use origin::routes::leading_outside;
@@ -215,28 +215,6 @@ fn kernel() -> Kernel {
         file_max: setting("fs/file-max"),
         swappiness: setting("vm/swappiness"),
         huge_pages: read::chosen(&text_of("/sys/kernel/mm/transparent_hugepage/enabled")),
-    }
-}
-
-/// The limits of a process from control groups, version 2. Version 1 is not supported.
-fn cgroup(of: &str) -> Cgroup {
-    let groups = text_of(format!("/proc/{of}/cgroup"));
-    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return Cgroup::default();
-    };
-    let root = Path::new("/sys/fs/cgroup");
-    let place = root.join(group.trim_start_matches('/'));
-    // A limit of a group also applies to all groups below it.
-    let above: Vec<&Path> = place.ancestors().take_while(|above| above.starts_with(root)).collect();
-    let least = |file: &str| {
-        let bounds = above.iter().filter_map(|group| read::number(&text_of(group.join(file))));
-        bounds.min()
-    };
-    Cgroup {
-        memory_max: least("memory.max"),
-        killed: read::keyed(&text_of(place.join("memory.events")), "oom_kill"),
-        throttled: read::keyed(&text_of(place.join("cpu.stat")), "nr_throttled"),
-        pids_max: least("pids.max"),
     }
 }
 

@@ -37,12 +37,7 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
 fn problem(disk: Disk) -> Option<Problem> {
     let subject = disk.directory.clone();
     let finding = examine(&Facts { disks: vec![disk], ..Facts::default() }).pop()?;
-    Some(Problem {
-        name: finding.name,
-        subject,
-        what: format!("{} {}", finding.what, finding.evidence),
-        remedy: finding.command,
-    })
+    Some(Problem::of_finding(finding, subject))
 }
 
 #[cfg(test)]

@@ -7,12 +7,13 @@
 //! figures of the last minute, in files and on disks; nothing is connected to. Settings, which only a change of the
 //! machine alters, are examined by `pagewell check` and `pagewell doctor` alone.
 //!
-//! Lock: one, held to compare two lists; no other lock is taken under it.
+//! Lock: one, held to compare two lists and two counts; no other lock is taken under it.
 
 mod audited;
 mod disks;
 mod figures;
 mod files;
+mod killed;
 mod managed;
 mod next_steps;
 mod trial;
@@ -22,8 +23,11 @@ pub(crate) use next_steps::undeclared;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;
+use crate::kernel_counts::cgroup;
 use config::{MissesMode, OriginConfig};
 use delivery::site::Site;
+use doctor::Finding;
+use killed::KilledProcesses;
 use origin::places::PlacesFigures;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -32,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 23] = [
     "database-not-followed",
     "cluster-not-published",
     "audit-found-wrong",
@@ -51,6 +55,7 @@ pub const NAMES: [&str; 22] = [
     "directory-not-writable",
     "snapshot-not-written",
     "disk-full",
+    "killed-for-memory",
     "memory-full",
     "memory-short",
     "pages-not-stored",
@@ -68,6 +73,14 @@ pub struct Problem {
     pub what: String,
     /// The next thing to do about it, in a sentence.
     pub remedy: String,
+}
+
+impl Problem {
+    /// The problem that a check of `pagewell doctor` has found.
+    fn of_finding(finding: Finding, subject: String) -> Problem {
+        let what = format!("{} {}", finding.what, finding.evidence);
+        Problem { name: finding.name, subject, what, remedy: finding.command }
+    }
 }
 
 /// A problem, and for how long it has lasted.
@@ -90,13 +103,17 @@ struct Sightings {
     since: HashMap<(&'static str, String), Duration>,
     /// The number of problems of each name.
     counts: [u64; NAMES.len()],
+    killed: KilledProcesses,
 }
 
 impl Attention {
     /// Looks for problems. Reads certificates, so it may wait for the disk.
     pub fn look(&self, default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<LastingProblem> {
-        let problems = problems(default_site, history);
-        self.compare(problems, default_site.clock.monotonic())
+        let now = default_site.clock.monotonic();
+        let killed = cgroup("self").killed;
+        let killed = self.seen().killed.note(killed, now);
+        let problems = problems(default_site, history, killed);
+        self.compare(problems, now)
     }
 
     fn compare(&self, problems: Vec<Problem>, now: Duration) -> Vec<LastingProblem> {
@@ -138,8 +155,12 @@ pub fn status_json(site: &Arc<Site>, problems: &[LastingProblem], next: &[SetupS
     })
 }
 
-fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Vec<Problem> {
-    let mut all = Vec::new();
+fn problems(
+    default_site: &Arc<Site>,
+    history: &MetricsHistory,
+    killed: Option<Problem>,
+) -> Vec<Problem> {
+    let mut all: Vec<Problem> = killed.into_iter().collect();
     for site in default_site.all_sites() {
         all.extend(unfollowed(site));
         all.extend(unpublished(site));
