@@ -234,8 +234,8 @@ impl Certificates {
     }
 }
 
-/// The hosts of all sites, without ports and addresses, for which `is_given` says that no certificate of the files names
-/// them. None with `[acme]`, which obtains certificates for them.
+/// The hosts of all sites, without ports and addresses, that no certificate of the files names: `is_given` says
+/// whether one does. None with `[acme]`, which obtains certificates for them.
 #[must_use]
 pub fn unnamed_hosts(config: &Config, is_given: impl Fn(&str) -> bool) -> Vec<&str> {
     if config.acme.is_some() {

@@ -18,8 +18,8 @@ pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
     (tcp, conntrack)
 }
 
-/// Returns the limits and counters of a process from control groups, version 2. Version 1 is not supported. `of` is the
-/// name of its directory in `/proc`: an ID, or `self`.
+/// Returns the limits and counters of a process from control groups, version 2. Version 1 is not supported. `of` is
+/// the name of its directory in `/proc`: an ID, or `self`.
 #[must_use]
 pub fn cgroup(of: &str) -> Cgroup {
     let groups = text_of(format!("/proc/{of}/cgroup"));

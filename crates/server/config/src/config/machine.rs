@@ -14,8 +14,8 @@ pub fn machine_memory_bytes() -> usize {
     memory_in(|path| read_to_string(path).ok()).unwrap_or(UNKNOWN)
 }
 
-/// Returns the memory in bytes, as [`machine_memory_bytes`] does, of the machine with these files: `text_of` returns the
-/// text of a file. `None` if no file says it.
+/// Returns the memory in bytes, as [`machine_memory_bytes`] does, of the machine with these files. `text_of` returns
+/// the text of a file. `None` if no file says it.
 #[must_use]
 pub fn memory_in(text_of: impl Fn(&str) -> Option<String>) -> Option<usize> {
     let meminfo = text_of("/proc/meminfo").unwrap_or_default();

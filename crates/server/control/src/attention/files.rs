@@ -1,6 +1,6 @@
 //! Problems of files and directories that the configuration names.
 //!
-//! Certificates that end soon, cannot be read or do not name a host, and directories to which this process cannot write.
+//! Certificates that end soon, cannot be read or do not name a host, and directories that this process cannot write.
 
 use super::Problem;
 use crate::managed::report;
