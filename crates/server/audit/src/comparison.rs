@@ -348,9 +348,9 @@ pub(crate) fn note(
             site.audit.had_no_verdict(*reason);
             return counters.audit_unjudged.add();
         }
-        Conclusion::Same => site.audit.compared(false, now_ms),
+        Conclusion::Same => site.audit.hours.compared(false, now_ms),
         Conclusion::Differs { class, places, samples, .. } => {
-            site.audit.compared(class.is_wrong(), now_ms);
+            site.audit.hours.compared(class.is_wrong(), now_ms);
             note_difference(site, target, (*class, cause), (places.as_slice(), *samples));
         }
     }

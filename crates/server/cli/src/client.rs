@@ -236,8 +236,9 @@ fn audits(value: &serde_json::Value) -> String {
         let of = name.map(|name| format!(" of {name}")).unwrap_or_default();
         let (compared, wrong) = (&day["compared"], &day["wrong"]);
         let right = day["right"].as_str().unwrap_or_default();
+        let counted = lasted(site["counted_seconds"].as_u64().unwrap_or_default());
         format!(
-            "\naudit{of}: {compared} hits compared within a day, {wrong} wrong; at least {right} are right"
+            "\naudit{of}: {compared} hits compared within a day, {wrong} wrong; at least {right} are right; counted for {counted}"
         )
     };
     sites.iter().map(line).collect()

@@ -119,7 +119,7 @@ function showAudits(audits) {
     const name = audits.length > 1 ? `${one.site ?? "default site"}: ` : "";
     const rows = SPANS.map(([span, label]) => [label, one[span].compared, one[span].wrong, `at least ${one[span].right}`, one[span].nines.toFixed(1)]);
     return [
-      el("p", {}, `${name}Audited today: ${count(one.day.compared)}, ${count(one.day.wrong)} wrong.`),
+      el("p", {}, `${name}Audited today: ${count(one.day.compared)}, ${count(one.day.wrong)} wrong. Counted for ${duration(one.counted_seconds)}.`),
       table("Cache hits compared with a new render", ["last", "compared", "wrong", "right", "nines"], rows),
     ];
   }));

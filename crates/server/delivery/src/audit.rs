@@ -1,5 +1,5 @@
 //! The hits that an audit compares with renders, on their way from the request to the crate `audit`; what an audit has
-//! decided about paths; and its results.
+//! decided about paths; and its results (`trial_record::AuditHours`).
 //!
 //! Off, nothing of this is on the path of a hit. On, a countdown of each thread decides whether a hit is copied into a
 //! bounded queue ([`HitDraws`]): only hits with GET are, of the hit path and of `exchange` alike. A full queue drops it:
@@ -9,20 +9,22 @@
 //! audit and trial compare.
 
 use crate::byte_account::ByteAccount;
+use crate::site::Site;
 use config::target::TargetUri;
 use config::{AUDIT_UNIT, Audit};
 use http::{HeaderMap, Version};
-use page_comparison::{ConfidenceBound, UnjudgedReason};
+use page_comparison::UnjudgedReason;
 use random_number::random_number;
 use site_rules::Plan;
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stored_pages::page::SharedPage;
 use telemetry::client::Client;
 use tokio::sync::mpsc;
+use trial_record::AuditHours;
 
 /// Hits that may wait to be compared.
 const WAITING_MAX: usize = 64;
@@ -33,9 +35,6 @@ const COMPARED_BYTES_MAX: usize = 128 << 20;
 const URLS_MAX: usize = 1_024;
 /// How long a limit holds, in milliseconds.
 const LIMITED_MS: u64 = 3_600_000;
-/// The hours of a month, for the results.
-const HOURS_MAX: usize = 744;
-const HOUR_MS: u64 = 3_600_000;
 
 /// A hit to compare: the request, and the page that answered it.
 pub struct AuditedHit {
@@ -66,12 +65,12 @@ pub struct PathLimit {
     pub is_unstored: bool,
 }
 
-/// The comparisons of one hour.
-#[derive(Clone, Copy, Debug, Default)]
-struct AuditHour {
-    number: u64,
-    compared: u64,
-    wrong: u64,
+/// Begins to count the results of the audit, and reads those of earlier processes, if there is an audit.
+pub fn follow(site: &Site) {
+    if site.config.audit.is_some() {
+        let file = site.config.records.as_ref().map(|files| files.audit.clone());
+        site.audit.hours.begin(file, site.clock.now().0);
+    }
 }
 
 /// The hits of a site that are to be compared, and the decisions about its URLs.
@@ -80,7 +79,8 @@ pub struct AuditQueue {
     receiver: Mutex<Option<mpsc::Receiver<AuditedHit>>>,
     has_limits: AtomicBool,
     limits: Mutex<HashMap<u64, (PathLimit, u64)>>,
-    hours: Mutex<VecDeque<AuditHour>>,
+    /// The results by hour.
+    pub hours: AuditHours,
     unjudged: Mutex<BTreeMap<&'static str, u64>>,
     /// The memory of comparisons: those of a trial, too.
     pub memory: Arc<ByteAccount>,
@@ -143,7 +143,7 @@ impl Default for AuditQueue {
             receiver: Mutex::new(Some(receiver)),
             has_limits: AtomicBool::new(false),
             limits: Mutex::default(),
-            hours: Mutex::default(),
+            hours: AuditHours::default(),
             unjudged: Mutex::default(),
             memory: ByteAccount::new(COMPARED_BYTES_MAX),
             hasher: RandomState::new(),
@@ -208,22 +208,6 @@ impl AuditQueue {
         self.hasher.hash_one((&target.host, path))
     }
 
-    /// Counts a comparison with a verdict.
-    pub fn compared(&self, is_wrong: bool, now_ms: u64) {
-        let mut hours = self.hours.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = now_ms / HOUR_MS;
-        if hours.back().is_none_or(|last| last.number < number) {
-            hours.push_back(AuditHour { number, ..AuditHour::default() });
-            if hours.len() > HOURS_MAX {
-                hours.pop_front();
-            }
-        }
-        if let Some(hour) = hours.back_mut() {
-            hour.compared += 1;
-            hour.wrong += u64::from(is_wrong);
-        }
-    }
-
     /// Counts a comparison without a verdict.
     pub fn had_no_verdict(&self, reason: UnjudgedReason) {
         let mut unjudged = self.unjudged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,17 +217,6 @@ impl AuditQueue {
     /// The comparisons without a verdict since the start, by reason.
     pub fn without_verdict(&self) -> BTreeMap<&'static str, u64> {
         self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The proof by the comparisons of the last `hours` hours.
-    pub fn bound(&self, hours: u64, now_ms: u64) -> ConfidenceBound {
-        let first = (now_ms / HOUR_MS + 1).saturating_sub(hours);
-        let all = self.hours.lock().unwrap_or_else(PoisonError::into_inner);
-        let counted = all.iter().filter(|hour| hour.number >= first);
-        let sum =
-            |(compared, wrong), hour: &AuditHour| (compared + hour.compared, wrong + hour.wrong);
-        let (compared, wrong) = counted.fold((0, 0), sum);
-        ConfidenceBound { compared, wrong }
     }
 
     fn limits(&self) -> MutexGuard<'_, HashMap<u64, (PathLimit, u64)>> {
@@ -325,18 +298,5 @@ mod tests {
         (0..2 * URLS_MAX as u64).for_each(|n| audit.limit(&target(&format!("/{n}")), short, n));
         assert_eq!(audit.limits().len(), URLS_MAX);
         assert_eq!(audit.limit_of(&target(&format!("/{}", 2 * URLS_MAX - 1)), 5_000), short);
-    }
-
-    #[test]
-    fn results_are_counted_by_hour() {
-        let audit = AuditQueue::default();
-        for hour in 0..800 {
-            audit.compared(hour == 798, hour * HOUR_MS);
-        }
-        let now_ms = 799 * HOUR_MS;
-        let bound = |hours| audit.bound(hours, now_ms);
-        assert_eq!((bound(1).compared, bound(1).wrong), (1, 0));
-        assert_eq!((bound(24).compared, bound(24).wrong), (24, 1));
-        assert_eq!(bound(744).compared, 744);
     }
 }

@@ -101,7 +101,7 @@ pub fn follow(site: &Site) {
     let Some(trial) = &site.config.trial else { return site.trial.end() };
     let settings = TrialSettings {
         rules: site.config.print as u64,
-        file: trial.record.clone(),
+        file: site.config.records.as_ref().map(|files| files.trial.clone()),
         accepted: trial.accepted.clone(),
         serve: trial.serve,
     };

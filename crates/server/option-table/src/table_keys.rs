@@ -205,7 +205,7 @@ pub(super) const KEYS: &[OptionRow] = &[
         "snapshot.directory",
         "",
         "none: pages are lost when the process ends",
-        "For pages, and the record of a trial, that survive a restart: a directory that only Pagewell uses, created if missing.",
+        "For pages, and the records of trial and audit, that survive a restart: a directory for Pagewell alone, created if missing.",
     ),
     row(
         "snapshot.every",

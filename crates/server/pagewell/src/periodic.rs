@@ -22,8 +22,8 @@ use telemetry::release_memory;
 
 /// How often idle connections to the origin and the memory of clients' connections are checked.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How often the record of a trial is saved: a crash loses a minute of counts.
-const SAVE_TRIAL: Duration = Duration::from_secs(60);
+/// How often the records of trial and audit are saved: a crash loses a minute of counts.
+const SAVE_RECORDS: Duration = Duration::from_secs(60);
 /// Memory is returned to the system after at least this many connections have become idle,
 const CROWD: u64 = 1000;
 /// once fewer than this many more become idle between two checks. Until then the memory is reused.
@@ -46,7 +46,7 @@ pub fn start(
         tokio::spawn(rewarm::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::run(site.clone(), stopped.clone()));
         tokio::spawn(audit::trial::run(site.clone(), stopped.clone()));
-        tokio::spawn(save_trials(site.clone(), stopped.clone()));
+        tokio::spawn(keep_records(site.clone(), stopped.clone()));
         wake::begin(site, stopped);
     }
     if let Some(https) = https {
@@ -62,24 +62,28 @@ pub fn start(
     tokio::spawn(idle_expiry::run(default_site.clone(), stopped.clone()));
 }
 
-/// Saves the record of a trial at once, so that its directory is there, and from time to time. `server` saves it for
-/// the last time.
-async fn save_trials(site: Arc<Site>, mut stop: PhaseWatch) {
+/// Saves the records of trial and audit at once, so that their directory is there, and from time to time. `server` saves
+/// them for the last time.
+async fn keep_records(site: Arc<Site>, mut stop: PhaseWatch) {
     loop {
-        save_trial(&site).await;
+        save_records(&site).await;
         tokio::select! {
             biased;
             _ = stop.wait_for(Phase::is_leaving) => return,
-            () = tokio::time::sleep(SAVE_TRIAL) => {}
+            () = tokio::time::sleep(SAVE_RECORDS) => {}
         }
     }
 }
 
-/// Saves the record of a trial, if it has changed.
-pub async fn save_trial(site: &Site) {
-    let trial = site.trial.clone();
+/// Saves the records of trial and audit, if they have changed.
+pub async fn save_records(site: &Site) {
+    let (trial, audit) = (site.trial.clone(), site.audit.clone());
+    let save = move || {
+        trial.save();
+        audit.hours.save();
+    };
     // A panic is in the log already.
-    let _ = tokio::task::spawn_blocking(move || trial.save()).await;
+    let _ = tokio::task::spawn_blocking(save).await;
 }
 
 /// Tidies up the store after large changes, one batch at a time.

@@ -320,7 +320,7 @@ impl Server {
         }
         default_site.all_sites().for_each(|site| site.mark_unpublished());
         for site in default_site.all_sites() {
-            periodic::save_trial(site).await;
+            periodic::save_records(site).await;
         }
         let ends = self.close(&default_site);
         for ((site, last), end) in default_site.all_sites().zip(last).zip(&ends) {
@@ -496,8 +496,8 @@ fn copies<'a>(listeners: impl Iterator<Item = &'a Listener>) -> Result<Vec<Open>
     listeners.map(copy).collect()
 }
 
-/// Opens the snapshot of each site, then follows their databases, and begins their trials. It waits for each
-/// database for at most `first_timeout`.
+/// Opens the snapshot of each site, then follows their databases, and begins their trials and audits. It waits for
+/// each database for at most `first_timeout`.
 async fn start_all(
     default_site: &Arc<Site>,
     before: snapshot::Before,
@@ -510,6 +510,7 @@ async fn start_all(
     change_sources::start(sites, first_timeout, stopped).await?;
     for (site, loading) in loading {
         delivery::trial::follow(&site);
+        delivery::audit::follow(&site);
         tokio::spawn(snapshot::run(site, loading, stopped.clone()));
     }
     Ok(())

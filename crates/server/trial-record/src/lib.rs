@@ -2,18 +2,21 @@
 //!
 //! Start reading at [`SiteTrial`]. Requests and comparisons feed the record; the control interface and
 //! `pagewell trial` report it. The counts, classes and the sentence at the end are those of `page_comparison`; here are
-//! the lock, the file (`file.rs`), and the circumstances that limit a trial (`notice.rs`).
+//! the lock, the file (`record_file.rs`, `trial_file.rs`), and the circumstances that limit a trial (`notice.rs`). The
+//! results of an audit have a file of the same kind ([`AuditHours`]).
 //!
 //! Invariants: callers pass the path and query of a request, and only its pattern and an example without values get
 //! into the record. Words of renders are beside it, in memory until the trial ends, and only in
 //! [`SiteTrial::status_with_text`]. No call but `begin`, `save` and `hand_over` touches the disk, and none of these
-//! is made for a visitor. A file that cannot be read or written is reported once, and the trial goes on in memory.
-//! Everything is bounded: the record by `TrialRecord`, the versions by [`VERSIONS_MAX`]; [`SiteTrial::bytes`] counts
-//! both. Not here: the comparisons, and which requests are counted.
+//! is made for a visitor. Everything is bounded: the record by `TrialRecord`, the versions by [`VERSIONS_MAX`];
+//! [`SiteTrial::bytes`] counts both. Not here: the comparisons, and which requests are counted.
 
-mod file;
+mod audit_hours;
 mod notice;
+mod record_file;
+mod trial_file;
 
+pub use audit_hours::AuditHours;
 pub use notice::TrialNotice;
 
 use page_comparison::{
@@ -22,6 +25,7 @@ use page_comparison::{
     example_url,
 };
 use random_number::random_number;
+use record_file::{RecordFile, create_directory};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -85,16 +89,7 @@ pub struct TrialStatus {
 pub struct SiteTrial {
     is_on: AtomicBool,
     state: Mutex<TrialState>,
-    /// Held while the file is written.
-    saving: Mutex<RecordWriter>,
-}
-
-/// The process that writes the file of the record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordWriter {
-    ThisProcess,
-    /// A process that takes over: this one writes nothing more.
-    Successor,
+    file: RecordFile,
 }
 
 /// The state of a trial, while it is on.
@@ -112,12 +107,6 @@ struct TrialState {
     texts: BTreeMap<(DifferenceClass, String), DifferingText>,
     /// Whether the file was read, or there is none.
     has_read: bool,
-    /// The file, and the hash of its text that this process has last read or written.
-    known_file: Option<(PathBuf, Option<u64>)>,
-    /// Whether the file lacks something.
-    is_unsaved: bool,
-    /// Whether the last attempt to save failed, and this was reported.
-    has_failed: bool,
 }
 
 impl Default for SiteTrial {
@@ -132,14 +121,11 @@ impl Default for SiteTrial {
             notices: BTreeSet::new(),
             texts: BTreeMap::new(),
             has_read: false,
-            known_file: None,
-            is_unsaved: false,
-            has_failed: false,
         };
         SiteTrial {
             is_on: AtomicBool::new(false),
             state: Mutex::new(state),
-            saving: Mutex::new(RecordWriter::ThisProcess),
+            file: RecordFile::new(trial_file::BYTES_MAX),
         }
     }
 }
@@ -153,15 +139,17 @@ impl SiteTrial {
         let is_new = |path: &&PathBuf| state.settings.file.as_ref() != Some(*path);
         if let Some(path) = settings.file.as_ref().filter(is_new) {
             // `pagewell status` names a directory that is missing, and each attempt to save reports it.
-            let _ = file::create_directory(path);
+            let _ = create_directory(path);
         }
         state.settings = settings;
         if !std::mem::replace(&mut state.has_read, true) {
             state.begin_new(now_s);
-            state.read();
+            state.read(&self.file);
+            self.file.changed();
         } else if state.record.rules != rules {
             tracing::info!(event = "trial-new-record", reason = "rules");
             state.begin_new(now_s);
+            self.file.changed();
         }
         self.is_on.store(true, Ordering::Release);
     }
@@ -350,7 +338,7 @@ impl SiteTrial {
         let mut notices = state.notices.clone();
         if settings.file.is_none() {
             notices.insert(TrialNotice::NoDirectory);
-        } else if state.has_failed {
+        } else if self.file.has_failed() {
             notices.insert(TrialNotice::NotSaved);
         }
         drop(state);
@@ -387,75 +375,42 @@ impl SiteTrial {
     /// Writes the record to its file, if it has changed and is not handed over. May wait for the disk. The first of
     /// several failures is logged.
     pub fn save(&self) {
-        let writer = self.saving();
-        if *writer == RecordWriter::ThisProcess {
-            self.write();
-        }
+        self.file.save(|| self.written());
     }
 
-    /// Writes the record for the last time, and leaves its file to a process that takes over. When this returns, no
-    /// call of [`SiteTrial::save`] is in progress, and none writes until [`SiteTrial::take_back`]. So the new process
-    /// reads a text that no other process replaces. Later counts are not in the file. May wait for the disk.
+    /// Writes the record for the last time, and leaves its file to a process that takes over: no later
+    /// [`SiteTrial::save`] writes it, until [`SiteTrial::take_back`]. May wait for the disk.
     pub fn hand_over(&self) {
-        let mut writer = self.saving();
-        if std::mem::replace(&mut *writer, RecordWriter::Successor) == RecordWriter::ThisProcess {
-            self.write();
-        }
+        self.file.hand_over(|| self.written());
     }
 
     /// Writes the record here again, because the new process has not taken over. It has written nothing then.
     pub fn take_back(&self) {
-        *self.saving() = RecordWriter::ThisProcess;
+        self.file.take_back();
     }
 
-    /// Writes the record, for a caller that holds `saving`.
-    fn write(&self) {
-        let (path, known, secret, versions, record) = {
-            let mut state = self.state();
-            let Some(path) = state.settings.file.clone().filter(|_| state.is_unsaved) else {
-                return;
-            };
-            state.is_unsaved = false;
-            let known = state.known_file.clone().filter(|(known, _)| *known == path);
-            // Requests of visitors wait for the lock: the text is made of copies.
-            (path, known, state.secret, state.versions.clone(), state.record.clone())
-        };
-        let text = file::text(secret, versions, &record);
-        let now = file::hash_at(&path);
-        let written = if now.is_some() && known.is_some_and(|(_, hash)| hash != now) {
-            let why = "another process has written it: each needs a snapshot.directory of its own";
-            Err(std::io::Error::other(why))
-        } else {
-            file::replace(&path, &text)
-        };
-        let mut state = self.state();
-        if written.is_ok() {
-            state.known_file = Some((path.clone(), Some(file::hash(text.as_bytes()))));
-        }
-        state.is_unsaved |= written.is_err();
-        let has_failed = std::mem::replace(&mut state.has_failed, written.is_err());
-        if let Err(error) = written
-            && !has_failed
-        {
-            tracing::warn!(event = "trial-not-saved", path = %path.display(), %error);
-        }
+    /// The path of the file and its text; `None` without a file.
+    fn written(&self) -> Option<(PathBuf, String)> {
+        let state = self.state();
+        let path = state.settings.file.clone()?;
+        // Requests of visitors wait for the lock: the text is made of copies.
+        let (secret, versions) = (state.secret, state.versions.clone());
+        let record = state.record.clone();
+        drop(state);
+        Some((path, trial_file::text(secret, versions, &record)))
     }
 
     /// Changes the state, if the trial is on.
     fn feed<T>(&self, change: impl FnOnce(&mut TrialState) -> T) -> Option<T> {
         self.is_on().then(|| {
             let mut state = self.state();
-            state.is_unsaved = true;
+            self.file.changed();
             change(&mut state)
         })
     }
 
     fn state(&self) -> MutexGuard<'_, TrialState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn saving(&self) -> MutexGuard<'_, RecordWriter> {
-        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -471,36 +426,29 @@ impl TrialState {
         self.notices.clear();
         self.texts.clear();
         self.generation += 1;
-        self.is_unsaved = true;
     }
 
-    /// Reads the file of an earlier process.
-    fn read(&mut self) {
+    /// Reads the record of an earlier process.
+    fn read(&mut self, file: &RecordFile) {
         let Some(path) = &self.settings.file else { return };
-        let (hash, earlier) = file::read(path, self.settings.rules);
-        self.known_file = Some((path.clone(), hash));
-        match earlier {
-            Ok(None) => {}
-            Ok(Some(earlier)) => {
-                self.secret = earlier.secret;
-                let Some((record, mut versions)) = earlier.record else {
-                    tracing::info!(event = "trial-new-record", reason = "rules");
-                    return;
-                };
-                if versions.len() > VERSIONS_MAX {
-                    versions.clear();
-                }
-                // A pattern is the pattern of itself.
-                let known = record.versions.keys().chain(record.suspects().keys());
-                for pattern in known.filter(|pattern| pattern.starts_with('/')) {
-                    self.patterns.of(pattern);
-                }
-                (self.record, self.versions) = (record, versions);
-            }
-            Err(error) => {
-                tracing::warn!(event = "trial-not-read", path = %path.display(), %error);
-            }
+        let rules = self.settings.rules;
+        let Some(earlier) = file.read(path, |text| trial_file::earlier(text, rules)) else {
+            return;
+        };
+        self.secret = earlier.secret;
+        let Some((record, mut versions)) = earlier.record else {
+            tracing::info!(event = "trial-new-record", reason = "rules");
+            return;
+        };
+        if versions.len() > VERSIONS_MAX {
+            versions.clear();
         }
+        // A pattern is the pattern of itself.
+        let known = record.versions.keys().chain(record.suspects().keys());
+        for pattern in known.filter(|pattern| pattern.starts_with('/')) {
+            self.patterns.of(pattern);
+        }
+        (self.record, self.versions) = (record, versions);
     }
 }
 

@@ -37,7 +37,7 @@ impl TrialNotice {
                  snapshot.unwatched = \"drop\", the record is kept, and no page of a site without [[database]]."
             }
             TrialNotice::NotSaved => {
-                "The record is in memory only, because its file cannot be written: see trial-not-saved in the log."
+                "The record is in memory only, because its file cannot be written: see record-not-saved in the log."
             }
             TrialNotice::NothingStored => "No page may be stored so far, so nothing is compared.",
             TrialNotice::CdnInFront => {

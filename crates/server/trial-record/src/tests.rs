@@ -9,14 +9,18 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A directory that is removed at the end of its test.
-struct OwnDirectory(PathBuf);
+pub(crate) struct OwnDirectory(PathBuf);
 
 impl OwnDirectory {
-    fn new(name: &str) -> OwnDirectory {
+    pub(crate) fn new(name: &str) -> OwnDirectory {
         let path = std::env::temp_dir().join(format!("trial-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("the directory is created");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("it is ours");
         OwnDirectory(path)
+    }
+
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 
     fn settings(&self, rules: u64) -> TrialSettings {

@@ -84,7 +84,7 @@ pub use resolve::{LoadError, load};
 pub use resolve_sites::{resolve, resolve_after};
 pub use rewarm::Rewarm;
 pub use site_files::{ErrorPage, ErrorPages, RedirectFiles, UnusableFile, WatchedFile};
-pub use snapshot::Snapshot;
+pub use snapshot::{RecordFiles, Snapshot};
 pub use wake::Wake;
 
 /// The address of a socket: `127.0.0.1:8080` or `unix:/run/pagewell.sock`.
@@ -169,6 +169,8 @@ pub struct Config {
     pub audit: Option<Audit>,
     /// The trial; `None`: hits are sent.
     pub trial: Option<Trial>,
+    /// The files for records of trial and audit; `None`: these end with the process.
+    pub records: Option<RecordFiles>,
     /// The paths that no comparison of a trial or an audit requests.
     pub unrequested: UnrequestedPaths,
     /// The questions about a request that may be a plain hit. One value, so that nothing that is off costs a hit more
@@ -248,8 +250,7 @@ impl Config {
 /// The hosts of the site.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    /// The canonical host, used in keys and in origin requests for pages; `None`: each host has its
-    /// own.
+    /// The canonical host, used in keys and in origin requests for pages; `None`: each host has its own.
     pub canonical: Option<String>,
     /// Other hosts of the same site.
     pub aliases: Vec<String>,
@@ -418,8 +419,7 @@ pub struct Limits {
     pub half_closed_timeout: Duration,
     /// Maximum time to connect to the origin.
     pub origin_connect_timeout: Duration,
-    /// Maximum time from the end of the request to the response's header section, and between later
-    /// pieces.
+    /// Maximum time from the end of the request to the response's header section, and between later pieces.
     pub origin_timeout: Duration,
     /// Maximum number of concurrent origin requests.
     pub origin_connections: usize,
@@ -439,8 +439,7 @@ pub struct Limits {
     pub coding_queue: usize,
     /// Maximum number of purged or marked pages that wait for cache warming.
     pub rewarm_pages: usize,
-    /// How long requests for a page that could not be stored do not wait for each other
-    /// (hit-for-miss).
+    /// How long requests for a page that could not be stored do not wait for each other (hit-for-miss).
     pub hit_for_miss: Duration,
     /// Maximum time from the signal to stop to the end of the process.
     pub drain: Duration,
@@ -456,8 +455,7 @@ pub struct Limits {
     pub upgrade_idle_timeout: Duration,
     /// Maximum number of concurrent requests on an HTTP/2 connection.
     pub http2_streams: usize,
-    /// Maximum number of requests that were reset before they were processed, per HTTP/2
-    /// connection.
+    /// Maximum number of requests that were reset before they were processed, per HTTP/2 connection.
     pub http2_resets: usize,
     /// Maximum number of hashes of passwords that are computed at once.
     pub password_checks: usize,

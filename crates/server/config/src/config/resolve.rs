@@ -12,7 +12,7 @@ use super::table::LIMITS;
 use super::units::{parse_bytes, parse_duration};
 use super::{
     Address, Config, FilesConfig, HIDDEN, HitWatch, Limits, OriginConfig, OwnPhp, SiteConfig,
-    TlsPair,
+    TlsPair, audit,
 };
 use crate::accounts;
 use crate::networks::Networks;
@@ -87,16 +87,16 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
     let mut policy = resolve_policy(file, &limits)?;
     policy.reads_lifetime_ms = automatic.as_ref().map(|one| one.lifetime_max.as_millis() as u64);
     let cluster = super::cluster::resolve(&file.cluster, hosts.canonical.as_deref(), &databases)?;
-    let audit = super::audit::resolve(file.audit.as_deref())?;
+    let (audit, before) = (audit::resolve(file.audit.as_deref())?, in_effect(before, &hosts));
     let mut rules = resolve_rules::rules(file, &policy, &trusted_proxies, &site)?;
-    let (record, before) = (super::snapshot::record_file(file)?, in_effect(before, &hosts));
     let redirect_files = resolve_rules::redirect_files(file, &hosts, &mut rules, before)?;
     let error_pages = resolve_rules::error_pages(file, &site, before)?;
     Ok(Config {
         wakes: super::wake::resolve(&file.wake, hosts.canonical.as_deref(), &listen_tls, &site)?,
         watches_hits: HitWatch::of(rules.may_answer() || file.mode.is_some(), audit.is_some()),
         audit,
-        trial: super::trial::resolve(file.mode.as_deref(), &file.trial, record)?,
+        trial: super::trial::resolve(file.mode.as_deref(), &file.trial)?,
+        records: super::snapshot::record_files(file)?,
         unrequested: super::trial::unrequested(&file.trial)?,
         passwords: resolve_rules::passwords(&rules, before)?,
         rules,

@@ -31,11 +31,23 @@ pub struct Snapshot {
     pub print: u128,
 }
 
+/// The files of a site's records, beside the snapshots of its pages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordFiles {
+    /// The record of a trial.
+    pub trial: PathBuf,
+    /// The results of an audit.
+    pub audit: PathBuf,
+}
+
 impl Config {
-    /// The directory of this site's files that survive a restart: snapshots of pages, and the record of a trial.
+    /// The directory of this site's files that survive a restart: snapshots of pages, and the records of a trial and an
+    /// audit.
     pub fn kept_directory(&self) -> Option<&Path> {
         let of_pages = self.snapshot.as_ref().map(|snapshot| &*snapshot.directory);
-        of_pages.or_else(|| self.trial.as_ref()?.record.as_ref()?.parent())
+        let has_record = self.trial.is_some() || self.audit.is_some();
+        let of_records = self.records.as_ref().filter(|_| has_record);
+        of_pages.or_else(|| of_records?.trial.parent())
     }
 }
 
@@ -87,11 +99,13 @@ pub(super) fn resolve(
     Ok(Some(Snapshot { directory: directory.clone(), name, every, bytes_max, print }))
 }
 
-/// Returns the file of the record of a trial; `None` without a directory. `unwatched` does not concern it: the record is
-/// no page, so no change while Pagewell is down makes it wrong.
-pub(super) fn record_file(file: &File) -> Result<Option<PathBuf>, LoadError> {
+/// Returns the files of the records of a trial and an audit; `None` without a directory. `unwatched` does not concern
+/// them: a record is no page, so no change while Pagewell is down makes it wrong.
+pub(super) fn record_files(file: &File) -> Result<Option<RecordFiles>, LoadError> {
     let Some(directory) = &file.snapshot.directory else { return Ok(None) };
-    Ok(Some(directory.join(format!("{}.trial", files_prefix(file)?))))
+    let name = files_prefix(file)?;
+    let at = |end: &str| directory.join(format!("{name}.{end}"));
+    Ok(Some(RecordFiles { trial: at("trial"), audit: at("audit") }))
 }
 
 /// Returns the prefix of the site's file names in the directory.
@@ -179,7 +193,7 @@ pub(super) fn print(file: &File, site: &SiteConfig, rewrites: Rewrites) -> u128 
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Snapshot, resolve};
+    use crate::config::{RecordFiles, Snapshot, resolve};
     use std::path::Path;
 
     const SITE: &str = "site.origin = \"http://127.0.0.1:1\"\n";
@@ -190,20 +204,25 @@ mod tests {
     }
 
     #[test]
-    fn the_record_of_a_trial_needs_the_directory_alone() {
+    fn the_records_of_a_trial_and_an_audit_need_the_directory_alone() {
         let config = |text: &str| {
-            let file = toml::from_str(&format!("mode = \"trial\"\n{SITE}{text}")).expect("a file");
+            let file = toml::from_str(text).expect("a file");
             resolve(&file).expect("it can be used")
         };
-        let record = |config: &Config| config.trial.clone().expect("it is on").record;
-        let without = config("");
-        assert_eq!((record(&without), without.kept_directory()), (None, None));
+        let without = config(&format!("mode = \"trial\"\naudit = \"1 in 10\"\n{SITE}"));
+        assert_eq!((&without.records, without.kept_directory()), (&None, None));
+        let files = RecordFiles { trial: "/x/site.trial".into(), audit: "/x/site.audit".into() };
         for unwatched in ["serve", "drop"] {
             let keys = format!("[snapshot]\ndirectory = \"/x\"\nunwatched = {unwatched:?}");
-            let with = config(&keys);
-            assert_eq!(record(&with), Some("/x/site.trial".into()), "{unwatched}");
-            assert_eq!(with.kept_directory(), Some(Path::new("/x")));
+            for on in ["mode = \"trial\"", "audit = \"1 in 10\""] {
+                let with = config(&format!("{on}\n{SITE}{keys}"));
+                assert_eq!(with.records.as_ref(), Some(&files), "{unwatched}");
+                assert_eq!(with.kept_directory(), Some(Path::new("/x")), "{on}");
+            }
         }
+        let neither =
+            config(&format!("{SITE}[snapshot]\ndirectory = \"/x\"\nunwatched = \"drop\""));
+        assert_eq!(neither.kept_directory(), None);
     }
 
     fn print(text: &str) -> u128 {

@@ -7,7 +7,6 @@ use super::raw;
 use super::resolve::LoadError;
 use page_comparison::{AcceptedDifference, DifferenceClass};
 use site_rules::{PathGlob, plain_path};
-use std::path::PathBuf;
 
 /// The share of all visitors, in hundredths of a percent.
 pub const ALL_VISITORS: u32 = 10_000;
@@ -25,8 +24,6 @@ pub struct Trial {
     pub budget: Option<u32>,
     /// The differences that are no problem, by the operator's word.
     pub accepted: Vec<AcceptedDifference>,
-    /// The file of its record; `None`: the record ends with the process.
-    pub record: Option<PathBuf>,
 }
 
 /// `trial.never`: patterns of paths that are never requested for a comparison, of a trial and of an audit.
@@ -69,11 +66,10 @@ fn wrong<T>(key: &str, text: &str, wanted: &str) -> Result<T, LoadError> {
     Err(LoadError(format!("{key}: {text:?} must be {wanted}")))
 }
 
-/// Checks `mode` and `[trial]`; `None` if the site is not in a trial. `record` is the file of the record.
+/// Checks `mode` and `[trial]`; `None` if the site is not in a trial.
 pub(super) fn resolve(
     mode: Option<&str>,
     keys: &raw::TrialKeys,
-    record: Option<PathBuf>,
 ) -> Result<Option<Trial>, LoadError> {
     let is_on = match mode {
         None | Some("serve") => false,
@@ -106,7 +102,7 @@ pub(super) fn resolve(
         };
         accepted.push(AcceptedDifference { class, pattern: pattern("trial.accept", path)? });
     }
-    Ok(is_on.then_some(Trial { serve: share, budget, accepted, record }))
+    Ok(is_on.then_some(Trial { serve: share, budget, accepted }))
 }
 
 /// Returns a warning for each key of the file that has no effect because its site is not in a trial. Those of
@@ -152,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_trial_is_a_mode_with_shares() {
-        let read = |mode, text| resolve(mode, &keys(text), None).map_err(|error| error.0);
+        let read = |mode, text| resolve(mode, &keys(text)).map_err(|error| error.0);
         assert_eq!(read(None, "serve = \"5%\"").unwrap(), None);
         assert_eq!(read(Some("serve"), "").unwrap(), None);
         let trial =
@@ -223,9 +219,9 @@ mod tests {
                 "trial.accept: \"stale\" must be one of the classes: broken",
             ),
         ] {
-            let error = resolve(Some("trial"), &keys(text), None).expect_err(text).0;
+            let error = resolve(Some("trial"), &keys(text)).expect_err(text).0;
             assert!(error.starts_with(key), "{error}");
         }
-        assert!(resolve(Some("on"), &keys(""), None).expect_err("a mode").0.starts_with("mode: "));
+        assert!(resolve(Some("on"), &keys("")).expect_err("a mode").0.starts_with("mode: "));
     }
 }

@@ -13,7 +13,7 @@ const SPANS: [(&str, u64); 3] = [("hour", 1), ("day", 24), ("month", 744)];
 /// The problem of a site whose audit found wrong pages within a day.
 pub(super) fn problem(site: &Site) -> Option<Problem> {
     site.config.audit?;
-    let bound = site.audit.bound(24, site.clock.now().0);
+    let bound = site.audit.hours.bound(24, site.clock.now().0);
     (bound.wrong > 0).then(|| Problem {
         name: "audit-found-wrong",
         subject: site.config.hosts.canonical.clone().unwrap_or_default(),
@@ -31,12 +31,14 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
 pub(super) fn json(default_site: &Arc<Site>) -> Value {
     let audited = default_site.all_sites().filter(|site| site.config.audit.is_some());
     let all = audited.map(|site| {
+        let now_ms = site.clock.now().0;
         let mut value = json!({
             "site": site.config.hosts.canonical,
+            "counted_seconds": (now_ms / 1_000).saturating_sub(site.audit.hours.since_s()),
             "without_verdict": site.audit.without_verdict(),
         });
         for (name, hours) in SPANS {
-            let bound = site.audit.bound(hours, site.clock.now().0);
+            let bound = site.audit.hours.bound(hours, now_ms);
             value[name] = json!({
                 "compared": bound.compared,
                 "wrong": bound.wrong,

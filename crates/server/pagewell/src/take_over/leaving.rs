@@ -112,9 +112,9 @@ impl Doorway {
             // The name becomes free, so that the new process can use it.
             drop(listener);
             self.write_snapshots().await;
-            self.hand_over_trials().await;
+            self.hand_over_records().await;
             if !socket::is_there(&stream) {
-                self.take_back_trials().await;
+                self.take_back_records().await;
                 let error = "it has ended while the snapshot was written";
                 tracing::warn!(event = "take-over-refused", error);
                 continue;
@@ -123,7 +123,7 @@ impl Doorway {
                 tracing::info!(event = "handed-over", pid);
                 return SuccessorPid { pid };
             }
-            self.take_back_trials().await;
+            self.take_back_records().await;
             tracing::error!(event = "take-over-failed", pid);
         }
     }
@@ -191,8 +191,8 @@ impl Doorway {
         }
     }
 
-    /// Saves the records of the trials, and leaves their files to the new process. If this process wrote a file after
-    /// the new one had read it, the new one would find an unknown text there, and never save its record.
+    /// Saves the records of trials and audits, and leaves their files to the new process. If this process wrote a file
+    /// after the new one had read it, the new one would find an unknown text there, and never save its record.
     ///
     /// | this process | the new process |
     /// |---|---|
@@ -201,13 +201,21 @@ impl Doorway {
     /// | writes nothing | reads the record, serves, saves |
     ///
     /// All waits are before `Held`, while this process still answers. Its later counts are in no record.
-    async fn hand_over_trials(&self) {
-        self.on_sites(|site| site.trial.hand_over()).await;
+    async fn hand_over_records(&self) {
+        let hand_over = |site: &Site| {
+            site.trial.hand_over();
+            site.audit.hours.hand_over();
+        };
+        self.on_sites(hand_over).await;
     }
 
     /// Saves the records here again: the new process never served, so it has saved none.
-    async fn take_back_trials(&self) {
-        self.on_sites(|site| site.trial.take_back()).await;
+    async fn take_back_records(&self) {
+        let take_back = |site: &Site| {
+            site.trial.take_back();
+            site.audit.hours.take_back();
+        };
+        self.on_sites(take_back).await;
     }
 
     /// Calls `step` for each site, on a blocking thread because it may wait for the disk.

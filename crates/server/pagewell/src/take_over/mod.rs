@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | 1 | | has a connection from the process that has started it, or connects to a socket whose name is derived from the control interface's address |
 //! | 2 | checks the peer (`permission`), sends its listening sockets | loads certificates, starts php-fpm, reports that it is prepared |
-//! | 3 | writes a snapshot, and the records of trials for the last time, while requests are served | waits |
+//! | 3 | writes a snapshot, and the records of trials and audits for the last time, while requests are served | waits |
 //! | 4 | stops accepting and stops answering from its cache; forwards every change to the new process | waits |
 //! | 5 | stops following databases, closes the journal, releases the directory; reports that its place is free | waits |
 //! | 6 | changes wait for the new process | reads snapshot and journal, follows the databases, applies changes, reports that it is ready, serves once permitted |

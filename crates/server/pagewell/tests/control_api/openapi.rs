@@ -372,6 +372,15 @@ fn explanations_match_their_schema() {
     look(&Request::get("/v1/misses"), "/v1/misses", r#""effect":"bypass""#);
 }
 
+/// The results of an audit match their schema.
+#[test]
+fn the_results_of_an_audit_match_their_schema() {
+    let pagewell = Site::new(&[]).serve("audit = \"1 in 10\"\n");
+    let status = call(&pagewell, &Request::get("/v1/status"));
+    check(&document(), "/v1/status", &status, &mut BTreeSet::new());
+    assert!(status.text().contains("counted_seconds"), "{}", status.text());
+}
+
 /// The report of a trial and its verdict in the status match their schemas.
 #[test]
 fn a_running_trial_matches_its_schema() {

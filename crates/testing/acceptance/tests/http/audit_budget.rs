@@ -161,6 +161,7 @@ fn the_bound_of_an_audit_is_shown_for_an_hour_a_day_and_a_month() {
     let text = Command::new(binary()).args(["status", "--admin", &admin.to_string()]).output();
     let text = String::from_utf8_lossy(&text.expect("it runs").stdout).into_owned();
     assert!(text.contains("audit: 3 hits compared within a day, 0 wrong; at least "), "{text}");
+    assert!(text.contains("; counted for 4 h"), "{text}");
 }
 
 #[test]

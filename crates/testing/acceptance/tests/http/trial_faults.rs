@@ -233,7 +233,7 @@ fn a_full_disk_keeps_the_last_record_and_stops_no_visitor() {
     (0..3).for_each(|_| visit(&pagewell, "/one", None));
     pagewell.signal(Signal::TERM);
     assert!(matches!(pagewell.wait(BOUND), Wait::Ended(status) if status.success()));
-    assert!(pagewell.log().contains("trial-not-saved"), "{}", pagewell.log());
+    assert!(pagewell.log().contains("record-not-saved"), "{}", pagewell.log());
     assert_eq!(fs::read(&file).expect("it stays"), saved);
     assert!(!file.with_extension("trial.new").exists(), "a part of it would take room");
 
