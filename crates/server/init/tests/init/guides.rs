@@ -117,3 +117,35 @@ fn blocks() -> Vec<Vec<String>> {
     }
     blocks
 }
+
+/// The pages by which a site is set up.
+const SET_UP: [&str; 17] = [
+    "automatic",
+    "classic-nginx",
+    "database",
+    "drupal",
+    "from-varnish",
+    "laravel",
+    "litespeed",
+    "load-balancer",
+    "many-sites",
+    "mediawiki",
+    "nginx",
+    "php",
+    "postgresql",
+    "several-machines",
+    "shops",
+    "symfony",
+    "wordpress",
+];
+
+/// Each names the trial in a sentence before its first section.
+#[test]
+fn each_guide_begins_with_a_trial() {
+    for page in SET_UP {
+        let text = fs::read_to_string(docs().join(format!("guide/{page}.md"))).expect("a page");
+        let beginning = text.split("\n## ").next().unwrap_or_default();
+        let mut sentences = beginning.lines().filter(|line| !line.starts_with('|'));
+        assert!(sentences.any(|line| line.contains("trial](trial.md)")), "{page}.md");
+    }
+}
