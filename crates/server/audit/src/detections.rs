@@ -4,12 +4,13 @@
 //! | detection of | what follows |
 //! |---|---|
 //! | the first page of a URL | a report |
-//! | the same page again | it is purged |
+//! | the same page again | it is purged; if it may be its first visitor's, renders of the URL are neutral for an hour |
 //! | another page of the same URL within an hour | it is purged, and the URL gets a limit: a short life, neutral renders, or nothing is stored if the page is for one class of devices |
 //!
-//! **Why strangers gain nothing.** A limit needs two pages that were rendered apart, of exactly one URL with its query:
-//! neither one request with odd fields, nor one rare draw that is compared again and again, nor a page with another
-//! query counts. A page that was late is none. The memory of detections is bounded; the oldest is forgotten first.
+//! **Why strangers gain nothing.** A limit that costs others hits needs two pages that were rendered apart, of exactly one
+//! URL with its query: neither one request with odd fields, nor one rare draw that is compared again and again, nor a
+//! page with another query counts. Neutral renders cost nobody hits. A page that was late is no detection. The memory of
+//! detections is bounded; the oldest is forgotten first.
 
 use delivery::audit::PathLimit;
 use page_comparison::DifferenceClass;
