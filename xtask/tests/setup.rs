@@ -239,7 +239,9 @@ fn cargo_deny_is_installed_for_the_lints_only_if_it_is_missing() {
     machine.has("cargo", &cargo(FOUND));
     assert_eq!(machine.setup(&["lint"]).0, 0);
     let installed = fs::read_to_string(&log).expect("it installed");
-    assert_eq!(installed, "install --locked cargo-deny\n".repeat(2));
+    let lines: Vec<&str> = installed.lines().collect();
+    let [first, second] = lines[..] else { panic!("{installed}") };
+    assert!(first.starts_with("install --locked cargo-deny@") && first == second, "{installed}");
     machine.has("cargo-deny", FOUND);
     assert_eq!(machine.setup(&["lint"]), (0, String::new()));
 }
@@ -266,9 +268,13 @@ fn the_tools_of_a_release_are_installed_beside_the_build_if_they_are_missing() {
     let (into, lines) = (format!(" --root {} ", place.display()), installed.lines());
     let ends: Vec<_> = lines.filter_map(|line| line.rsplit_once(' ')).collect();
     let [book, linker, bill] = ends[..] else { panic!("{installed}") };
-    assert!(book.1 == "mdbook" && format!("{} ", book.0).ends_with(&into), "{installed}");
+    assert!(
+        book.1.starts_with("mdbook@") && format!("{} ", book.0).ends_with(&into),
+        "{installed}"
+    );
     assert!(linker.1.starts_with("ziglang==") && linker.0.contains("/bin/pip "), "{installed}");
-    assert!(bill.1 == "cargo-cyclonedx" && format!("{} ", bill.0).ends_with(&into), "{installed}");
+    assert!(bill.1.starts_with("cargo-cyclonedx@"), "{installed}");
+    assert!(format!("{} ", bill.0).ends_with(&into), "{installed}");
     for program in ["mdbook", "cargo-zigbuild", "cargo-cyclonedx"] {
         machine.has(&format!("target/dist-tools/bin/{program}"), FOUND);
     }
@@ -279,6 +285,27 @@ fn the_tools_of_a_release_are_installed_beside_the_build_if_they_are_missing() {
     machine.has("cargo", &format!("case $1 in --version) {RUST} ;; *) exit 101 ;; esac"));
     let (status, printed) = machine.setup(&["dist"]);
     assert!(status == 5 && printed.contains("cargo install --locked cargo-cyclonedx"), "{printed}");
+}
+
+/// A download or a build of minutes is not silent, also on a terminal; and each tool has a version.
+#[test]
+fn tools_from_elsewhere_show_their_progress_and_have_versions() {
+    let mut found = 0;
+    for script in ["setup", "check-deployments"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(script);
+        let text = fs::read_to_string(path).expect("a script").replace("\\\n", "");
+        for line in text.lines().filter(|line| !line.contains("fail 5")) {
+            let by_pip = line.contains("pip\" install") || line.contains("pip\" download");
+            let by_go = line.contains("go install ");
+            let by_cargo = line.contains(" cargo install ");
+            found += usize::from(by_pip || by_go || by_cargo);
+            assert!(!by_pip || line.contains("==") && !line.contains("--quiet"), "{line}");
+            assert!(!by_go || line.contains("go install -v "), "{line}");
+            assert!(!by_cargo || line.contains('@'), "{line}");
+            assert!(!line.contains("@latest"), "{line}");
+        }
+    }
+    assert_eq!(found, 10);
 }
 
 #[test]
