@@ -24,6 +24,7 @@ fn plain_php() {
         "sh",
         "a release build takes minutes; the tests have built the program",
     );
+    guide.not_run("Plain PHP", "sh", "scripts/package-test installs it in a Debian of its own");
     let (path, page) = ("Five-minute path", "/var/www/site/index.php");
     let declares = guide.next(path, "php");
     machine.write(
