@@ -21,6 +21,7 @@ mod messages;
 mod prose;
 mod questions;
 mod ratchet;
+mod repository;
 mod shape;
 mod type_names;
 mod words;
@@ -108,6 +109,7 @@ pub fn run(root: &Path, tasks: &[String]) -> io::Result<Outcome> {
         ("question", questions::questions(&files)),
         ("command", markdown::commands(&files, tasks)),
         ("licence", licences::licences(root)),
+        ("repository", repository::addresses(&files)),
     ];
     let mut notes = ratchet::slack(&numbers, &recorded);
     notes.extend(shape::nearly_full(&files, &manifests::members(&files)));

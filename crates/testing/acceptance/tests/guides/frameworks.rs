@@ -98,7 +98,7 @@ fn laravel() {
     let install = guide.next("Laravel", "sh");
     let (clone, rest) = install.split_once('\n').expect("a checkout first");
     assert!(
-        clone.starts_with("sudo git clone URL /opt/pagewell"),
+        clone.starts_with("sudo git clone ") && clone.ends_with(" /opt/pagewell"),
         "the checkout of this test: {clone}"
     );
     require(&mut machine, rest);
