@@ -22,6 +22,31 @@ pub struct ListeningProcess {
     pub name: String,
 }
 
+impl ListeningProcess {
+    /// The command that ends the process and so frees its port: by its unit, if systemd started it. For a port of a
+    /// container, the command that names the container.
+    #[must_use]
+    pub fn stop_command(&self) -> String {
+        if self.name == "docker-proxy" {
+            return "docker ps".into();
+        }
+        let groups = super::text_of(format!("/proc/{}/cgroup", self.pid));
+        match unit_of(&groups) {
+            Some(unit) => format!("systemctl stop {unit}"),
+            None => format!("kill {}", self.pid),
+        }
+    }
+}
+
+/// The service of the system that a process belongs to, from the text of its `/proc/PID/cgroup`. `None` for a process
+/// of a user's session or of a container.
+fn unit_of(groups: &str) -> Option<&str> {
+    groups.lines().find_map(|line| {
+        let path = line.splitn(3, ':').nth(2)?.strip_prefix("/system.slice/")?;
+        path.rsplit('/').find_map(|part| part.strip_suffix(".service"))
+    })
+}
+
 /// The process that listens on a TCP port, at whatever address.
 #[must_use]
 pub fn on_port(port: u16) -> Option<ListeningProcess> {
@@ -96,6 +121,25 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_process_is_stopped_by_its_unit_if_it_has_one() {
+        for (groups, unit) in [
+            ("0::/system.slice/nginx.service\n", Some("nginx")),
+            ("12:cpu:/\n1:name=systemd:/system.slice/apache2.service\n", Some("apache2")),
+            ("0::/system.slice/system-web.slice/web@1.service/worker\n", Some("web@1")),
+            ("0::/user.slice/user-1.slice/user@1.service/app.slice/x.service\n", None),
+            ("0::/system.slice/docker-0123.scope\n", None),
+            ("0::/\n", None),
+            ("", None),
+        ] {
+            assert_eq!(unit_of(groups), unit, "{groups}");
+        }
+        let of = |pid, name: &str| ListeningProcess { pid, name: name.into() }.stop_command();
+        // No process has this id.
+        assert_eq!(of(u32::MAX, "nginx"), format!("kill {}", u32::MAX));
+        assert_eq!(of(u32::MAX, "docker-proxy"), "docker ps");
+    }
 
     #[test]
     fn the_process_that_listens_is_found() {

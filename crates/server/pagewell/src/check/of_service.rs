@@ -377,12 +377,17 @@ fn port(address: SocketAddr) -> Option<String> {
             if by.as_ref().is_some_and(|by| matches!(&*by.name, "pagewell" | "systemd")) {
                 return None;
             }
-            let by = match by {
-                Some(by) => format!("{} (process {})", by.name, by.pid),
-                None if geteuid().is_root() => "another process".into(),
-                None => "a process of another user, perhaps Pagewell itself".into(),
+            let (by, stop) = match by {
+                Some(by) => (
+                    format!("{} (process {})", by.name, by.pid),
+                    format!(" ({})", by.stop_command()),
+                ),
+                None if geteuid().is_root() => ("another process".into(), String::new()),
+                None => {
+                    ("a process of another user, perhaps Pagewell itself".into(), String::new())
+                }
             };
-            Some(format!("in use by {by}: stop that, or choose another port"))
+            Some(format!("in use by {by}: stop that{stop}, or choose another port"))
         }
         Errno::ACCESS | Errno::PERM if geteuid().is_root() => Some(error.to_string()),
         // A service gets this right from its manager.

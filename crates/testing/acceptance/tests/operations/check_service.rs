@@ -145,6 +145,33 @@ fn root_tests_directories_as_the_user_of_the_service() {
 }
 
 #[test]
+fn root_tests_the_directory_of_captures_as_the_user_of_the_service() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let (captures, root) = (site.at("captures"), site.root().display().to_string());
+    let toml = format!(
+        "[site]\nroot = {root:?}\n[php]\nat = \"unix:{}\"\n\
+         [[database]]\nurl = \"mysql://p@localhost/shop?socket=/x\"\n\
+         [automatic]\nenabled = true\ncapture_directory = {captures:?}\n",
+        site.at("php.sock").display()
+    );
+    fs::write(&file, toml).expect("written");
+    fs::create_dir(&captures).expect("a directory");
+    mode(&captures, 0o755);
+    let (text, good) = check(&[&file, "--user", USER]);
+    let shown = captures.display();
+    let line =
+        format!("{shown}: user {USER} cannot write to it (directory {shown} is 0755 root) – ");
+    assert!(!good && text.contains(&line), "{line}\n{text}");
+    mode(&captures, 0o777);
+    let (text, _) = check(&[&file, "--user", USER]);
+    assert!(!text.contains("cannot write to it"), "{text}");
+}
+
+#[test]
 fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     if !am_root() {
         println!("not run: only root can become somebody else");
@@ -229,7 +256,12 @@ fn a_port_that_another_program_has_is_named() {
     let (_site, file) = site(&format!("listen = \"{address}\"\nadmin = \"127.0.0.1:0\""));
     let (text, good) = check(&[&file]);
     assert!(good && text.contains(&format!("listen: {address}: in use by ")), "{text}");
-    assert!(text.contains(&format!("(process {})", std::process::id())), "{text}");
+    let own = std::process::id();
+    let by = format!("(process {own}): stop that (");
+    assert!(text.contains(&by), "{text}");
+    // Or by the service that runs the tests.
+    let commands = [format!("kill {own}), or "), "systemctl stop ".to_owned()];
+    assert!(commands.iter().any(|one| text.contains(&format!("{by}{one}"))), "{text}");
     drop(taken);
     let (text, _) = check(&[&file]);
     assert!(!text.contains("in use by"), "{text}");
