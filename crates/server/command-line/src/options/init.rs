@@ -29,7 +29,8 @@ pub struct InitArgs {
     /// new file is pagewell.new.toml beside it]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Check the running site by requests: hits, purges, signed-in visitors, PHP below uploads, the certificate
+    /// Check the running site by requests: hits, PURGE (no change of data), signed-in visitors, PHP below uploads, the
+    /// certificate
     #[arg(long, conflicts_with_all = ["application", "name", "yes", "dry_run"])]
     pub verify: bool,
     /// With --verify: the address that visitors use, such as https://example.org/ [default: by the configuration]
