@@ -160,6 +160,10 @@ dist: ## build a release in target/dist: archive for Linux with glibc 2.31, pack
 	@scripts/phase "tools" scripts/setup dist
 	@scripts/phase "release" $(CARGO) xtask dist
 
+dist-musl: ## build only an archive for musl (Alpine) in target/dist (rustup target add x86_64-unknown-linux-musl)
+	@scripts/phase "tools" scripts/setup dist
+	@scripts/phase "release" $(CARGO) xtask dist --musl
+
 # What is tried: the packages, and an archive with the same program (that of `make dist` is linked for other systems).
 packages-to-test:
 	@scripts/phase "tools" scripts/setup package
@@ -192,5 +196,5 @@ setup: ## install the requirements of the tests, and the commit hook
 clean: ## remove the build products
 	$(CARGO) clean
 
-.PHONY: help build demo test test-phases server-tests crate-tests php php-pages further-tests model acme fuzz soak audit trial bench compat package dist packages-to-test package-test fmt lint setup clean
+.PHONY: help build demo test test-phases server-tests crate-tests php php-pages further-tests model acme fuzz soak audit trial bench compat package dist dist-musl packages-to-test package-test fmt lint setup clean
 .DEFAULT_GOAL := help

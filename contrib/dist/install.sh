@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs Pagewell from this directory on a Linux system with glibc 2.31 or newer. As root:
+# Installs Pagewell from this directory on a Linux system with glibc 2.31 or newer, or musl if its name says so. As root:
 #
 #   ./install.sh                  below /usr/local, with a unit for systemd if this system has it
 #   ./install.sh --prefix DIR     below another directory

@@ -16,6 +16,8 @@ use std::process::Command;
 
 /// The oldest release of glibc that the program needs: Debian 11 and Ubuntu 20.04 have it. `docs/install.md` says so.
 const GLIBC: (u32, u32) = (2, 31);
+/// The end of the name of an archive for musl. `docs/install.md` has it, too.
+const MUSL: &str = "-musl";
 
 /// Builds the files of a release, and prints their paths. With a `program` that is built already they are for tests,
 /// and in a directory of their own.
@@ -29,7 +31,7 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
     fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;
     let (binary, profile) = match program {
         Some(program) => (program.to_owned(), Profile::Dev),
-        None => (compile()?, Profile::Release),
+        None => (compile("gnu")?, Profile::Release),
     };
     let needed = glibc_of(&binary)?;
     if program.is_none() && needed > GLIBC {
@@ -45,7 +47,7 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
         let to = place.join(file.file_name().unwrap_or_default());
         fs::copy(file, &to).map_err(|error| error_text(&to, error))?;
     }
-    archive(&place, &root::target().join("package/pagewell"), profile)?;
+    archive(&place, &release_name(), &root::target().join("package/pagewell"), profile)?;
     if program.is_none() {
         bill_of_materials(&place)?;
     }
@@ -59,14 +61,38 @@ pub fn run(program: Option<&Path>) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the program for the old glibc. Its hits take as many instructions as those of the one that cargo links.
-fn compile() -> Result<PathBuf, String> {
-    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+/// Builds only the archive, with a program for musl (Alpine) that needs no shared library, and prints its path. What
+/// else a release has does not depend on the C library; `run` writes it.
+///
+/// # Errors
+/// A tool that is missing or has failed, or a file that cannot be written.
+pub fn run_musl() -> Result<(), String> {
+    let place = root::target().join("dist");
+    let _ = fs::remove_dir_all(&place);
+    fs::create_dir_all(&place).map_err(|error| error_text(&place, error))?;
+    let built = compile("musl")?;
+    let work = PrivateDir::temporary("dist-musl").map_err(|error| format!("dist: {error}"))?;
+    let program = work.path().join("pagewell");
+    let (from, to) = (built.display().to_string(), program.display().to_string());
+    output_of("strip", &["-o", &to, &from])?;
+    let name = release_name() + MUSL;
+    let packed = archive(&place, &name, &program, Profile::Release)?;
+    println!("{}", packed.display());
+    Ok(())
+}
+
+/// Builds the program for another C library than that of this machine: "gnu" (from [`GLIBC`] on), or "musl".
+fn compile(library: &str) -> Result<PathBuf, String> {
+    let target = format!("{}-unknown-linux-{library}", std::env::consts::ARCH);
     let mut cargo = cargo("zigbuild");
-    cargo.args(["--release", "--locked", "-p", "pagewell"]);
-    cargo.args(["--target", &format!("{target}.{}", shown(GLIBC))]);
+    cargo.args(["--release", "--locked", "-p", "pagewell", "--target"]);
+    if library == "gnu" {
+        cargo.arg(format!("{target}.{}", shown(GLIBC))).env("PAGEWELL_GLIBC", shown(GLIBC));
+    } else {
+        cargo.arg(&target);
+    }
     // The same program also where the tests are built with notes for later builds.
-    cargo.env("PAGEWELL_GLIBC", shown(GLIBC)).env("CARGO_INCREMENTAL", "0");
+    cargo.env("CARGO_INCREMENTAL", "0");
     match cargo.status() {
         Ok(status) if status.success() => Ok(root::target().join(target).join("release/pagewell")),
         Ok(_) => Err("dist: cargo zigbuild has failed; scripts/setup dist installs it".into()),
@@ -114,12 +140,11 @@ fn release_name() -> String {
     format!("pagewell-{}-linux-{}", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH)
 }
 
-/// The archive that `install.sh` installs from.
-fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, String> {
-    let name = release_name();
+/// The archive of this name that `install.sh` installs from.
+fn archive(place: &Path, name: &str, program: &Path, profile: Profile) -> Result<PathBuf, String> {
     let above = PrivateDir::temporary("dist-tree").map_err(|error| format!("dist: {error}"))?;
     let (above, repository) = (above.path(), root::repository());
-    let tree = above.join(&name);
+    let tree = above.join(name);
     for (from, to, mode) in [
         ("contrib/dist/install.sh", "install.sh", 0o755),
         ("contrib/man/pagewell.1", "man/pagewell.1", 0o644),
@@ -152,7 +177,7 @@ fn archive(place: &Path, program: &Path, profile: Profile) -> Result<PathBuf, St
     // The program of a test has its debug symbols, and would take a minute.
     let gzip = if profile == Profile::Dev { "gzip -1 -n" } else { "gzip -9 -n" };
     tar.args(["--use-compress-program", gzip]);
-    tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(above).arg(&name);
+    tar.arg("--create").arg("--file").arg(&packed).arg("--directory").arg(above).arg(name);
     let made = tar.output().map_err(|error| format!("dist: tar: {error}"))?;
     if made.status.success() {
         Ok(packed)
@@ -237,9 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn the_manual_names_the_glibc_of_the_release() {
+    fn the_manual_names_the_c_libraries_of_the_release() {
         let page = fs::read_to_string(root::repository().join("docs/install.md")).expect("text");
         assert!(page.contains(&format!("glibc {} or newer", shown(GLIBC))), "docs/install.md");
+        assert!(page.contains(&format!("-x86_64{MUSL}.tar.gz")), "docs/install.md");
+        let workflow = root::repository().join(".github/workflows/release.yaml");
+        let workflow = fs::read_to_string(workflow).expect("text");
+        assert!(workflow.contains(&format!("machine: x86_64{MUSL}, make: dist-musl")));
     }
 
     /// An unpacked archive, and beside it an empty system to install it in.
@@ -251,7 +280,8 @@ mod tests {
     impl UnpackedArchive {
         fn new(program: &Path) -> UnpackedArchive {
             let place = PrivateDir::temporary("dist").expect("a directory");
-            let packed = archive(place.path(), program, Profile::Dev).expect("it can be built");
+            let packed = archive(place.path(), &release_name(), program, Profile::Dev);
+            let packed = packed.expect("it can be built");
             let into = place.path().display().to_string();
             output_of("tar", &["-xf", &packed.display().to_string(), "-C", &into])
                 .expect("it is unpacked");
@@ -315,7 +345,8 @@ mod tests {
         let program = harness::program(&["echo"]).expect("a tool of every system");
         let unpacked = UnpackedArchive::new(&program);
         let again = PrivateDir::temporary("dist").expect("a directory");
-        let packed = archive(again.path(), &program, Profile::Dev).expect("it can be built");
+        let packed = archive(again.path(), &release_name(), &program, Profile::Dev);
+        let packed = packed.expect("it can be built");
         let name = packed.file_name().expect("a name");
         let same = |path: &Path| fs::read(path).expect("it is there");
         assert!(same(&packed) == same(&unpacked.place.path().join(name)), "the same archive");

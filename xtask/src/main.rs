@@ -53,6 +53,9 @@ enum Task {
         /// a bill of materials
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
+        /// Build only the archive, for musl (Alpine); needs the standard library of that target
+        #[arg(long, conflicts_with = "program")]
+        musl: bool,
     },
     /// Builds the manual as HTML with a search, by mdBook, in target/book/html, and checks its links and searches
     Book,
@@ -74,7 +77,8 @@ fn main() -> ExitCode {
         Task::GenDocs => gen_docs(),
         Task::Package { dev } => package::run(profile(dev)),
         Task::Book => book::run().map(|page| println!("{}", page.display())),
-        Task::Dist { program } => dist::run(program.as_deref()),
+        Task::Dist { musl: true, .. } => dist::run_musl(),
+        Task::Dist { program, .. } => dist::run(program.as_deref()),
         Task::Tidy { list: Some(name), .. } => list(&name),
         Task::Tidy { lower, .. } => tidy(lower),
     };
