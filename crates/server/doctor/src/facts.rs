@@ -47,7 +47,7 @@ pub struct Facts {
     /// Whether logs are written to a rotating disk.
     pub turning_disk: Option<bool>,
     /// The disks of the directories that are written to.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<DiskSpace>,
     /// The kernel's clock source: `tsc`, `hpet`.
     pub clock_source: Option<String>,
     /// Whether the clock is synchronised.
@@ -71,10 +71,10 @@ pub struct LinksOutside {
     pub allowing: String,
 }
 
-/// The disk of a directory that is written to.
+/// The space on the disk of a directory that is written to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Disk {
-    /// The directory.
+pub struct DiskSpace {
+    /// The path of the directory, for messages.
     pub directory: String,
     /// The bytes that are free for the users of the machine.
     pub free: u64,

@@ -13,8 +13,8 @@ mod https_facts;
 pub mod read;
 
 pub use facts::{
-    Answer, Cgroup, Conntrack, Disk, EarlierCounters, ExternalPhp, Facts, Kernel, LinksOutside,
-    Memory, Opcache, Pool, Tcp,
+    Answer, Cgroup, Conntrack, DiskSpace, EarlierCounters, ExternalPhp, Facts, Kernel,
+    LinksOutside, Memory, Opcache, Pool, Tcp,
 };
 pub use finding::{Finding, Weight};
 pub use https_facts::{AddressFacts, AuthorityFacts, CaaFacts, HostFacts, HttpsFacts, PortAnswer};

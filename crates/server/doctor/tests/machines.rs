@@ -1,13 +1,17 @@
 //! Invented machines: the expected findings on each, and no findings on a healthy machine.
 
 use doctor::{
-    Answer, Cgroup, Conntrack, Disk, EarlierCounters, ExternalPhp, Facts, Kernel, Memory, Opcache,
-    Pool, Tcp, Weight, examine,
+    Answer, Cgroup, Conntrack, DiskSpace, EarlierCounters, ExternalPhp, Facts, Kernel, Memory,
+    Opcache, Pool, Tcp, Weight, examine,
 };
 
 /// A php-fpm that gets so many requests at a time.
 fn external(at: &str, places: u64) -> ExternalPhp {
     ExternalPhp { at: at.into(), places }
+}
+
+fn disk(directory: &str, snapshot: Option<u64>) -> DiskSpace {
+    DiskSpace { directory: directory.into(), free: 10_000_000_000, snapshot }
 }
 
 /// A machine that is set up well.
@@ -65,10 +69,7 @@ fn healthy() -> Facts {
         open_files: Some(65_536),
         page_budget: Some(1_000_000_000),
         turning_disk: Some(false),
-        disks: vec![
-            Disk { directory: "/var/log".into(), free: 10_000_000_000, snapshot: None },
-            Disk { directory: "/snap".into(), free: 10_000_000_000, snapshot: Some(1_000_000_000) },
-        ],
+        disks: vec![disk("/var/log", None), disk("/snap", Some(1_000_000_000))],
         clock_source: Some("tsc".into()),
         clock_kept: Some(true),
         answers: vec![Answer {

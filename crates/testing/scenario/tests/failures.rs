@@ -5,7 +5,7 @@ use scenario::{Ending, Failure, WAIT, parse_story, run_dir, run_story_within};
 use std::time::Duration;
 
 const ORIGIN: &str = "title t\norigin\n  GET /a -> 200  etag: \"1\" | one\n  GET /h -> hold g 200 | held\n  GET /hang -> hang\n  GET /cut -> cut 200 | half\n";
-/// The timeout of waits for what never comes. What has to come takes longer on a busy machine: then it is longer.
+/// The timeouts of waits for things that never come. Things that have to come need the longer ones on a busy machine.
 const WAITS: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(3), WAIT];
 
 /// Runs `steps` with the rules above and this wait timeout. The scenario must fail.

@@ -4,7 +4,7 @@
 
 use super::Problem;
 use delivery::site::Site;
-use doctor::{Disk, Facts, examine};
+use doctor::{DiskSpace, Facts, examine};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ const LOGS: &str = "/var/log";
 
 /// The disk of the machine's logs; `None` if its free space is unknown.
 #[must_use]
-pub fn disk_of_logs() -> Option<Disk> {
+pub fn disk_of_logs() -> Option<DiskSpace> {
     disk_of(Path::new(LOGS), None)
 }
 
 /// The disk of a directory into which the next snapshot writes pages of so many bytes, if it is one of snapshots.
 /// `None` if its free space is unknown.
-fn disk_of(directory: &Path, snapshot: Option<u64>) -> Option<Disk> {
+fn disk_of(directory: &Path, snapshot: Option<u64>) -> Option<DiskSpace> {
     let found = rustix::fs::statvfs(directory).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    Some(Disk { directory: directory.display().to_string(), free, snapshot })
+    Some(DiskSpace { directory: directory.display().to_string(), free, snapshot })
 }
 
 pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
@@ -34,7 +34,7 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     of_snapshots.chain(disk_of_logs()).filter_map(problem).collect()
 }
 
-fn problem(disk: Disk) -> Option<Problem> {
+fn problem(disk: DiskSpace) -> Option<Problem> {
     let subject = disk.directory.clone();
     let finding = examine(&Facts { disks: vec![disk], ..Facts::default() }).pop()?;
     Some(Problem::of_finding(finding, subject))

@@ -5,7 +5,7 @@
 
 use super::php::{all_children_bytes, fewer};
 use super::{lately, shown};
-use crate::{Disk, Facts, Finding, Weight};
+use crate::{DiskSpace, Facts, Finding, Weight};
 
 /// Below this number of free bytes, the file system of the logs will soon be full.
 const LOG_SPACE: u64 = 500_000_000;
@@ -120,8 +120,8 @@ pub(super) fn disks(facts: &Facts) -> Vec<Finding> {
     facts.disks.iter().filter_map(full).collect()
 }
 
-fn full(disk: &Disk) -> Option<Finding> {
-    let Disk { directory, free, snapshot } = disk;
+fn full(disk: &DiskSpace) -> Option<Finding> {
+    let DiskSpace { directory, free, snapshot } = disk;
     let free_text = format!("{} is free under {directory}", shown(*free));
     let (what, evidence, command) = match snapshot {
         Some(bytes) if *free < bytes.saturating_add(JOURNAL_SPACE) => (
