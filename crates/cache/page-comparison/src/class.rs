@@ -106,7 +106,9 @@ impl DifferenceClass {
     /// The remedy for the operator, with the line of the configuration where one helps. `pattern`: the paths.
     pub fn remedy(self, cause: Option<&DifferenceCause>, pattern: &str) -> String {
         let accepted = || {
-            let line = format!("{} {pattern}", self.name());
+            // Beyond the bound of patterns, paths have none in common.
+            let path = if pattern.starts_with('/') { pattern } else { "/path" };
+            let line = format!("{} {path}", self.name());
             format!("`trial.accept = [{line:?}]`")
         };
         let by = cause.and_then(DifferenceCause::setting);
@@ -219,7 +221,7 @@ impl UnjudgedReason {
                 "a write or a database did not come to rest within 60 seconds: wait"
             }
             UnjudgedReason::NoBudget => {
-                "the time for comparisons was used up: wait, or raise trial.budget"
+                "the time or the memory for comparisons was used up: wait, or raise trial.budget"
             }
             UnjudgedReason::NoPlace => {
                 "fewer than two origin connections were free, and visitors come first: wait, or allow more \

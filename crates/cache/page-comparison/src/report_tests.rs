@@ -253,6 +253,8 @@ fn a_remedy_has_the_line_of_the_configuration_that_helps() {
         let remedy = class.remedy(None, "/x/:n");
         assert!(lines.iter().all(|line| remedy.contains(line)), "{}: {remedy}", class.name());
     }
+    let remedy = DifferenceClass::Aged.remedy(None, "(other)");
+    assert!(remedy.ends_with("`trial.accept = [\"aged /path\"]`"), "{remedy}");
 }
 
 #[test]
