@@ -86,9 +86,10 @@ impl Machine {
             env: vec![("PAGEWELL_ADMIN".into(), admin), ("PATH".into(), "/usr/bin:/bin".into())],
             ini: vec![
                 ("auto_prepend_file".into(), prepend),
-                // A script takes effect when it is written, and not two seconds later.
+                // A change of a script takes effect at once, and not two seconds later.
                 ("opcache.revalidate_freq".into(), "0".into()),
                 ("opcache.revalidate_path".into(), "1".into()),
+                ("opcache.validate_permission".into(), "1".into()),
                 // No mail leaves this machine.
                 ("sendmail_path".into(), "/bin/true".into()),
             ],
