@@ -102,11 +102,10 @@ fn compile(library: &str) -> Result<PathBuf, String> {
 
 /// A command of cargo, in the repository. Its program may be one that scripts/setup has installed.
 fn cargo(name: &str) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = root::cargo();
     let tools = root::target().join("dist-tools/bin");
     let path = std::env::var("PATH").unwrap_or_default();
-    cargo.current_dir(root::repository()).arg(name);
-    cargo.env("PATH", format!("{}:{path}", tools.display()));
+    cargo.arg(name).env("PATH", format!("{}:{path}", tools.display()));
     cargo
 }
 

@@ -93,9 +93,8 @@ fn main() -> ExitCode {
 
 /// The tables are in the server's crates, without which this program is built.
 fn gen_docs() -> Result<(), String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = std::process::Command::new(cargo);
-    command.current_dir(root::repository()).args(["run", "--quiet", "--bin", "manual"]);
+    let mut command = root::cargo();
+    command.args(["run", "--quiet", "--bin", "manual"]);
     // With the features of the tests, so that nothing is built again.
     command.args(["--features", "pagewell/settable-clock"]);
     match command.status() {

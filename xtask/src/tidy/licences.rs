@@ -10,7 +10,6 @@
 use super::{Finding, SourceFile, finding};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// Libraries without an allowed licence, as cargo at `root` says.
 pub fn licences(root: &Path) -> Vec<Finding> {
@@ -38,9 +37,8 @@ fn allowed(root: &Path) -> Result<Vec<String>, String> {
 /// # Errors
 /// cargo cannot be run, or has failed.
 pub fn metadata(root: &Path) -> Result<Value, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let output = Command::new(cargo)
+    let output = harness::root::cargo()
         .args(["metadata", "--format-version", "1", "--offline", "--locked"])
         .args(["--filter-platform", &platform])
         .current_dir(root)

@@ -54,16 +54,45 @@ pub fn tested() -> Result<PathBuf, String> {
     build("debug", &["--package", "xtask", "--features", "pagewell/settable-clock"])
 }
 
+/// A command of cargo, in the repository. It does not get the variables by which `cargo run` names the crate of this
+/// program: with them, cargo compiles libraries again whose build scripts read such variables of their own (ring).
+#[must_use]
+pub fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let is_of_crate =
+        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(is_of_crate) {
+            command.env_remove(name);
+        }
+    }
+    command.current_dir(repository());
+    command
+}
+
 fn build(directory: &str, arguments: &[&str]) -> Result<PathBuf, String> {
     if env::var_os("PAGEWELL_BIN").is_some() {
         return crate::binary().map_err(|error| error.to_string());
     }
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(repository()).args(["build", "--quiet", "--package", "pagewell"]);
-    command.args(arguments);
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--package", "pagewell"]).args(arguments);
     let status = command.status().map_err(|error| format!("cargo cannot be run: {error}"))?;
     if !status.success() {
         return Err("pagewell does not build".to_owned());
     }
     Ok(target().join(directory).join("pagewell"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cargo;
+
+    #[test]
+    fn cargo_is_called_without_the_names_of_this_crate() {
+        let command = cargo();
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(std::env::var_os(name).is_some(), "a test has {name}");
+            assert!(command.get_envs().any(|(removed, value)| removed == name && value.is_none()));
+        }
+    }
 }

@@ -184,8 +184,6 @@ impl HitFinder {
         Lines::at(head, &self.places)
     }
 
-    // Without a password, the compiler leaves out what only a password needs.
-    #[inline(always)]
     fn find_by_head(
         &mut self,
         request: &PlainHead<'_>,
