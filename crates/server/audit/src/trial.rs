@@ -283,7 +283,7 @@ async fn missed(
     let second = second.filter(|second| second.request.headers != first.request.headers);
     if let Some(second) = second.filter(|_| is_right && is_stored(site, &page)) {
         let of_second = (&page, &second, None);
-        examine(site, state, of_second, AnswerKind::WouldBeHit, (key, &guard)).await;
+        examine(site, state, of_second, AnswerKind::OfSecond, (key, &guard)).await;
     }
 }
 
@@ -463,13 +463,11 @@ async fn examine(
             (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
             (_, reason) => reason,
         };
-        if kind == AnswerKind::WouldBeHit && reason.is_without_render() {
+        if kind != AnswerKind::OfMaker && reason.is_without_render() {
             state.not_examined(identity(site, page));
         }
         note_origin(site, reason);
-        // A page that was purged meanwhile would not have been sent any more.
-        let is_suspect =
-            kind == AnswerKind::WouldBeHit && reason != UnjudgedReason::ChangedMeanwhile;
+        let is_suspect = kind.is_suspect(reason);
         if is_suspect {
             state.suspect(pattern, key);
         }
@@ -479,7 +477,7 @@ async fn examine(
     site.trial.notice(TrialNotice::OriginFailing, false);
     let noise = state.noise(&seen.request.key, pattern);
     site.trial.compared(url, version(site, &state.audit, (page, &noise)));
-    if kind == AnswerKind::WouldBeHit && state.is_last_suspect(pattern, key) {
+    if kind != AnswerKind::OfMaker && state.is_last_suspect(pattern, key) {
         site.trial.explained(url);
     }
     let Conclusion::Differs { class, places, .. } = conclusion else { return true };

@@ -37,10 +37,24 @@ const SHOWN_PLACES: usize = 3;
 /// The relation of an answer to the page with which it is compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// The page would have been sent instead.
+    /// The page would have been sent instead, and differs.
     WouldBeHit,
     /// The page was made for this request.
     OfMaker,
+    /// The page would have been sent instead of this second answer; whether it differs, the first render will show.
+    OfSecond,
+}
+
+impl AnswerKind {
+    /// Whether an answer without a verdict differs from a page that other visitors get, so that its path is suspect.
+    pub(crate) fn is_suspect(self, reason: UnjudgedReason) -> bool {
+        match (self, reason) {
+            // A page that was purged meanwhile would not have been sent any more.
+            (AnswerKind::OfMaker, _) | (_, UnjudgedReason::ChangedMeanwhile) => false,
+            (AnswerKind::OfSecond, reason) => !reason.is_without_render(),
+            (AnswerKind::WouldBeHit, _) => true,
+        }
+    }
 }
 
 /// The result of a comparison: what differs, and the part of the request that makes the difference.
@@ -410,4 +424,21 @@ pub(crate) fn visitor_tokens(
     let ask = request_of(&answer.request, None);
     let headers = visitors_form(site, &ask, (answer.status, &answer.headers));
     tokens(state, (answer.status, &headers), content, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_that_may_differ_makes_its_path_suspect() {
+        use UnjudgedReason::{ChangedMeanwhile, NoBudget, NoPlace, RenderFailed};
+        let suspects = |kind: AnswerKind| {
+            [NoPlace, NoBudget, RenderFailed, ChangedMeanwhile]
+                .map(|reason| kind.is_suspect(reason))
+        };
+        assert_eq!(suspects(AnswerKind::WouldBeHit), [true, true, true, false]);
+        assert_eq!(suspects(AnswerKind::OfSecond), [false, false, true, false]);
+        assert_eq!(suspects(AnswerKind::OfMaker), [false; 4]);
+    }
 }
