@@ -14,8 +14,10 @@ namespace Pagewell\Tests\Support;
 
 final class TrialVisitors
 {
-    /** The classes of the report that mean a wrong page. */
-    /** Not `late`: a change that does not pass through Pagewell arrives late on a busy machine. */
+    /**
+     * The classes of the report that mean a wrong page. Not `late`: a change that does not pass through Pagewell arrives
+     * late on a busy machine.
+     */
     private const WRONG = ['broken-promise', 'leak', 'leak-or-aged', 'aged', 'by-the-clock'];
 
     /** The address of the test. */
