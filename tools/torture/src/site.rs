@@ -48,7 +48,7 @@ pub enum Kind {
     Validated,
     /// Fresh for a second, then stale while it is refreshed or cannot be rendered.
     Brief,
-    /// Sets a cookie, every other time.
+    /// Sets a cookie with every other version of its data.
     Personal,
 }
 
