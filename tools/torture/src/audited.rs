@@ -106,7 +106,13 @@ fn audit(
     let amount =
         Amount { writes_per_second: rate, readers: READERS, by: By::Headers, ..amount.clone() };
     let binary = binary(lease_check)?;
-    let site = Arc::new(Site::new(amount.seed, amount.items, amount.pages).by(amount.by));
+    let site = Site::new(amount.seed, amount.items, amount.pages).by(amount.by);
+    let site = match lease_check {
+        LeaseCheck::Kept => site.without_draws(),
+        // Pages that draw a cookie are rendered most often.
+        LeaseCheck::LeftOut => site,
+    };
+    let site = Arc::new(site);
     let origin = Origin::start(&site, amount.seed, Faults::Off).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
     let pagewell = CountedPagewell::start(&binary, &origin, &ports, EVERY_HIT)?;

@@ -99,7 +99,7 @@ fn render(site: &Site, page: &Page, asked: &ReceivedRequest, chance: &mut Chance
     let variant = known.unwrap_or(page.variants()[0]);
     let stamp = Stamp { page: page.number, variant, versions };
     let rest = Duration::from_micros(micros as u64 * 11 / 16);
-    let (mut fields, validator) = (fields(site.by, page, &stamp), etag(&stamp));
+    let (mut fields, validator) = (fields(site, page, &stamp, chance), etag(&stamp));
     if page.kind == Kind::Validated {
         let _ = write!(fields, "ETag: {validator}\r\n");
         if asked.condition.as_deref().is_some_and(|condition| condition.contains(&validator)) {
@@ -125,7 +125,8 @@ fn etag(stamp: &Stamp) -> String {
 }
 
 /// The fields by which the page describes itself: TTL and dependencies, in two kinds of headers in turn.
-fn fields(by: By, page: &Page, stamp: &Stamp) -> String {
+fn fields(site: &Site, page: &Page, stamp: &Stamp, chance: &mut Chance) -> String {
+    let by = site.by;
     let lifetime = page.cache_control(by);
     let tags: Vec<String> = page.items().iter().map(|item| tag(*item)).collect();
     let tags = match (page.number % 2, by) {
@@ -139,9 +140,8 @@ fn fields(by: By, page: &Page, stamp: &Stamp) -> String {
     if page.kind == Kind::Varying {
         fields.push_str("Vary: X-Variant\r\n");
     }
-    // By the data: the samples of an audit agree by chance about a page that draws.
-    let is_even = || stamp.to_string().bytes().fold(0, u8::wrapping_add).is_multiple_of(2);
-    if page.kind == Kind::Personal && is_even() {
+    let by_data = || stamp.to_string().bytes().fold(0, u8::wrapping_add).is_multiple_of(2);
+    if page.kind == Kind::Personal && if site.draws { chance.one_in(2) } else { by_data() } {
         fields.push_str("Set-Cookie: visit=1\r\n");
     }
     fields

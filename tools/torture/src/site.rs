@@ -48,7 +48,7 @@ pub enum Kind {
     Validated,
     /// Fresh for a second, then stale while it is refreshed or cannot be rendered.
     Brief,
-    /// Sets a cookie with every other version of its data.
+    /// Sets a cookie, every other time ([`Site::draws`]).
     Personal,
 }
 
@@ -171,6 +171,8 @@ pub struct Site {
     pub items: usize,
     /// How its changes are published.
     pub by: By,
+    /// Whether pages draw at each render; else the same data always make the same page.
+    pub draws: bool,
     cells: Vec<Cell>,
 }
 
@@ -194,12 +196,17 @@ impl Site {
         };
         let pages: Vec<Page> = (0..pages).map(page).collect();
         let cells = (0..items + pages.len()).map(|_| Cell::default()).collect();
-        Site { pages, items, by: By::Mixed, cells }
+        Site { pages, items, by: By::Mixed, draws: true, cells }
     }
 
     /// The same site, whose changes are published in another way.
     pub fn by(self, by: By) -> Site {
         Site { by, ..self }
+    }
+
+    /// The same site without draws: the samples of an audit may agree by chance about a page that draws.
+    pub fn without_draws(self) -> Site {
+        Site { draws: false, ..self }
     }
 
     /// The page at this path and query.
