@@ -108,9 +108,9 @@ fn audit(
     let binary = binary(lease_check)?;
     let site = Site::new(amount.seed, amount.items, amount.pages).by(amount.by);
     let site = match lease_check {
-        LeaseCheck::Kept => site.without_draws(),
+        LeaseCheck::Kept => site,
         // Pages that draw a cookie are rendered most often.
-        LeaseCheck::LeftOut => site,
+        LeaseCheck::LeftOut => site.with_draws(),
     };
     let site = Arc::new(site);
     let origin = Origin::start(&site, amount.seed, Faults::Off).map_err(system)?;

@@ -48,7 +48,7 @@ pub enum Kind {
     Validated,
     /// Fresh for a second, then stale while it is refreshed or cannot be rendered.
     Brief,
-    /// Sets a cookie, every other time ([`Site::draws`]).
+    /// Sets a cookie with every other version of its data, or every other time ([`Site::draws`]).
     Personal,
 }
 
@@ -196,7 +196,7 @@ impl Site {
         };
         let pages: Vec<Page> = (0..pages).map(page).collect();
         let cells = (0..items + pages.len()).map(|_| Cell::default()).collect();
-        Site { pages, items, by: By::Mixed, draws: true, cells }
+        Site { pages, items, by: By::Mixed, draws: false, cells }
     }
 
     /// The same site, whose changes are published in another way.
@@ -204,9 +204,9 @@ impl Site {
         Site { by, ..self }
     }
 
-    /// The same site without draws: the samples of an audit may agree by chance about a page that draws.
-    pub fn without_draws(self) -> Site {
-        Site { draws: false, ..self }
+    /// The same site with draws: the samples of an audit may agree by chance about a page that draws.
+    pub fn with_draws(self) -> Site {
+        Site { draws: true, ..self }
     }
 
     /// The page at this path and query.

@@ -59,7 +59,8 @@ function describe(array $page, string $stamp): void
     if ($page['kind'] === 'varying') {
         header('Vary: X-Variant');
     }
-    if ($page['kind'] === 'personal' && random_int(0, 1) === 0) {
+    // By the data: the samples of an audit agree by chance about a page that draws.
+    if ($page['kind'] === 'personal' && crc32($stamp) % 2 === 0) {
         header('Set-Cookie: visit=1');
     }
 }
