@@ -33,8 +33,11 @@ pub const FOUND_WITHIN: Duration = Duration::from_secs(30);
 pub const FOUND_WITHIN_BUSY: Duration = Duration::from_secs(90);
 /// The writes a second of the binary without the lease check.
 const FOUND_RATE: u32 = 5;
-/// Enough pages that some render is always under way: one write in fifteen meets a render of a page that it changes.
-const FOUND_PAGES: usize = 1000;
+/// So many items and pages: a write purges four pages, which then stay for ten seconds. Renders of the pages that the
+/// last write purged are under way when the next write comes, and one write in ten meets one that it changes.
+const FOUND_PAGES: usize = 200;
+/// The longest of these renders, in microseconds.
+const FOUND_RENDER_MICROS: usize = 400_000;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The counts of an audit.
@@ -56,7 +59,9 @@ pub fn torture(amount: &Amount, comparisons: u64) -> Result<(), String> {
     for rate in RATES {
         let time = Duration::from_secs(amount.seconds);
         let (check, rate) = (LeaseCheck::Kept, Rate::PerSecond(rate));
-        let found = audit(amount, (check, rate, time), |compared, _| compared >= comparisons)?;
+        let site = Site::new(amount.seed, amount.items, amount.pages);
+        let found =
+            audit(amount, site, (check, rate, time), |compared, _| compared >= comparisons)?;
         let Verdicts { compared, unjudged, wrong, changes, seconds, log } = found;
         let line = format!(
             "torture audited: {rate} writes a second: {compared} comparisons with a verdict, {wrong} against a page; \
@@ -75,44 +80,50 @@ pub fn torture(amount: &Amount, comparisons: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// The binary without the lease check; returns a line that says when it was found out.
+/// The binary without the lease check, then for as long the binary with it, which has no verdict against a page of the
+/// same site. Returns a line that says when the first was found out.
 ///
 /// # Errors
-/// It was not within this time.
+/// It was not within this time; or the other was.
 pub fn found_out(amount: &Amount, within: Duration) -> Result<String, String> {
-    let (check, rate) = (LeaseCheck::LeftOut, Rate::PerSecond(FOUND_RATE));
-    let amount = Amount { pages: FOUND_PAGES, ..amount.clone() };
-    let found = audit(&amount, (check, rate, within), |_, wrong| wrong > 0)?;
-    let Verdicts { compared, wrong, changes, seconds, .. } = found;
+    let rate = Rate::PerSecond(FOUND_RATE);
+    let site = || Site::new(amount.seed, FOUND_PAGES, FOUND_PAGES).rendered_in(FOUND_RENDER_MICROS);
+    let is_found = |_, wrong| wrong > 0;
+    let without = audit(amount, site(), (LeaseCheck::LeftOut, rate, within), is_found)?;
+    let Verdicts { compared, wrong, changes, seconds, .. } = without;
     if wrong == 0 {
         return Err(format!(
             "torture: without the lease check the audit found nothing in {seconds:.0} s, {compared} comparisons and \
              {changes} changes"
         ));
     }
+    let as_long = Duration::from_secs_f64(seconds);
+    let with = audit(amount, site(), (LeaseCheck::Kept, rate, as_long), is_found)?;
+    if with.wrong > 0 {
+        return Err(format!(
+            "torture: the audit found a wrong page of the same site with it\n{}",
+            with.log
+        ));
+    }
     Ok(format!(
         "torture: without the lease check its own audit found it out after {seconds:.2} s (of {} s), {changes} changes; \
-         a verdict is reported 60 s later",
-        within.as_secs()
+         a verdict is reported 60 s later. With it, as long: {} comparisons, 0 against a page",
+        within.as_secs(),
+        with.compared,
     ))
 }
 
 /// Audits every hit until there is enough: comparisons with a verdict, and verdicts against pages.
 fn audit(
     amount: &Amount,
+    site: Site,
     (lease_check, rate, time): (LeaseCheck, Rate, Duration),
     is_enough: impl Fn(u64, u64) -> bool,
 ) -> Result<Verdicts, String> {
     let amount =
         Amount { writes_per_second: rate, readers: READERS, by: By::Headers, ..amount.clone() };
     let binary = binary(lease_check)?;
-    let site = Site::new(amount.seed, amount.items, amount.pages).by(amount.by);
-    let site = match lease_check {
-        LeaseCheck::Kept => site,
-        // Pages that draw a cookie are rendered most often.
-        LeaseCheck::LeftOut => site.with_draws(),
-    };
-    let site = Arc::new(site);
+    let site = Arc::new(site.by(amount.by));
     let origin = Origin::start(&site, amount.seed, Faults::Off).map_err(system)?;
     let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
     let pagewell = CountedPagewell::start(&binary, &origin, &ports, EVERY_HIT)?;

@@ -22,6 +22,9 @@ const USUAL: Shape = Shape { lines: 32, filling_bytes: 24 };
 /// About 300 kilobytes: more than is held back before a response goes out.
 const LARGE: Shape = Shape { lines: 150, filling_bytes: 2000 };
 
+/// The longest render, in microseconds.
+const RENDER_MICROS: usize = 8000;
+
 /// How long a page may be served after a soft change, by the word of the site (`cache.soft_for`).
 pub const SOFT_FOR: Duration = Duration::from_secs(1);
 /// How long by its own word (`stale-while-revalidate`) in the mode `soft`.
@@ -48,7 +51,7 @@ pub enum Kind {
     Validated,
     /// Fresh for a second, then stale while it is refreshed or cannot be rendered.
     Brief,
-    /// Sets a cookie with every other version of its data, or every other time ([`Site::draws`]).
+    /// Sets a cookie with every other version of its data.
     Personal,
 }
 
@@ -171,8 +174,8 @@ pub struct Site {
     pub items: usize,
     /// How its changes are published.
     pub by: By,
-    /// Whether pages draw at each render; else the same data always make the same page.
-    pub draws: bool,
+    /// The longest render, in microseconds.
+    pub render_micros: usize,
     cells: Vec<Cell>,
 }
 
@@ -196,7 +199,7 @@ impl Site {
         };
         let pages: Vec<Page> = (0..pages).map(page).collect();
         let cells = (0..items + pages.len()).map(|_| Cell::default()).collect();
-        Site { pages, items, by: By::Mixed, draws: false, cells }
+        Site { pages, items, by: By::Mixed, render_micros: RENDER_MICROS, cells }
     }
 
     /// The same site, whose changes are published in another way.
@@ -204,9 +207,9 @@ impl Site {
         Site { by, ..self }
     }
 
-    /// The same site with draws: the samples of an audit may agree by chance about a page that draws.
-    pub fn with_draws(self) -> Site {
-        Site { draws: true, ..self }
+    /// The same site, whose longest render takes so many microseconds.
+    pub fn rendered_in(self, render_micros: usize) -> Site {
+        Site { render_micros, ..self }
     }
 
     /// The page at this path and query.
