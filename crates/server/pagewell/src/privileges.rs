@@ -14,9 +14,8 @@ use rustix::fs::{Gid, Uid};
 use rustix::process::{DumpableBehavior, getegid, geteuid, getuid, set_dumpable_behavior};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use trusted_files::Writers;
 
 /// The user that Pagewell runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,9 +156,8 @@ pub fn run_as<T: Send>(
 fn give(account: &Account, config: &Config) -> Result<(), String> {
     let mut given: Vec<PathBuf> = Vec::new();
     for directory in config.all_sites().filter_map(Config::kept_directory) {
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         // Nobody else can put a link there, or the name of another file of root.
-        made.and_then(|()| trusted_files::directory(directory, Writers::Owner))
+        trusted_files::create_directory(directory)
             .map_err(|error| format!("snapshot.directory {}: {error}", directory.display()))?;
         given.extend(fs::read_dir(directory).into_iter().flatten().flatten().map(|one| one.path()));
         given.push(directory.to_owned());

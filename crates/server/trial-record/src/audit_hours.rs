@@ -4,7 +4,7 @@
 //! not of a configuration. Of a file, only hours of the last month count, with no more wrong pages than compared ones;
 //! hours after now (a clock that was set back) are left out, and count in no sum. Bounded: 744 hours.
 
-use crate::record_file::{RecordFile, create_directory};
+use crate::record_file::{RecordFile, create_directory_of};
 use page_comparison::ConfidenceBound;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl AuditHours {
         let now_s = now_ms / 1_000;
         let earlier = file.as_ref().and_then(|path| {
             // `pagewell status` names a directory that is missing, and each attempt to save reports it.
-            let _ = create_directory(path);
+            let _ = create_directory_of(path);
             self.file.read(path, |text| {
                 serde_json::from_slice::<HourResults>(text).map_err(io::Error::from)
             })

@@ -25,7 +25,7 @@ use page_comparison::{
     example_url,
 };
 use random_number::random_number;
-use record_file::{RecordFile, create_directory};
+use record_file::{RecordFile, create_directory_of};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ impl SiteTrial {
         let is_new = |path: &&PathBuf| state.settings.file.as_ref() != Some(*path);
         if let Some(path) = settings.file.as_ref().filter(is_new) {
             // `pagewell status` names a directory that is missing, and each attempt to save reports it.
-            let _ = create_directory(path);
+            let _ = create_directory_of(path);
         }
         state.settings = settings;
         if !std::mem::replace(&mut state.has_read, true) {

@@ -5,19 +5,16 @@
 //! minute of counts may be missing. One process writes it at a time: while one takes over from another, the old one
 //! writes nothing more. A file that cannot be read or written is reported once, and the record goes on in memory.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use trusted_files::{Existing, Writers};
+use trusted_files::Existing;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Only the owner may read the file: it names URLs and cookies.
 const MODE: u32 = 0o600;
-/// Only the owner may list the directory.
-const DIRECTORY_MODE: u32 = 0o700;
 
 /// The file of one record, and whether this process writes it.
 pub(crate) struct RecordFile {
@@ -133,7 +130,7 @@ impl RecordFile {
             let why = "another process has written it: each needs a snapshot.directory of its own";
             return Err(io::Error::other(why));
         }
-        create_directory(path)?;
+        create_directory_of(path)?;
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let new = PathBuf::from(new);
@@ -157,11 +154,9 @@ impl RecordFile {
     }
 }
 
-/// Creates the directory of the file if it is missing.
-pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
-    let Some(directory) = path.parent() else { return Ok(()) };
-    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory)?;
-    trusted_files::directory(directory, Writers::Owner)
+/// Creates the directory of the file at this path if it is missing, and checks it.
+pub(crate) fn create_directory_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), trusted_files::create_directory)
 }
 
 fn hash_of(text: &[u8]) -> u64 {

@@ -1,10 +1,11 @@
-//! Opens the files and directories that the configuration names: snapshots, journals, content on the
+//! Opens or creates the files and directories that the configuration names: snapshots, journals, content on the
 //! disk, captures, the access log, certificates, passwords. Each is checked before it is used. A [`FileStamp`] shows
 //! whether one that was read has changed.
 //!
 //! | | kind | owner | may others write? | links |
 //! |---|---|---|---|---|
 //! | [`directory`] | directory | trusted | no, or only with the sticky bit ([`Writers`]) | followed |
+//! | [`create_directory`] | directory, created if it is missing | trusted | no | followed |
 //! | [`open`], [`read`] | regular file | trusted | no | followed: certificates are often links |
 //! | [`create`] | regular file | trusted | no | refused, also a second name where others may write |
 //! | [`open_log`] | the same, a device, a FIFO | trusted | no, but a device | refused |
@@ -14,15 +15,17 @@
 //! checked: a user that can replace one cannot make the replacement belong to a trusted owner.
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use std::fs::{File, Metadata, OpenOptions, Permissions, metadata};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, metadata};
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Write permission of the group and of all others.
 const OTHERS_WRITE: u32 = 0o022;
+/// The mode of a new directory: only its owner may list, enter and write it.
+const DIRECTORY_MODE: u32 = 0o700;
 /// The sticky bit: in such a directory, only the owner of a file may rename or delete it.
 const STICKY: u32 = 0o1000;
 
@@ -68,6 +71,16 @@ pub fn directory(path: &Path, writers: Writers) -> Result<()> {
     } else {
         unshared(&found, path)
     }
+}
+
+/// Creates a directory if it is missing, with those above it, for files that only this process writes. A new one has
+/// mode 0700; one that exists is not changed, but checked.
+///
+/// # Errors
+/// The error of the system, or as for [`directory`] with [`Writers::Owner`].
+pub fn create_directory(path: &Path) -> Result<()> {
+    DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path)?;
+    directory(path, Writers::Owner)
 }
 
 /// The signs of a changed file: device, inode, size in bytes, and the time of its last change (`ctime`). Programs can
@@ -335,6 +348,27 @@ mod tests {
         let fifo = place.fifo("fifo");
         assert!(directory(&fifo, Writers::Owner).is_err());
         assert!(directory(&place.file("file", 0o600), Writers::Owner).is_err());
+    }
+
+    #[test]
+    fn a_new_directory_is_private_and_an_existing_one_is_checked() {
+        let place = Place::new("new-directory");
+        let (above, new) = (place.at("above"), place.at("above/new"));
+        create_directory(&new).unwrap();
+        for created in [&above, &new] {
+            assert_eq!(metadata(created).unwrap().mode() & 0o777, 0o700);
+        }
+        // Others may read a directory that an operator has created, and its mode stays.
+        mode(&new, 0o755);
+        create_directory(&new).unwrap();
+        assert_eq!(metadata(&new).unwrap().mode() & 0o777, 0o755);
+        for shared in [0o770, 0o702, 0o1777] {
+            mode(&new, shared);
+            let why = why(create_directory(&new));
+            let remedy = format!("chmod go-w {}", new.display());
+            assert!(why.contains("other users may write it") && why.ends_with(&remedy), "{why}");
+        }
+        assert!(create_directory(&place.file("file", 0o600)).is_err());
     }
 
     #[test]

@@ -10,13 +10,13 @@
 use super::open::BYTES_MAX;
 use config;
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use trusted_files::{Existing, Writers};
+use trusted_files::Existing;
 
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// The most bytes read of `NAME.running`; Pagewell never writes more.
@@ -83,8 +83,7 @@ impl Files {
     pub fn take_hold(&self) -> Result<(), String> {
         let shown = self.directory.display();
         let wrong = |error: io::Error| format!("snapshot.directory {shown}: {error}");
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(wrong)?;
-        trusted_files::directory(&self.directory, Writers::Owner).map_err(wrong)?;
+        trusted_files::create_directory(&self.directory).map_err(wrong)?;
         let lock = own_file(&self.path("lock"), Existing::Kept).map_err(wrong)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             format!("snapshot.directory {shown}: another Pagewell has it; give each its own")
