@@ -55,7 +55,8 @@ const PROTOCOLS: [&str; 11] = [
 ];
 /// The crates of the server, each with those of them that it may depend on.
 const SERVER: &[(&str, &[&str])] = &[
-    ("doctor", &[]),
+    ("process-limits", &[]),
+    ("doctor", &["process-limits"]),
     ("option-table", &[]),
     ("site-files", &["trusted-files"]),
     ("import-rules", &["option-table"]),
@@ -71,6 +72,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "doctor",
             "option-table",
             "passwords",
+            "process-limits",
             "reasons",
             "site-files",
             "trusted-files",
@@ -78,7 +80,7 @@ const SERVER: &[(&str, &[&str])] = &[
     ),
     ("capture", &["config", "reasons", "trusted-files"]),
     ("command-line", &["config"]),
-    ("init", &["config", "command-line", "doctor", "option-table"]),
+    ("init", &["config", "command-line", "doctor", "option-table", "process-limits"]),
     ("certificates", &["trusted-files", "config"]),
     ("origin-servers", &["certificates", "config", "sockets"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
@@ -229,6 +231,7 @@ const SERVER: &[(&str, &[&str])] = &[
         "control",
         &[
             "doctor",
+            "process-limits",
             "trusted-files",
             "certificates",
             "config",

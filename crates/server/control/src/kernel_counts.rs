@@ -3,6 +3,7 @@
 //! `pagewell doctor` and the findings. An unreadable file counts as empty: containers have few of them.
 
 use doctor::{Cgroup, read};
+use process_limits::ControlGroup;
 use std::fs;
 use std::path::Path;
 
@@ -22,23 +23,14 @@ pub fn kernel_counts() -> (doctor::Tcp, doctor::Conntrack) {
 /// the name of its directory in `/proc`: an ID, or `self`.
 #[must_use]
 pub fn cgroup(of: &str) -> Cgroup {
-    let groups = text_of(format!("/proc/{of}/cgroup"));
-    let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return Cgroup::default();
-    };
-    let root = Path::new("/sys/fs/cgroup");
-    let place = root.join(group.trim_start_matches('/'));
-    // A limit of a group also applies to all groups below it.
-    let above: Vec<&Path> = place.ancestors().take_while(|above| above.starts_with(root)).collect();
-    let least = |file: &str| {
-        let bounds = above.iter().filter_map(|group| read::number(&text_of(group.join(file))));
-        bounds.min()
-    };
+    let text = |path: &str| fs::read_to_string(path).ok();
+    let group = ControlGroup::of(of, text);
+    let counter = |file: &str, name: &str| read::keyed(&text_of(group.file(file)), name);
     Cgroup {
-        memory_max: least("memory.max"),
-        killed: read::keyed(&text_of(place.join("memory.events")), "oom_kill"),
-        throttled: read::keyed(&text_of(place.join("cpu.stat")), "nr_throttled"),
-        pids_max: least("pids.max"),
+        memory_max: group.least_limit("memory.max", text),
+        killed: counter("memory.events", "oom_kill"),
+        throttled: counter("cpu.stat", "nr_throttled"),
+        pids_max: group.least_limit("pids.max", text),
     }
 }
 

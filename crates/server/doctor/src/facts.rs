@@ -60,6 +60,13 @@ pub struct Facts {
     pub https: Option<HttpsFacts>,
 }
 
+impl Facts {
+    /// The memory in bytes for Pagewell, PHP and the database: of the machine, or less if the cgroup limits it.
+    pub(crate) fn usable_memory(&self) -> Option<u64> {
+        self.cgroup.memory_max.into_iter().chain(self.memory.total).min()
+    }
+}
+
 /// Symbolic links that lead outside the document root, so that their paths are answered with 404.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinksOutside {

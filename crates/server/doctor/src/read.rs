@@ -4,6 +4,7 @@
 //! No input causes a panic.
 
 use crate::{Conntrack, Memory, Opcache, Pool, Tcp};
+use process_limits::meminfo_bytes;
 
 /// The number in a file that contains nothing else.
 #[must_use]
@@ -96,16 +97,12 @@ pub fn conntrack(count: &str, max: &str, stat: &str) -> Conntrack {
 /// Parses `/proc/meminfo` and `/proc/vmstat`.
 #[must_use]
 pub fn memory(meminfo: &str, vmstat: &str) -> Memory {
-    let kilobytes = |name: &str| {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
-    };
     let swapped_in = vmstat.lines().find_map(|line| number(line.strip_prefix("pswpin ")?));
     Memory {
-        total: kilobytes("MemTotal"),
-        available: kilobytes("MemAvailable"),
-        swap_total: kilobytes("SwapTotal"),
-        swap_free: kilobytes("SwapFree"),
+        total: meminfo_bytes(meminfo, "MemTotal"),
+        available: meminfo_bytes(meminfo, "MemAvailable"),
+        swap_total: meminfo_bytes(meminfo, "SwapTotal"),
+        swap_free: meminfo_bytes(meminfo, "SwapFree"),
         swapped_in,
     }
 }

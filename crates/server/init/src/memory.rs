@@ -1,17 +1,16 @@
-//! The memory of the machine or of its cgroup, and the page budget for it.
+//! The memory of the machine or of its control groups, and the page budget for it.
 //!
 //! The default of Pagewell is a quarter of the memory. On a small machine less is better, because PHP and the
 //! database use most of it (the guide to small machines).
 
 use crate::machine::ExaminedMachine;
-use config::memory_in;
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// The memory in bytes that processes of this machine may use: of the machine, or less if the cgroup limits it.
+/// The memory in bytes that processes of this machine may use: of the machine, or less if control groups limit it.
 #[must_use]
 pub fn memory_bytes(machine: &ExaminedMachine) -> Option<u64> {
-    memory_in(|path| machine.text_or_none(path)).map(|bytes| bytes as u64)
+    process_limits::memory_bytes(|path| machine.text_or_none(path))
 }
 
 /// The page budget in megabytes: a quarter of the memory, or an eighth of less than one gigabyte, because PHP

@@ -1,31 +1,23 @@
-//! The memory of this machine, or of its container, and the defaults that follow from it.
+//! The memory that this process may use (the crate `process-limits`), and the defaults that follow from it.
 //!
-//! A limit is that of the control group at the root of the file system of groups (version 2), where a container sees
-//! its own.
+//! A limit of the control groups counts if it is less than the memory of the machine: that of a container, or the
+//! `MemoryMax=` of a systemd unit or of a slice above it.
 
+use process_limits::memory_bytes;
 use std::fs::read_to_string;
 
 /// The memory in bytes if the kernel does not say it.
-const UNKNOWN: usize = 512 << 20;
+const UNKNOWN: u64 = 512 << 20;
 
-/// Returns the machine's memory in bytes, or the limit of its control group if that is less.
+/// Returns the machine's memory in bytes, or the least limit of this process's control groups if that is less.
 #[must_use]
 pub fn machine_memory_bytes() -> usize {
-    memory_in(|path| read_to_string(path).ok()).unwrap_or(UNKNOWN)
+    memory_in(text_of)
 }
 
-/// Returns the memory in bytes, as [`machine_memory_bytes`] does, of the machine with these files. `text_of` returns
-/// the text of a file. `None` if no file says it.
-#[must_use]
-pub fn memory_in(text_of: impl Fn(&str) -> Option<String>) -> Option<usize> {
-    let meminfo = text_of("/proc/meminfo").unwrap_or_default();
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kilobytes = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<usize>().ok());
-    let total = kilobytes.and_then(|kilobytes| kilobytes.checked_mul(1024));
-    let group = text_of("/sys/fs/cgroup/memory.max");
-    // Without a limit, it says `max`.
-    let limit = group.and_then(|text| text.trim().parse::<usize>().ok());
-    total.into_iter().chain(limit).min()
+/// Returns the default page budget of all sites together, in bytes.
+pub(super) fn default_budget_bytes() -> usize {
+    budget_in(text_of)
 }
 
 /// Returns the default number of children: four per core, and at least two. At most as many are
@@ -35,23 +27,44 @@ pub(super) fn default_children() -> usize {
     (cores * 4).min(machine_memory_bytes() / 2 / (48 << 20)).max(2)
 }
 
+/// The default page budget on the machine with these files: a quarter of the memory.
+fn budget_in(text_of: impl Fn(&str) -> Option<String>) -> usize {
+    memory_in(text_of) / 4
+}
+
+fn memory_in(text_of: impl Fn(&str) -> Option<String>) -> usize {
+    usize::try_from(memory_bytes(text_of).unwrap_or(UNKNOWN)).unwrap_or(usize::MAX)
+}
+
+fn text_of(path: &str) -> Option<String> {
+    read_to_string(path).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_of_a_container_counts_if_it_is_less() {
-        let memory = |limit: Option<&str>| {
-            memory_in(|path| match path {
-                "/proc/meminfo" => Some("MemTotal:        2097152 kB\nMemFree: 1 kB\n".into()),
-                "/sys/fs/cgroup/memory.max" => limit.map(str::to_owned),
-                _ => None,
+    fn the_default_budget_obeys_a_limit_of_a_group_above() {
+        let budget = |of_slice: &str| {
+            budget_in(|path| {
+                let text = match path {
+                    "/proc/meminfo" => "MemTotal:        2097152 kB\nMemFree: 1 kB\n",
+                    "/proc/self/cgroup" => "0::/system.slice/pagewell.service\n",
+                    "/sys/fs/cgroup/system.slice/pagewell.service/memory.max" => "max\n",
+                    "/sys/fs/cgroup/system.slice/memory.max" => of_slice,
+                    _ => return None,
+                };
+                Some(text.to_owned())
             })
         };
-        assert_eq!(memory(Some("268435456\n")), Some(256 << 20));
-        for none in [None, Some("max\n"), Some("4294967296\n")] {
-            assert_eq!(memory(none), Some(2048 << 20), "{none:?}");
-        }
-        assert_eq!(memory_in(|_| None), None);
+        assert_eq!(budget("268435456\n"), 64 << 20);
+        assert_eq!(budget("max\n"), 512 << 20);
+    }
+
+    #[test]
+    fn unknown_memory_is_half_a_gigabyte() {
+        assert_eq!(memory_in(|_| None), 512 << 20);
+        assert_eq!(budget_in(|_| None), 128 << 20);
     }
 }

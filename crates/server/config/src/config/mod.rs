@@ -73,7 +73,7 @@ pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths, shares_without_trial};
 
 pub use audit::{AUDIT_UNIT, Audit, HitWatch};
 pub use dialects::Dialects;
-pub use machine::{machine_memory_bytes, memory_in};
+pub use machine::machine_memory_bytes;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode, VerifiedCrawler};
 pub use origin_servers::{OriginServer, OriginServers};

@@ -3,7 +3,7 @@
 //! valid alternative. A configuration with an error has no effect.
 
 use super::address::parse_address;
-use super::machine::{default_children, machine_memory_bytes};
+use super::machine::{default_budget_bytes, default_children};
 use super::misread;
 use super::raw::{self, File, OneOrMany};
 use super::resolve_rules;
@@ -213,7 +213,7 @@ fn check_user(file: &File) -> Result<(), LoadError> {
 pub(super) fn memory_bytes(file: &File) -> Result<usize, LoadError> {
     let bytes = match &file.memory {
         Some(text) => parse_bytes(text).or_else(|e| wrong("memory", e))? as usize,
-        None => machine_memory_bytes() / 4,
+        None => default_budget_bytes(),
     };
     if bytes < 1 << 20 { wrong("memory", "the page budget needs at least 1M") } else { Ok(bytes) }
 }

@@ -62,7 +62,7 @@ pub(super) fn throttled(facts: &Facts) -> Option<Finding> {
 
 /// Checks whether the page budget, PHP and everything else fit into the memory together.
 pub(super) fn memory_for_all(facts: &Facts) -> Option<Finding> {
-    let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
+    let memory = facts.usable_memory()?;
     let budget = facts.page_budget?;
     let php = all_children_bytes(facts);
     let wanted = budget.saturating_add(php);

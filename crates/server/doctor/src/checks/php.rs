@@ -33,7 +33,7 @@ pub(super) fn fewer(facts: &Facts, bytes: u64) -> Option<String> {
 
 /// Checks whether all children fit into the memory.
 pub(super) fn children(facts: &Facts) -> Option<Finding> {
-    let memory = facts.cgroup.memory_max.into_iter().chain(facts.memory.total).min()?;
+    let memory = facts.usable_memory()?;
     let pool = facts.pools.iter().max_by_key(|pool| pool.children)?;
     let all: u64 = facts.pools.iter().map(|pool| pool.children).fold(0, u64::saturating_add);
     let wanted = all_children_bytes(facts);

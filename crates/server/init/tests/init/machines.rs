@@ -17,6 +17,17 @@ fn the_budget_follows_the_limit_of_a_container() {
     }
 }
 
+/// The limit of a slice of systemd counts for all services in it.
+#[test]
+fn the_budget_follows_the_limit_of_a_group_above() {
+    let tree = Tree::with_php()
+        .wordpress()
+        .file("/proc/self/cgroup", "0::/system.slice/ssh.service\n")
+        .file("/sys/fs/cgroup/system.slice/memory.max", "268435456\n");
+    let (_, text) = tree.init("/var/www/blog");
+    assert!(lines(&text).contains(&"memory = \"32M\"".to_owned()), "{text}");
+}
+
 #[test]
 fn wordpress_behind_nginx() {
     let tree = Tree::with_php()
