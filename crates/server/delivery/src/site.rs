@@ -40,7 +40,7 @@ use telemetry::clock::Clock;
 use telemetry::per_address::PerAddress;
 use telemetry::request_tap::RequestTap;
 use tokio::sync::Semaphore;
-use trial_record::SiteTrial;
+use trial_record::{SavedRecord, SiteTrial};
 
 /// A site with one version of the configuration. A request keeps the version with which it began,
 /// so that all its decisions are consistent.
@@ -187,6 +187,11 @@ impl Site {
     #[inline]
     pub fn state(&self) -> &Arc<SiteState> {
         &self.state
+    }
+
+    /// The records of this site in files: of its trial, and of its audit.
+    pub fn records(&self) -> [&dyn SavedRecord; 2] {
+        [&*self.trial, &self.audit.hours]
     }
 
     /// The document root, with the recently found files; `None` in front of an HTTP origin.

@@ -76,12 +76,9 @@ async fn keep_records(site: Arc<Site>, mut stop: PhaseWatch) {
 }
 
 /// Saves the records of trial and audit, if they have changed.
-pub async fn save_records(site: &Site) {
-    let (trial, audit) = (site.trial.clone(), site.audit.clone());
-    let save = move || {
-        trial.save();
-        audit.hours.save();
-    };
+pub async fn save_records(site: &Arc<Site>) {
+    let site = site.clone();
+    let save = move || site.records().iter().for_each(|record| record.save());
     // A panic is in the log already.
     let _ = tokio::task::spawn_blocking(save).await;
 }

@@ -4,7 +4,7 @@
 //! not of a configuration. Of a file, only hours of the last month count, with no more wrong pages than compared ones;
 //! hours after now (a clock that was set back) are left out, and count in no sum. Bounded: 744 hours.
 
-use crate::record_file::{RecordFile, create_directory_of};
+use crate::record_file::{RecordFile, SavedRecord, create_directory_of};
 use page_comparison::ConfidenceBound;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,33 +98,21 @@ impl AuditHours {
         self.state().results.since
     }
 
-    /// Writes the results to their file, if they have changed and are not handed over. May wait for the disk. The first
-    /// of several failures is logged.
-    pub fn save(&self) {
-        self.file.save(|| self.written());
+    fn state(&self) -> MutexGuard<'_, HoursState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SavedRecord for AuditHours {
+    fn file(&self) -> &RecordFile {
+        &self.file
     }
 
-    /// Writes the results for the last time, and leaves their file to a process that takes over: no later
-    /// [`AuditHours::save`] writes it, until [`AuditHours::take_back`]. May wait for the disk.
-    pub fn hand_over(&self) {
-        self.file.hand_over(|| self.written());
-    }
-
-    /// Writes the results here again, because the new process has not taken over. It has written nothing then.
-    pub fn take_back(&self) {
-        self.file.take_back();
-    }
-
-    /// The path of the file and its text; `None` without a file.
     fn written(&self) -> Option<(PathBuf, String)> {
         let state = self.state();
         let path = state.path.clone()?;
         // It has no part that cannot be written.
         Some((path, serde_json::to_string(&state.results).unwrap_or_default()))
-    }
-
-    fn state(&self) -> MutexGuard<'_, HoursState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`SiteTrial`]. Requests and comparisons feed the record; the control interface and
 //! `pagewell trial` report it. The counts, classes and the sentence at the end are those of `page_comparison`; here are
-//! the lock, the file (`record_file.rs`, `trial_file.rs`), and the circumstances that limit a trial (`notice.rs`). The
+//! the lock, the file ([`SavedRecord`], `trial_file.rs`), and the circumstances that limit a trial (`notice.rs`). The
 //! results of an audit have a file of the same kind ([`AuditHours`]).
 //!
 //! Invariants: callers pass the path and query of a request, and only its pattern and an example without values get
@@ -18,6 +18,7 @@ mod trial_file;
 
 pub use audit_hours::AuditHours;
 pub use notice::TrialNotice;
+pub use record_file::{RecordFile, SavedRecord};
 
 use page_comparison::{
     AcceptedDifference, ComparedVisitors, DifferenceCause, DifferenceClass, DifferingText,
@@ -25,7 +26,7 @@ use page_comparison::{
     example_url,
 };
 use random_number::random_number;
-use record_file::{RecordFile, create_directory_of};
+use record_file::create_directory_of;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -372,34 +373,6 @@ impl SiteTrial {
         state.record.bytes() + state.patterns.bytes() + versions + texts
     }
 
-    /// Writes the record to its file, if it has changed and is not handed over. May wait for the disk. The first of
-    /// several failures is logged.
-    pub fn save(&self) {
-        self.file.save(|| self.written());
-    }
-
-    /// Writes the record for the last time, and leaves its file to a process that takes over: no later
-    /// [`SiteTrial::save`] writes it, until [`SiteTrial::take_back`]. May wait for the disk.
-    pub fn hand_over(&self) {
-        self.file.hand_over(|| self.written());
-    }
-
-    /// Writes the record here again, because the new process has not taken over. It has written nothing then.
-    pub fn take_back(&self) {
-        self.file.take_back();
-    }
-
-    /// The path of the file and its text; `None` without a file.
-    fn written(&self) -> Option<(PathBuf, String)> {
-        let state = self.state();
-        let path = state.settings.file.clone()?;
-        // Requests of visitors wait for the lock: the text is made of copies.
-        let (secret, versions) = (state.secret, state.versions.clone());
-        let record = state.record.clone();
-        drop(state);
-        Some((path, trial_file::text(secret, versions, &record)))
-    }
-
     /// Changes the state, if the trial is on.
     fn feed<T>(&self, change: impl FnOnce(&mut TrialState) -> T) -> Option<T> {
         self.is_on().then(|| {
@@ -411,6 +384,22 @@ impl SiteTrial {
 
     fn state(&self) -> MutexGuard<'_, TrialState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SavedRecord for SiteTrial {
+    fn file(&self) -> &RecordFile {
+        &self.file
+    }
+
+    fn written(&self) -> Option<(PathBuf, String)> {
+        let state = self.state();
+        let path = state.settings.file.clone()?;
+        // Requests of visitors wait for the lock: the text is made of copies.
+        let (secret, versions) = (state.secret, state.versions.clone());
+        let record = state.record.clone();
+        drop(state);
+        Some((path, trial_file::text(secret, versions, &record)))
     }
 }
 

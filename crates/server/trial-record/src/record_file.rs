@@ -1,4 +1,4 @@
-//! The file of a record, beside the snapshots of the site's pages: `NAME.trial`, `NAME.audit`. Only the owner may read it.
+//! A record in a file beside the snapshots of the site's pages: `NAME.trial`, `NAME.audit`. Only the owner may read it.
 //!
 //! The directory is created if it is missing, as for the pages: without them, nothing else does this. The file is
 //! replaced by a rename, so there is always a complete one. It is not waited for (`fsync`): after a power failure a
@@ -16,8 +16,41 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Only the owner may read the file: it names URLs and cookies.
 const MODE: u32 = 0o600;
 
+/// A record of a site that survives restarts in a file: of its trial, or of its audit. One process at a time writes it.
+pub trait SavedRecord {
+    /// The file of the record.
+    fn file(&self) -> &RecordFile;
+
+    /// The path of the file and the text of the record; `None` if the record has no file.
+    fn written(&self) -> Option<(PathBuf, String)>;
+
+    /// Writes the record, if it has changed and is not handed over. May wait for the disk. The first of several
+    /// failures is logged.
+    fn save(&self) {
+        let writer = self.file().writer();
+        if *writer == RecordWriter::ThisProcess {
+            self.file().write(self);
+        }
+    }
+
+    /// Writes the record for the last time, and leaves its file to a process that takes over. When this returns, no
+    /// call of [`SavedRecord::save`] is in progress, and none writes until [`SavedRecord::take_back`]. So the new
+    /// process reads a text that no other process replaces. Later counts are not in the file. May wait for the disk.
+    fn hand_over(&self) {
+        let mut writer = self.file().writer();
+        if std::mem::replace(&mut *writer, RecordWriter::Successor) == RecordWriter::ThisProcess {
+            self.file().write(self);
+        }
+    }
+
+    /// Writes the record here again, because the new process has not taken over. It has written nothing then.
+    fn take_back(&self) {
+        *self.file().writer() = RecordWriter::ThisProcess;
+    }
+}
+
 /// The file of one record, and whether this process writes it.
-pub(crate) struct RecordFile {
+pub struct RecordFile {
     /// The longest text that is read, in bytes.
     bytes_max: u64,
     /// Held while the file is written.
@@ -79,36 +112,12 @@ impl RecordFile {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Writes the record, if it has changed and is not handed over. May wait for the disk. The first of several
-    /// failures is logged. `record` returns the path and the text; `None` if the record has no file.
-    pub(crate) fn save(&self, record: impl FnOnce() -> Option<(PathBuf, String)>) {
-        let writer = self.writer();
-        if *writer == RecordWriter::ThisProcess {
-            self.write(record);
-        }
-    }
-
-    /// Writes the record for the last time, and leaves its file to a process that takes over. When this returns, no
-    /// call of [`RecordFile::save`] is in progress, and none writes until [`RecordFile::take_back`]. So the new process
-    /// reads a text that no other process replaces. Later counts are not in the file. May wait for the disk.
-    pub(crate) fn hand_over(&self, record: impl FnOnce() -> Option<(PathBuf, String)>) {
-        let mut writer = self.writer();
-        if std::mem::replace(&mut *writer, RecordWriter::Successor) == RecordWriter::ThisProcess {
-            self.write(record);
-        }
-    }
-
-    /// Writes the record here again, because the new process has not taken over. It has written nothing then.
-    pub(crate) fn take_back(&self) {
-        *self.writer() = RecordWriter::ThisProcess;
-    }
-
-    /// Writes the record, for a caller that holds `writer`.
-    fn write(&self, record: impl FnOnce() -> Option<(PathBuf, String)>) {
+    /// Writes the record of this file if it has changed, for a caller that holds `writer`.
+    fn write(&self, record: &(impl SavedRecord + ?Sized)) {
         if !self.is_unsaved.swap(false, Ordering::AcqRel) {
             return;
         }
-        let Some((path, text)) = record() else { return self.changed() };
+        let Some((path, text)) = record.written() else { return self.changed() };
         let written = self.replace(&path, &text);
         let has_failed = self.has_failed.swap(written.is_err(), Ordering::AcqRel);
         match written {

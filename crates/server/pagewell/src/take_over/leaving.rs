@@ -202,19 +202,13 @@ impl Doorway {
     ///
     /// All waits are before `Held`, while this process still answers. Its later counts are in no record.
     async fn hand_over_records(&self) {
-        let hand_over = |site: &Site| {
-            site.trial.hand_over();
-            site.audit.hours.hand_over();
-        };
+        let hand_over = |site: &Site| site.records().iter().for_each(|record| record.hand_over());
         self.on_sites(hand_over).await;
     }
 
     /// Saves the records here again: the new process never served, so it has saved none.
     async fn take_back_records(&self) {
-        let take_back = |site: &Site| {
-            site.trial.take_back();
-            site.audit.hours.take_back();
-        };
+        let take_back = |site: &Site| site.records().iter().for_each(|record| record.take_back());
         self.on_sites(take_back).await;
     }
 
