@@ -36,13 +36,21 @@ function differences(title, problems, meanings) {
     el("span", {}, code(problem.class), problem.is_accepted ? " accepted" : ""),
     el("span", { class: "url" }, el("code", {}, ...breakable(problem.url)), problem.paths > 1 ? ` and ${amount(problem.paths - 1, "other path")}` : ""), problem.count,
     problem.could_save ? `PHP time: at least ${duration(problem.could_save.seconds)}; the same for ${amount(problem.visitors.clients, "visitor")}` : problem.places.join("; "),
-    problem.cause ? prose(problem.cause) : "", prose(problem.remedy),
+    causeOf(problem), prose(problem.remedy),
   ]);
   const classes = [...new Set(problems.map((problem) => problem.class))];
   return [
     table(title, ["class", "example", "count", "place", "cause", "remedy"], rows),
     list(classes.map((name) => [name, meanings[name]])),
   ];
+}
+
+/** The cause, and how often samples agree by chance, in the words of `pagewell trial`. */
+function causeOf(problem) {
+  const cause = problem.cause ? prose(problem.cause) : "";
+  if (problem.chance_percent === undefined) return cause;
+  const why = "because text of such a page is also drawn at random";
+  return el("div", {}, cause, note(`by chance: in at most ${problem.chance_percent} % of comparisons, ${why}`));
 }
 
 function report(one) {
@@ -86,6 +94,7 @@ function grouped(problems) {
     }
     group.count += problem.count;
     group.paths += 1;
+    group.chance_percent ??= problem.chance_percent;
     if (problem.could_save) {
       group.could_save = { answers: group.could_save.answers + problem.could_save.answers, seconds: group.could_save.seconds + problem.could_save.seconds };
       if (problem.visitors.clients < group.visitors.clients) group.visitors = problem.visitors;

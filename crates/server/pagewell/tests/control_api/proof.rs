@@ -9,6 +9,9 @@ use harness::{Browser, Client, Pagewell, Request};
 /// A page that shows the currency of its visitor, and says that it is for everybody.
 const LEAK: &str = "<?php header('Cache-Control: public, max-age=600'); echo '<p>', $_COOKIE['currency'] ?? 'EUR', '</p>';";
 
+/// The error bound of a page that draws its text, in the words of `pagewell trial`.
+const BY_CHANCE: &str = "by chance: in at most 6.7 % of comparisons, because text of such a page is also drawn at random";
+
 /// Nothing has to be scrolled sideways, and axe-core finds nothing to improve.
 fn is_right_at_both_widths(browser: &mut Browser) {
     let axe = axe();
@@ -39,7 +42,7 @@ pub(super) fn trial_with_leak() -> (Site, Pagewell) {
     (site, pagewell)
 }
 
-/// Adds two paths to each report with a problem, in the browser: one of its group, and one of another.
+/// Adds two paths to each report with a problem, in the browser: one of its group, with drawn text, and one of another.
 const TWO_MORE_PATHS: &str = r#"
     const plain = window.fetch;
     window.fetch = async (path, options) => {
@@ -48,7 +51,8 @@ const TWO_MORE_PATHS: &str = r#"
         const all = await answer.json();
         const { problems } = all.trials[0];
         const [one] = problems;
-        if (one) problems.push({ ...one, url: "/second.php", cause: "another" }, { ...one, url: "/third.php", group: 2 });
+        const second = { ...one, url: "/second.php", cause: "another", chance_percent: 6.7 };
+        if (one) problems.push(second, { ...one, url: "/third.php", group: 2 });
         return new Response(JSON.stringify(all));
     };
     document.getElementById("site").dispatchEvent(new Event("change"));
@@ -70,11 +74,13 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("by chance"), "{text}");
     shows(&mut browser, "[data-tile='Hit ratio']", "would-be, by the trial");
     shows(&mut browser, "#plot", "in a trial");
     script(&mut browser, TWO_MORE_PATHS);
     let text = shows(&mut browser, "#trial", "/leak.php and 1 other path");
     assert!(text.contains("/third.php") && !text.contains("/second.php"), "{text}");
+    assert_eq!(text.matches(BY_CHANCE).count(), 1, "{text}");
     is_right_at_both_widths(&mut browser);
 
     // Nothing is forgotten before the confirmation.
