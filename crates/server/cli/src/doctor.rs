@@ -181,6 +181,8 @@ fn machine(processes: &Processes, running: Option<u32>) -> Facts {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(text_of).concat();
     tcp.ports_kept = kernel.ports.map(|ports| read::ports_kept(&tables, ports));
     let limits = text_of(format!("/proc/{of}/limits"));
+    // A Pagewell that starts later will raise its soft limit.
+    let limit = if running.is_some() { read::soft_limit } else { read::hard_limit };
     Facts {
         kernel,
         tcp,
@@ -189,7 +191,7 @@ fn machine(processes: &Processes, running: Option<u32>) -> Facts {
         cgroup: cgroup(&of),
         pools: pools(processes),
         database_connections: database(processes),
-        open_files: read::soft_limit(&limits, "Max open files"),
+        open_files: limit(&limits, "Max open files"),
         running,
         turning_disk: turning_disk(),
         disks: disk_of_logs().into_iter().collect(),

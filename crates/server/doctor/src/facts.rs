@@ -38,7 +38,8 @@ pub struct Facts {
     pub hides_clients: bool,
     /// The maximum number of client connections of Pagewell.
     pub connections: Option<u64>,
-    /// The limit of open files of the running Pagewell, or of this shell if none is running.
+    /// The limit of open files of the running Pagewell. If none is running, the hard limit of this shell, to which
+    /// Pagewell would raise its own.
     pub open_files: Option<u64>,
     /// The process id of the Pagewell that was examined; `None` if none is running, or if there are several.
     pub running: Option<u32>,

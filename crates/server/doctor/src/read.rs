@@ -29,8 +29,19 @@ pub fn chosen(text: &str) -> Option<String> {
 /// The soft limit with this name in `/proc/PID/limits`; `unlimited` is the largest number.
 #[must_use]
 pub fn soft_limit(text: &str, name: &str) -> Option<u64> {
+    limit(text, name, 0)
+}
+
+/// The hard limit with this name in `/proc/PID/limits`; `unlimited` is the largest number.
+#[must_use]
+pub fn hard_limit(text: &str, name: &str) -> Option<u64> {
+    limit(text, name, 1)
+}
+
+/// The number in this column of the line with this name.
+fn limit(text: &str, name: &str, column: usize) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    match line.split_whitespace().next()? {
+    match line.split_whitespace().nth(column)? {
         "unlimited" => Some(u64::MAX),
         number => number.parse().ok(),
     }

@@ -42,6 +42,7 @@ fn memory_and_limits() {
     assert_eq!(memory.swapped_in, Some(12));
     let limits = "Limit  Soft Limit\nMax open files            1024   4096   files\nMax cpu time unlimited unlimited\n";
     assert_eq!(read::soft_limit(limits, "Max open files"), Some(1024));
+    assert_eq!(read::hard_limit(limits, "Max open files"), Some(4096));
     assert_eq!(read::soft_limit(limits, "Max cpu time"), Some(u64::MAX));
     assert_eq!(read::soft_limit(limits, "Max stack"), None);
     assert_eq!(read::chosen("always [madvise] never"), Some("madvise".into()));
@@ -104,6 +105,6 @@ fn nonsense_is_survived() {
             (read::tcp(text, text), read::conntrack(text, text, text), read::memory(text, text));
         let _ =
             (read::pools(text, text), read::opcache(text), read::sysctl(text), read::chosen(text));
-        let _ = (read::soft_limit(text, text), read::keyed(text, text), read::two_numbers(text));
+        let _ = (read::hard_limit(text, text), read::keyed(text, text), read::two_numbers(text));
     }
 }

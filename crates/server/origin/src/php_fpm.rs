@@ -7,7 +7,7 @@
 //! worker with a kept-alive connection looks idle to php-fpm, which then would not start a worker for a
 //! new connection.
 
-use super::child::end_with_us;
+use super::child::{end_with_us, limit_open_files};
 use super::private_directory::{DirectoryEntry, PrivateDirectory};
 use crate::SERVICE_MANAGER_ENVIRONMENT;
 use capture::relay::{PeerUsers, users};
@@ -19,6 +19,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use telemetry::open_files;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -328,6 +329,9 @@ fn spawn(binary: &Path, config: &Path, at_start: &[String]) -> Result<Child, Str
     // Pagewell's setting for huge pages does not suit PHP's workers, which are small and many.
     command.env_remove("GLIBC_TUNABLES");
     end_with_us(&mut command);
+    if let Some(limit) = open_files::earlier_limit() {
+        limit_open_files(&mut command, limit);
+    }
     let mut child =
         command.spawn().map_err(|e| format!("{} cannot be started: {e}", binary.display()))?;
     if let Some(stderr) = child.stderr.take() {

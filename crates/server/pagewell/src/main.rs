@@ -256,6 +256,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     }
     config::log::start(args.log)?;
     telemetry::panics::watch();
+    telemetry::open_files::raise();
     let (config, text) = args.read()?;
     let reload = Reload::of(args)?;
     let standing = privileges::standing(&config)?;

@@ -3,7 +3,7 @@
 //!
 //! | subject | files |
 //! |---|---|
-//! | the process | `clock`, `phase`, `panics`, `runtime`; `release_memory` returns unused memory |
+//! | the process | `clock`, `phase`, `panics`, `runtime`, `open_files`; `release_memory` returns unused memory |
 //! | measurements | `counters`, `limit_hits` (limits), `per_address`; `evidence` about clients |
 //! | reports | `access_log`, `traces`; `request_tap` shows requests to operators who watch them |
 //! | a request | `client`, `request_content`, `request_fields`, `trailers` |
@@ -17,6 +17,7 @@ pub mod clock;
 pub mod counters;
 pub mod evidence;
 pub mod limit_hits;
+pub mod open_files;
 pub mod panics;
 pub mod per_address;
 pub mod phase;

@@ -18,7 +18,7 @@ fn sysctl(name: &str, value: u64) -> String {
 }
 
 /// Checks the limit of open files. Each connection is an open file, and so is the origin connection that it may
-/// need.
+/// need. Pagewell raises its soft limit to the hard limit when it starts, so the remedy is a higher hard limit.
 pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
     let (have, connections) = (facts.open_files?, facts.connections?);
     let need = connections.saturating_add(OTHER_FILES);
@@ -30,11 +30,11 @@ pub(super) fn open_files(facts: &Facts) -> Option<Finding> {
             "{} may open {have} files; {connections} connections (limits.connections) need {need}.",
             match facts.running {
                 Some(pid) => format!("The running Pagewell (process {pid})"),
-                None => "This shell".into(),
+                None => "A Pagewell that this shell starts".into(),
             },
         ),
         command: format!(
-            "systemctl edit pagewell    # [Service] LimitNOFILE={need}; without systemd: ulimit -n {need}"
+            "systemctl edit pagewell    # [Service] LimitNOFILE={need}; without systemd: ulimit -Hn {need} as root"
         ),
         risk: "None: it is a limit of one process, and only open files need memory.",
     })

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use telemetry::open_files;
 use tokio::process::Command;
 
 /// The suffix that the kernel adds to the path of a program file that was replaced (proc(5)).
@@ -34,6 +35,9 @@ pub fn start() -> Result<StartedProcess, String> {
     // The sockets are passed in another way, and the watchdog applies to the main process only.
     for name in FOR_US {
         command.env_remove(name);
+    }
+    if let Some(limit) = open_files::earlier_limit().and_then(|limit| limit.current) {
+        command.env(open_files::EARLIER_SOFT_LIMIT, limit.to_string());
     }
     let pair = UnixStream::pair().map_err(|error| format!("no pair of sockets: {error}"))?;
     let (stream, theirs) = pair;

@@ -17,7 +17,7 @@ fn switch(site: &Site, release: &str) {
 }
 
 /// The process that has taken over, by the log of the first one.
-fn successor(log: &str) -> u32 {
+pub(super) fn successor(log: &str) -> u32 {
     let pid = log.split("event=\"successor-started\" pid=").nth(1);
     let pid = pid.and_then(|rest| rest.split_whitespace().next()).and_then(|pid| pid.parse().ok());
     pid.unwrap_or_else(|| panic!("no successor: {log}"))

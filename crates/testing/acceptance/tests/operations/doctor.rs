@@ -19,7 +19,7 @@ fn served(script: &str) -> (Site, Pagewell, String) {
 }
 
 /// A field of the finding with this name.
-fn of(output: &Output, name: &str, field: &str) -> Option<String> {
+pub(super) fn of(output: &Output, name: &str, field: &str) -> Option<String> {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = found["findings"].as_array().expect("a list");
     let one = findings.iter().find(|one| one["name"] == name)?;

@@ -19,6 +19,7 @@ mod init;
 mod keep_time;
 mod memcached;
 mod nginx_config;
+mod open_files;
 mod panics;
 mod privileges;
 mod reload;
