@@ -50,7 +50,7 @@ pub fn pagewell(profile: Profile) -> Result<PathBuf, String> {
 /// # Errors
 /// As above.
 pub fn tested() -> Result<PathBuf, String> {
-    // With xtask, as `make demo` does: what is selected together has the same features of libraries.
+    // With xtask: what is selected together has the same features of libraries.
     build("debug", &["--package", "xtask", "--features", "pagewell/settable-clock"])
 }
 
