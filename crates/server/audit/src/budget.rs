@@ -5,6 +5,9 @@
 //! time of the visitors' requests: a quarter of it.
 //!
 //! A comparison begins only if there is something left, and its cost is subtracted when it is known.
+//!
+//! An answer of a visitor is compared with a page without a render. This uses at most half of the budget, so that renders
+//! always get the other half. What one comparison takes beyond that is earned before the next one.
 
 use std::time::Duration;
 
@@ -18,6 +21,9 @@ const SHARE: u32 = 5;
 const SHARE_OF_VISITORS: u32 = 25;
 /// The share of one place's time that is there in any case, in percent.
 const SHARE_OF_ONE: u32 = 10;
+
+/// Comparing the answers of visitors gets one part of this many of the budget.
+const PARTS: u32 = 2;
 
 /// The places of an origin, and the time that its requests have used.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +40,9 @@ pub(crate) struct RenderBudget {
     left: Duration,
     /// The rest of the share of the visitors' time; `None` if that is no bound.
     left_of_visitors: Option<Duration>,
+    /// The time in which answers of visitors were compared, without what was earned for it since: by the places' time,
+    /// and by the visitors'.
+    answers: [Duration; 2],
     /// The visitors' time at `at`.
     visitors: Duration,
     at: Duration,
@@ -48,6 +57,7 @@ impl RenderBudget {
         RenderBudget {
             left: LEAST * AT_FIRST,
             left_of_visitors: None,
+            answers: [Duration::ZERO; 2],
             visitors: Duration::ZERO,
             at: now,
             mean: LEAST,
@@ -64,6 +74,18 @@ impl RenderBudget {
 
     /// Whether a render may begin, at an origin with this use.
     pub(crate) fn may_begin(&mut self, now: Duration, used: OriginUse) -> bool {
+        let most = self.earn(now, used);
+        self.left() >= self.mean.min(most)
+    }
+
+    /// Whether an answer of a visitor may be compared.
+    pub(crate) fn may_compare(&mut self, now: Duration, used: OriginUse) -> bool {
+        self.earn(now, used);
+        self.answers.iter().all(|spent| *spent < LEAST * AT_FIRST / PARTS)
+    }
+
+    /// Adds the shares of the time since the last call. Returns the most that may be left.
+    fn earn(&mut self, now: Duration, used: OriginUse) -> Duration {
         let since = now.saturating_sub(self.at);
         let by_visitors = used.visitors.saturating_sub(self.visitors);
         (self.at, self.visitors) = (now, used.visitors);
@@ -71,13 +93,18 @@ impl RenderBudget {
         let least = since * SHARE_OF_ONE / 100;
         let most = (LEAST * AT_FIRST).max(self.mean * 2);
         let share = since.saturating_mul(places).saturating_mul(self.percent) / 100;
-        self.left = (self.left + share.max(least)).min(most);
+        let share = share.max(least);
+        self.left = (self.left + share).min(most);
+        let mut share_of_visitors = Duration::MAX;
         if let Some(left) = &mut self.left_of_visitors {
             // Their time is known when they end: so neither share may be lost for a moment in which the other is smaller.
-            let share = by_visitors.saturating_mul(SHARE_OF_VISITORS) / 100;
-            *left = left.saturating_add(share + least).min(most);
+            share_of_visitors = by_visitors.saturating_mul(SHARE_OF_VISITORS) / 100 + least;
+            *left = left.saturating_add(share_of_visitors).min(most);
         }
-        self.left() >= self.mean.min(most)
+        for (spent, share) in self.answers.iter_mut().zip([share, share_of_visitors]) {
+            *spent = spent.saturating_sub(share / PARTS);
+        }
+        most
     }
 
     fn left(&self) -> Duration {
@@ -88,6 +115,12 @@ impl RenderBudget {
     pub(crate) fn compared(&mut self, took: Duration) {
         self.left = self.left.saturating_sub(took);
         self.left_of_visitors = self.left_of_visitors.map(|left| left.saturating_sub(took));
+    }
+
+    /// Subtracts the time that comparing an answer of a visitor took.
+    pub(crate) fn compared_answer(&mut self, took: Duration) {
+        self.compared(took);
+        self.answers.iter_mut().for_each(|spent| *spent = spent.saturating_add(took));
     }
 
     /// Subtracts the cost of a render.
@@ -161,6 +194,40 @@ mod tests {
         let own = RenderBudget::of_trial(seconds(0), Some(100));
         let own = begun(own, (4, seconds(0)), renders);
         assert!((3_900..=4_100).contains(&own), "{own}");
+    }
+
+    #[test]
+    fn comparing_answers_uses_half_of_the_budget_and_renders_get_the_rest() {
+        let mut budget = RenderBudget::of_trial(seconds(0), Some(5));
+        let used = OriginUse { places: 40, visitors: seconds(0) };
+        let (mut answers, mut renders) = (0, 0);
+        for second in 0..=100 {
+            // There are always more answers than may be compared.
+            while budget.may_compare(seconds(second), used) && answers < 100_000 {
+                budget.compared_answer(milliseconds(100));
+                answers += 1;
+            }
+            while budget.may_begin(seconds(second), used) && renders < 100_000 {
+                budget.spent(milliseconds(100));
+                renders += 1;
+            }
+        }
+        // Each gets half of the first ten seconds, and of two seconds in each second.
+        assert!((1_040..=1_060).contains(&answers), "{answers}");
+        assert!((1_030..=1_060).contains(&renders), "{renders}");
+    }
+
+    #[test]
+    fn a_long_comparison_is_earned_before_the_next_one() {
+        let used = |visitors| OriginUse { places: 40, visitors: seconds(visitors) };
+        let mut own = RenderBudget::of_trial(seconds(0), Some(5));
+        own.compared_answer(seconds(9));
+        assert!(!own.may_compare(seconds(3), used(0)), "6 s of 9 s are left");
+        assert!(own.may_compare(seconds(5), used(0)), "4 s of 9 s are left");
+        let mut default = RenderBudget::of_trial(seconds(0), None);
+        default.compared_answer(seconds(9));
+        assert!(!default.may_compare(seconds(40), used(0)), "7 s of 9 s are left by visitors");
+        assert!(default.may_compare(seconds(40), used(40)), "and then 2 s");
     }
 
     #[test]

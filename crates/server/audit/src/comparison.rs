@@ -27,7 +27,7 @@
 //! | neither; it has no dependencies, and is younger than ten seconds | one of the two (`LeakOrAged`), handled as a leak, because that is safe for both |
 //! | neither; it is older | aged: its data are likelier to have changed |
 
-use crate::budget::OriginUse;
+use crate::budget::{OriginUse, RenderBudget};
 use crate::cause::is_made_again;
 use crate::detections::{Detection, PageIdentity, PageUrl};
 use crate::suspect::Suspect;
@@ -416,6 +416,30 @@ fn visitor_of(hit: &AuditedHit) -> TrialRequest {
 /// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
 /// budget.
 pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnce() -> T) -> T {
+    timed(site, state, comparison, RenderBudget::compared)
+}
+
+/// The same for an answer of a visitor, in the part of the budget that [`may_compare`] looks at.
+pub(crate) fn compute_answer<T>(
+    site: &Site,
+    state: &AuditState,
+    comparison: impl FnOnce() -> T,
+) -> T {
+    timed(site, state, comparison, RenderBudget::compared_answer)
+}
+
+/// Whether the budget has time to compare an answer of a visitor; without it, the answer is left out.
+pub(crate) fn may_compare(site: &Site, state: &AuditState) -> bool {
+    let (now, used) = (site.clock.monotonic(), origin_use(site));
+    state.budget.lock().unwrap_or_else(PoisonError::into_inner).may_compare(now, used)
+}
+
+fn timed<T>(
+    site: &Site,
+    state: &AuditState,
+    comparison: impl FnOnce() -> T,
+    count: fn(&mut RenderBudget, Duration),
+) -> T {
     let begun = site.clock.monotonic();
     let result = match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(comparison),
@@ -423,7 +447,7 @@ pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnc
     };
     let took = site.clock.monotonic().saturating_sub(begun);
     site.counters.audit_compare_us.add_many(took.as_micros() as u64);
-    state.budget.lock().unwrap_or_else(PoisonError::into_inner).compared(took);
+    count(&mut state.budget.lock().unwrap_or_else(PoisonError::into_inner), took);
     result
 }
 

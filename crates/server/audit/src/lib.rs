@@ -7,7 +7,7 @@
 //! | five more, each begun after everything was applied and settled; then the verdict | `comparison` |
 //! | a page that was found wrong is watched for a minute, and rendered once more | `suspect`, `watch` |
 //! | a second detection for the URL: the page is purged, and the URL perhaps limited for an hour | `detections` |
-//! | the renders are counted against a budget | `budget` |
+//! | the renders, and comparing, are counted against a budget | `budget` |
 //!
 //! Invariants: a visitor never waits for an audit. URLs with an action or a secret in them are never requested. A verdict
 //! against a page is given only if every change that the renders can have seen was applied before the page was looked at

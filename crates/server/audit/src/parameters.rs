@@ -10,7 +10,7 @@
 //! | it does not | three neutral renders: without, with, without it. A difference between the first and the last is no effect of it |
 //! | the second of them is like the first; or it may not be sent, and the answer is | this value changes nothing here |
 //! | it differs | the parameter has an effect, and is never advised in this record |
-//! | there is no such page, no render was possible, or the answer was not kept | this value is *open*: nothing is advised until it is compared on this page |
+//! | there is no such page, no render was possible, or the answer was not kept or has no budget | this value is *open*: nothing is advised until it is compared on this page |
 //!
 //! Advice needs enough different visitors, too (`seen_visitors`): a parameter may have an effect for those with a cookie.
 //! No page is requested without the parameter unless visitors have requested it so.
@@ -18,7 +18,8 @@
 //! The results are in `known_parameters`.
 
 use crate::comparison::{
-    compute, fresh_page, render, render_tokens, render_with, request_of, stored_tokens,
+    compute, compute_answer, fresh_page, may_compare, render, render_tokens, render_with,
+    request_of, stored_tokens,
 };
 use crate::known_parameters::ParameterEffect;
 use crate::may_request;
@@ -65,7 +66,9 @@ pub(crate) async fn look(
         return;
     }
     let generation = site.trial.generation();
-    let tokens = compute(site, &state.audit, || tokens_of(site, state, answer));
+    let tokens = may_compare(site, &state.audit)
+        .then(|| compute_answer(site, &state.audit, || tokens_of(site, state, answer)))
+        .flatten();
     for parameter in parameters {
         let Some(without) = request_without(request, &parameter.name) else { continue };
         let effect = match &tokens {
@@ -162,7 +165,7 @@ async fn effect_of(
     }
     let Some(page) = fresh_page(site, without) else { return ParameterEffect::Open };
     let difference = || differing(&stored_tokens(audit, &page), answer);
-    if compute(site, audit, || noise.without_noise(&difference()).is_empty()) {
+    if compute_answer(site, audit, || noise.without_noise(&difference()).is_empty()) {
         return ParameterEffect::Nothing;
     }
     if !may_request(site, &without.target) || !state.parameters().may_test(&parameter.name) {

@@ -37,7 +37,7 @@ use crate::refused_pages::RefusedAnswer;
 use crate::seen_answer::{SeenAnswer, is_personal};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
-    AnswerKind, both_tokens, compute_with, judged, version, visitor_tokens,
+    AnswerKind, answer_tokens, both_tokens, compute_with, judged, version, visitor_tokens,
 };
 use crate::trial_notices::{cache_in_front, note_origin, writes_at_each_view};
 use crate::trial_state::TrialState;
@@ -181,7 +181,7 @@ async fn hit(
     let url = answer.request.target.page().to_owned();
     let pattern = state.pattern(&url);
     let noise = state.noise(&answer.request.key, pattern);
-    let found = compute_with(site, &state.audit, &answer, || {
+    let found = compute_with(site, &state.audit, (&page, &answer, &noise), || {
         let (of_page, of_visitor) = both_tokens(site, &state.audit, &page, &answer)?;
         let difference = differing(&of_page, &of_visitor);
         let is_equal = noise.without_noise(&difference).is_empty();
@@ -231,12 +231,9 @@ async fn missed(
     (answer, visitor): (VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
 ) {
-    let tokens = match &answer.content {
-        VisitorContent::Other(content) => {
-            let tokens = || visitor_tokens(site, &state.audit, &answer, content);
-            Some(compute(site, &state.audit, tokens))
-        }
-        VisitorContent::OfPage | VisitorContent::TooLong | VisitorContent::Unknown => None,
+    let tokens = match answer_tokens(site, &state.audit, &answer) {
+        Ok(tokens) => tokens,
+        Err(reason) => return site.trial.unjudged(answer.request.target.page(), reason, false),
     };
     let seen = SeenAnswer::of((answer, visitor), tokens);
     let mut second = Some(seen);
@@ -342,8 +339,8 @@ async fn refused(
     site.trial.refused(page, None, seen);
 }
 
-/// Compares a further answer of a page that is not stored although all got the same so far. It needs no render, so no
-/// answer is left out but those that were not kept. A worker would leave it out while its key is compared.
+/// Compares a further answer of a page that is not stored although all got the same so far. It needs no render, so only
+/// those are left out that were not kept, or have no budget. A worker would leave it out while its key is compared.
 fn refused_again(
     site: &Arc<Site>,
     state: &TrialState,
@@ -353,16 +350,16 @@ fn refused_again(
     if answer.page.is_some() || state.refused_pages().visitors(key).is_none() {
         return;
     }
-    let content = match &answer.content {
-        VisitorContent::OfPage | VisitorContent::Unknown => return,
-        VisitorContent::Other(content) if !is_personal(&answer.headers) => Some(content),
-        VisitorContent::Other(_) | VisitorContent::TooLong => None,
-    };
-    let digest = content.map(|content| {
-        let tokens = || visitor_tokens(site, &state.audit, answer, content).digest();
-        compute(site, &state.audit, tokens)
-    });
     let page = answer.request.target.page();
+    let tokens = match &answer.content {
+        VisitorContent::OfPage | VisitorContent::Unknown => return,
+        _ if is_personal(&answer.headers) => Ok(None),
+        _ => answer_tokens(site, &state.audit, answer),
+    };
+    let digest = match tokens {
+        Ok(tokens) => tokens.map(|tokens| tokens.digest()),
+        Err(reason) => return site.trial.unjudged(page, reason, false),
+    };
     let compared = state.refused_pages().compare(key, digest, visitor);
     match compared {
         Some(RefusedAnswer::Same(seen)) => site.trial.refused(page, Some(answer.took), seen),

@@ -6,9 +6,9 @@
 use crate::AuditState;
 use crate::cause::{cause, class_of, is_made_again, is_made_otherwise, is_sent_whole};
 use crate::comparison::{
-    YOUNG_MS, act, by_device, circumstances, compute, has_dependencies, identity,
-    is_after_lifetime, is_stored, render, render_tokens, request_of, room_for, sampled, settle,
-    stored_tokens, tokens,
+    YOUNG_MS, act, by_device, circumstances, compute, compute_answer, has_dependencies, identity,
+    is_after_lifetime, is_stored, may_compare, render, render_tokens, request_of, room_for,
+    sampled, settle, stored_tokens, tokens,
 };
 use crate::seen_answer::SeenAnswer;
 use crate::trial_state::TrialState;
@@ -359,12 +359,19 @@ pub(crate) fn version(
     if noise.is_drawn() {
         return Some(of(b""));
     }
-    if !noise.is_empty() {
-        return Some(compute(site, state, || of(&noise.comparable_bytes(&version_tokens(page)))));
-    }
-    let version = || of(&page.content());
-    // The content may have to be decompressed.
-    Some(if page.length() > LARGE_BYTES { compute(site, state, version) } else { version() })
+    let version = || {
+        if noise.is_empty() {
+            return of(&page.content());
+        }
+        of(&noise.comparable_bytes(&version_tokens(page)))
+    };
+    let takes_time = version_takes_time(page, noise);
+    Some(if takes_time { compute_answer(site, state, version) } else { version() })
+}
+
+/// Whether the version of a page takes time: its content is cut into tokens, or may have to be decompressed.
+fn version_takes_time(page: &SharedPage, noise: &PageNoise) -> bool {
+    !noise.is_empty() || page.length() > LARGE_BYTES
 }
 
 /// A page as tokens whose hashes are the same after a restart. They are hashed with the secret of the record.
@@ -374,17 +381,32 @@ fn version_tokens(page: &SharedPage) -> PageTokens {
     PageTokens::of(TokenSecret::of(0), response.status.as_u16(), fields, &page.content(), false)
 }
 
-/// Runs a comparison with an answer: by `compute`, unless only header sections are compared.
+/// Runs a comparison of a page with an answer: by `compute_answer`, unless only header sections are compared. None also if
+/// the budget does not allow it.
 pub(crate) fn compute_with<T>(
     site: &Site,
     state: &AuditState,
-    answer: &VisitorAnswer,
-    comparison: impl FnOnce() -> T,
-) -> T {
-    match &answer.content {
-        VisitorContent::Other(_) | VisitorContent::TooLong => compute(site, state, comparison),
-        VisitorContent::OfPage | VisitorContent::Unknown => comparison(),
+    (page, answer, noise): (&SharedPage, &VisitorAnswer, &PageNoise),
+    comparison: impl FnOnce() -> Option<T>,
+) -> Option<T> {
+    let is_other = matches!(&answer.content, VisitorContent::Other(_) | VisitorContent::TooLong);
+    if (is_other || version_takes_time(page, noise)) && !may_compare(site, state) {
+        return None;
     }
+    if is_other { compute_answer(site, state, comparison) } else { comparison() }
+}
+
+/// The tokens of an answer without a page; none if its content is not known. An error if the budget does not allow it.
+pub(crate) fn answer_tokens(
+    site: &Arc<Site>,
+    state: &AuditState,
+    answer: &VisitorAnswer,
+) -> Result<Option<PageTokens>, UnjudgedReason> {
+    let VisitorContent::Other(content) = &answer.content else { return Ok(None) };
+    if !may_compare(site, state) {
+        return Err(UnjudgedReason::NoBudget);
+    }
+    Ok(Some(compute_answer(site, state, || visitor_tokens(site, state, answer, content))))
 }
 
 /// The tokens of a page and of the answer in its place; without their content, if that is the same. None if the

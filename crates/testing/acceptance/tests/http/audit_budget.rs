@@ -1,9 +1,9 @@
 //! Strangers get no PHP time from an audit or a trial by their requests alone, beyond the budget of reference
 //! renders. Each page is another at each render, so that each comparison takes as many renders as it can. Where pages
-//! differ by visitor, other pages stay hits. Also HTTP/2, the memory of comparisons, and how the results of an audit are
-//! shown.
+//! differ by visitor, other pages stay hits. Comparing their answers is within the budget, too, and leaves renders a part
+//! of it. Also HTTP/2, the memory of comparisons, and how the results of an audit are shown.
 
-use acceptance::{Site, advance, binary, client, counter, is_hit, until};
+use acceptance::{Site, advance, binary, client, counter, is_hit, trial_report, until};
 use harness::{Address, Client, Pagewell, Request, Stopwatch};
 use std::process::Command;
 
@@ -25,11 +25,17 @@ const MANY_WORDS: &str = "<?php header('Cache-Control: public, max-age=86400');
     echo '<p>', file_exists(getenv('NOTES') . '/changed') ? 'new' : 'old', str_repeat(' word', 20000);";
 /// Its words.
 const WORDS: u64 = 20_000;
+/// A page of many elements, another for each query, and a small one.
+const MANY_ELEMENTS: &str = "<?php header('Cache-Control: public, max-age=86400');
+    echo '<p>', htmlspecialchars($_SERVER['QUERY_STRING']), str_repeat('<p>some words here', 50000);";
+const SMALL: &str = "<?php header('Cache-Control: public, max-age=86400'); echo '<p>text';";
 const CHILDREN: u64 = 4;
 /// Pages that strangers make up. Without a budget, each would take six renders and more.
 const PAGES: usize = 300;
 /// Renders that are paid for at the start, and those that begin before their cost is known.
 const RENDERS_AT_FIRST: u64 = 500 + 20;
+/// The time of comparing answers that is there at the start, in microseconds.
+const COMPARING_AT_FIRST_US: u64 = 5_000_000;
 /// The least cost of a render, in milliseconds, and the share of the places' time in percent.
 const RENDER_MS: u64 = 20;
 const SHARE: u64 = 5;
@@ -75,6 +81,33 @@ fn strangers_make_an_audit_use_no_more_than_its_budget() {
 fn strangers_make_a_trial_use_no_more_than_its_budget() {
     let ended = |pagewell: &Pagewell| counter(pagewell, "trial_answers");
     renders_stay_within_the_budget("mode = \"trial\"", 0, ended);
+}
+
+/// Comparing the first answers of many pages needs no render, and much CPU.
+#[test]
+fn strangers_make_a_trial_compare_no_more_than_its_budget_and_leave_renders_a_part_of_it() {
+    let site = Site::new(&[("large.php", MANY_ELEMENTS), ("small.php", SMALL)]);
+    let pagewell = site.serve("mode = \"trial\"\nphp.children = 2\n");
+    let visit = |path: &str| {
+        let before = counter(&pagewell, "trial_answers");
+        let answer = client(&pagewell).host("a.test").get(path).expect("an answer");
+        assert_eq!(answer.status, 200, "no visitor is refused for it");
+        until("it is compared or left out", || counter(&pagewell, "trial_answers") > before);
+    };
+    let mut page = 0;
+    until("an answer is left out", || {
+        page += 1;
+        visit(&format!("/large.php?n={page}"));
+        trial_report(&pagewell)["unjudged"]["no-budget"].as_u64() > Some(0)
+    });
+    let comparing = counter(&pagewell, "audit_compare_us");
+    println!("{page} answers, {comparing} µs");
+    assert!(comparing >= COMPARING_AT_FIRST_US, "{comparing}");
+    until("another page is rendered and compared", || {
+        visit("/small.php");
+        trial_report(&pagewell)["compared"].as_u64() > Some(0)
+    });
+    assert_eq!(trial_report(&pagewell)["suspects"], serde_json::json!([]));
 }
 
 /// Strangers make pages with odd languages and phones, and request them again: three times, each after the minute in which
