@@ -79,7 +79,7 @@ pub use memcached::Memcached;
 pub use news::NewsSite;
 pub use nginx::NginxConf;
 pub use on_port::OnPort;
-pub use page_origin::page_origin;
+pub use page_origin::{nonce_origin, page_origin};
 pub use pagewell::Pagewell;
 pub use pebble::{Pebble, PebbleSettings, PebbleVersion, name_server};
 pub use php_fpm::{PhpFpm, PoolOptions};
