@@ -94,7 +94,7 @@ pub struct TrialRecord {
     pub since: u64,
     /// The fingerprint of the rules: with others a new record begins.
     pub rules: u64,
-    /// Requests that could have been hits: GET and HEAD that no rule excepts.
+    /// Requests that a shared page may answer: GET and HEAD without a session that no rule excepts.
     pub requests: u64,
     /// Those that would have been.
     pub would_hit: u64,

@@ -102,13 +102,13 @@ pub struct TrialReport {
     pub sentence: String,
     /// When the record began, in seconds since 1970.
     pub since: u64,
-    /// Requests that could have been hits.
+    /// Requests that a shared page may answer: none with a session, of a bypassed path, or that writes.
     pub requests: u64,
-    /// Those that would have been.
+    /// Those that would have been hits, at least: a trial makes a page at its second request, if its budget allows it.
     pub hits: u64,
     /// Their share, in percent.
     pub hit_percent: f64,
-    /// The time that PHP would not have worked, in seconds.
+    /// The time that PHP would not have worked for these, in seconds.
     pub saved_seconds: f64,
     /// Comparisons with a verdict.
     pub compared: u64,
@@ -195,11 +195,11 @@ impl TrialReport {
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut row = |name: &str, value: String| {
-            let _ = writeln!(text, "{name:<22}{value}");
+            let _ = writeln!(text, "{name:<30}{value}");
         };
-        row("requests", shown_count(self.requests));
-        row("would-be hit ratio", format!("{:.1} %", self.hit_percent));
-        row("PHP time saved", shown_time(self.saved_seconds));
+        row("requests for shared pages", shown_count(self.requests));
+        row("would-be hit ratio, at least", format!("{:.1} %", self.hit_percent));
+        row("PHP time saved, at least", shown_time(self.saved_seconds));
         let (compared, versions) = (shown_count(self.compared), shown_count(self.versions));
         let plural = if self.versions == 1 { "" } else { "s" };
         row("compared", format!("{compared} ({versions} version{plural} of pages)"));

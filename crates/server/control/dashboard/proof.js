@@ -58,9 +58,9 @@ function report(one) {
   const figures = list([
     ["running for", duration(one.running_seconds)],
     ["visitors get", served],
-    ["requests", count(one.requests)],
-    ["would-be hit ratio", percent(one.hit_percent / 100)],
-    ["PHP time saved", duration(one.saved_seconds)],
+    ["requests for shared pages", count(one.requests)],
+    ["would-be hit ratio, at least", percent(one.hit_percent / 100)],
+    ["PHP time saved, at least", duration(one.saved_seconds)],
     ["compared", `${count(one.compared)} (${amount(one.versions, "version")} of pages)`],
     ["without a verdict", unjudged(one)],
     ["PHP time used", duration(one.render_seconds)],

@@ -16,7 +16,7 @@ const TILES = [
     notes: ({ now }) => [`${count(now.requests)} since the start`, `${count(now.files)} of them for files`],
   },
   {
-    name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1, trial: ["would-be, by the trial", "visitors get the origin's answers"],
+    name: "Hit ratio", seconds: 10, value: hitShare, shown: percent, top: 1, trial: ["would-be, at least, by the trial", "visitors get the origin's answers"],
     notes: ({ now, recent }) => [
       `${amount(now.hits + now.private_hits + now.collapsed, "hit")}, ${count(now.stale_hits)} stale`,
       `${perSecond(recent(60, rate("not_stored")) ?? 0)} not stored`,

@@ -65,7 +65,9 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
     let text = shows(&mut browser, "#trial", "Not safe: 1 problem.");
     for part in [
         "the answers of the origin",
-        "would-be hit ratio",
+        "requests for shared pages",
+        "would-be hit ratio, at least",
+        "PHP time saved, at least",
         "/leak.php",
         "made for its first visitor and sent to others",
         "differs by cookie currency",
@@ -75,7 +77,7 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("by chance"), "{text}");
-    shows(&mut browser, "[data-tile='Hit ratio']", "would-be, by the trial");
+    shows(&mut browser, "[data-tile='Hit ratio']", "would-be, at least, by the trial");
     shows(&mut browser, "#plot", "in a trial");
     script(&mut browser, TWO_MORE_PATHS);
     let text = shows(&mut browser, "#trial", "/leak.php and 1 other path");
