@@ -52,7 +52,8 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     }
     let user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
     user.account.iter().for_each(|account| trusted_files::becomes(account.uid));
-    let tested = of_service::report(&config, &user, &unit);
+    let is_of_service = args.user.is_some() || config.user.is_some() || unit.reads(&file);
+    let tested = of_service::report(&config, is_of_service.then_some(&*file), &user, &unit);
     if user.is_assumed {
         say(&format!("{name}: tested as root: --user NAME tests as the user of the service"))?;
     }

@@ -272,7 +272,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     })?;
     // Before other threads are started.
     release_memory::long_at_once();
-    privileges::drop_to(&standing, &config)?;
+    privileges::drop_to(&standing, &config, args.config.as_deref())?;
     check::warn_of_sockets(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -9,10 +9,11 @@
 
 pub use config::accounts::{Account, of};
 
-use config::{AccessLogTo, Address, Config, OriginConfig};
+use config::{AccessLogTo, Address, Config, FileUse, OriginConfig};
 use rustix::fs::{Gid, Uid};
 use rustix::process::{DumpableBehavior, getegid, geteuid, getuid, set_dumpable_behavior};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid, set_thread_uid};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -60,11 +61,11 @@ pub fn standing(config: &Config) -> Result<Standing, String> {
     }
 }
 
-/// Switches to the user permanently, if one is configured.
+/// Switches to the user permanently, if one is configured. `file`: the configuration file, if there is one.
 ///
 /// # Errors
 /// A sentence for the operator: the system refuses, or the user cannot read the site.
-pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
+pub fn drop_to(standing: &Standing, config: &Config, file: Option<&Path>) -> Result<(), String> {
     match standing {
         Standing::Own => {}
         Standing::Root => {
@@ -85,7 +86,7 @@ pub fn drop_to(standing: &Standing, config: &Config) -> Result<(), String> {
                 let remedy = "run php-fpm as another user (pagewell-php.service), and name its socket in php.at";
                 tracing::warn!(event = "php-shares-user", user = name, remedy);
             }
-            look(account, config)?;
+            look(account, config, file)?;
         }
     }
     Ok(())
@@ -185,21 +186,27 @@ fn give_one(path: &Path, account: &Account) -> Result<(), String> {
         .map_err(|error| format!("{} cannot be given to {}: {error}", path.display(), account.name))
 }
 
-/// Checks that the user can read the document roots, and warns about certificates, password files, redirect files and
-/// error pages that the user cannot read again.
-fn look(account: &Account, config: &Config) -> Result<(), String> {
+/// Checks that the user can read the document roots, and warns if it cannot read the configuration file again, or a
+/// file that this names.
+fn look(account: &Account, config: &Config, file: Option<&Path>) -> Result<(), String> {
     for files in config.all_sites().filter_map(|site| site.site.files.as_ref()) {
         fs::read_dir(&files.root).map_err(|error| {
             let root = files.root.display();
             format!("site.root {root}: the user {} cannot read it ({error})", account.name)
         })?;
     }
-    let pairs = config.tls.iter().flat_map(|pair| [&*pair.certificate, &*pair.key]);
-    let pairs = pairs.map(|path| (path, "a renewed file is not used until the next restart"));
-    let others = config.all_sites().flat_map(|site| site.read_again());
-    let others = others.map(|path| (path, "every reload of the configuration fails"));
-    for (path, then) in pairs.chain(others) {
-        if let Err(error) = fs::File::open(path) {
+    let consequence = |is_for| match is_for {
+        FileUse::Reload => "every reload of the configuration fails",
+        FileUse::Renewal => "a renewed file is not used until the next restart",
+        FileUse::Connection => "the certificate of the server is not trusted",
+    };
+    // A pipe cannot be read twice.
+    let own = file.filter(|file| file.is_file());
+    let own = own.map(|file| (file.to_owned(), consequence(FileUse::Reload)));
+    let named = config.all_sites().flat_map(Config::files_read);
+    let named: BTreeMap<_, _> = named.map(|file| (file.path, consequence(file.is_for))).collect();
+    for (path, then) in own.into_iter().chain(named) {
+        if let Err(error) = fs::File::open(&path) {
             let path = path.display();
             tracing::warn!(event = "not-read-again", %path, user = account.name, %error, then);
         }

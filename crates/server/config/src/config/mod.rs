@@ -13,6 +13,7 @@ mod cluster;
 mod codings;
 mod database;
 mod dialects;
+mod files_read;
 mod inactive;
 mod internal_files;
 mod limits;
@@ -73,6 +74,7 @@ pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths, shares_without_trial};
 
 pub use audit::{AUDIT_UNIT, Audit, HitWatch};
 pub use dialects::Dialects;
+pub use files_read::{ConfiguredFile, FileUse};
 pub use machine::machine_memory_bytes;
 pub use memcached::Memcached;
 pub use misses::{Misses, MissesMode, VerifiedCrawler};
@@ -186,6 +188,8 @@ pub struct Config {
     pub error_pages: ErrorPages,
     /// Files that are read again when they change.
     pub watched_files: Vec<WatchedFile>,
+    /// The files with secrets and networks, each with its key ([`Config::files_read`]).
+    pub value_files: Vec<(&'static str, PathBuf)>,
     /// The redirect files, as they were read.
     pub redirect_files: RedirectFiles,
     /// The fingerprint: a hash of all that determines the pages and which requests find them.
@@ -229,12 +233,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// The files that each reload reads again: redirect files, error pages, password files.
-    pub fn read_again(&self) -> impl Iterator<Item = &Path> {
-        let passwords = self.rules.auth_rules().map(|auth| Path::new(&*auth.file));
-        self.watched_files.iter().map(WatchedFile::path).chain(passwords)
-    }
-
     /// The redirect files and error pages that cannot be used now.
     pub fn unusable_files(&self) -> impl Iterator<Item = &UnusableFile> {
         self.redirect_files.unusable.iter().chain(self.error_pages.unusable())

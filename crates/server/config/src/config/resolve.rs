@@ -101,6 +101,7 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
         passwords: resolve_rules::passwords(&rules, before)?,
         rules,
         watched_files: redirect_files.watched().chain(error_pages.watched()).collect(),
+        value_files: super::files_read::value_files(file),
         error_pages,
         redirect_files,
         proxied: resolve_proxied(file, [&listen, &listen_tls], &trusted_proxies)?,

@@ -9,13 +9,14 @@ use super::of_origins::name_of;
 use super::unit::Unit;
 use cli::doctor::on_port;
 use config::accounts::{Account, of};
-use config::{AccessLogTo, AcmeStorage, Address, Config};
+use config::{AccessLogTo, AcmeStorage, Address, Config, ConfiguredFile, FileUse};
 use pagewell::privileges::run_as;
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::geteuid;
+use std::collections::HashSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
@@ -35,10 +36,12 @@ pub struct ServiceReport {
 const LINKS_MAX: usize = 8;
 
 /// How a path is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Use {
     /// A file is read.
     Read,
+    /// The same, with any owner and mode.
+    ReadOfAnyone,
     /// A directory is listed, and its files are read.
     List,
     /// Files are created in the directory.
@@ -57,8 +60,12 @@ struct PathUse {
 }
 
 const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/certbot.md";
+const READ_AT_START: &str =
+    "let its group read it (chgrp, chmod 640): a start or a reload that cannot read it fails";
 const READ_AGAIN: &str =
     "let its group read it (chgrp, chmod 640): a reload that cannot read it fails";
+const AUTHORITIES: &str =
+    "let its group read it (chgrp, chmod 640): without it, no certificate of the server is trusted";
 const DOCUMENT_ROOT: &str =
     "let this user enter the directories and read the files (a group, or chmod o+rx)";
 const ACME: &str =
@@ -140,9 +147,18 @@ pub fn unreadable_certificates(config: &Config, user: &ServiceUser, unit: &Unit)
     report.errors.into_iter().chain(report.warnings).collect()
 }
 
-/// Tests everything. `unit` is the installed unit, whose restrictions apply to `config` too.
-pub fn report(config: &Config, user: &ServiceUser, unit: &Unit) -> ServiceReport {
+/// Tests everything. `file`: the configuration file, if the service reads it; `unit`: the installed unit, whose
+/// restrictions apply to `config` too.
+pub fn report(
+    config: &Config,
+    file: Option<&Path>,
+    user: &ServiceUser,
+    unit: &Unit,
+) -> ServiceReport {
     let mut wanted = wanted(config, user, unit);
+    // A pipe cannot be read twice.
+    let file = file.filter(|file| file.is_file());
+    wanted.extend(file.map(|file| PathUse::of_file(file, Use::ReadOfAnyone, user)));
     // A missing certificate is named when it is loaded, with its line of the configuration.
     wanted.retain(|one| one.remedy != CERTIFICATES || !is_missing_file(&one.path));
     let mut report = tested(&wanted, user, unit);
@@ -194,20 +210,9 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     let mut add = |path: &Path, is_for, remedy, is_warning| {
         all.push(PathUse { path: path.to_owned(), is_for, remedy, is_warning });
     };
-    if !config.listen_tls.is_empty() {
-        for pair in &config.tls {
-            // Root reads them at the start; a renewed one is read by the user.
-            add(&pair.certificate, Use::Read, CERTIFICATES, user.begins_as_root);
-            add(&pair.key, Use::Read, CERTIFICATES, user.begins_as_root);
-        }
-    }
     for site in config.all_sites() {
         if let Some(files) = &site.site.files {
             add(&files.root, Use::List, DOCUMENT_ROOT, false);
-        }
-        // Root reads them at the start; a reload reads them as the user.
-        for path in site.read_again() {
-            add(path, Use::Read, READ_AGAIN, user.begins_as_root);
         }
         if user.begins_as_root {
             continue;
@@ -251,21 +256,47 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     }
     // The unit creates these when it starts.
     all.retain(|one| !unit.creates(&one.path) || one.path.exists());
+    let files = config.all_sites().flat_map(Config::files_read);
+    all.extend(files.map(|file| PathUse::of_configured(&file, user)));
+    // Sites have files of the top of the configuration in common.
+    let mut seen = HashSet::new();
+    all.retain(|one| seen.insert((one.path.clone(), one.is_for)));
     all
 }
 
 impl PathUse {
+    /// A file that the configuration names.
+    fn of_configured(file: &ConfiguredFile, user: &ServiceUser) -> PathUse {
+        let one = PathUse::of_file(&file.path, Use::Read, user);
+        match file.is_for {
+            FileUse::Reload => one,
+            // Root reads it at the start; a renewed one is read by the user.
+            FileUse::Renewal => PathUse { remedy: CERTIFICATES, ..one },
+            FileUse::Connection => {
+                PathUse { is_for: Use::ReadOfAnyone, remedy: AUTHORITIES, is_warning: false, ..one }
+            }
+        }
+    }
+
+    /// A file that is read at the start and at each reload. Root reads it at the start; a reload reads it as the user.
+    fn of_file(path: &Path, is_for: Use, user: &ServiceUser) -> PathUse {
+        let is_warning = user.begins_as_root;
+        let remedy = if is_warning { READ_AGAIN } else { READ_AT_START };
+        PathUse { path: path.to_owned(), is_for, remedy, is_warning }
+    }
+
     /// The reason why the current user cannot use the path, with the remedy.
     fn test(&self, user: &ServiceUser) -> Option<String> {
         let path = &self.path;
         let tried = match self.is_for {
             Use::Read => trusted_files::open(path).map(drop),
+            Use::ReadOfAnyone => fs::File::open(path).map(drop),
             Use::List => fs::read_dir(path).map(drop),
             Use::Create | Use::Own => can_create(path, self.is_for),
         };
         let error = tried.err()?;
         let shown = path.display();
-        if self.is_for == Use::Read && is_missing(&error) {
+        if matches!(self.is_for, Use::Read | Use::ReadOfAnyone) && is_missing(&error) {
             return Some(format!("{shown}: there is no such file: correct the path"));
         }
         let owner = || fs::metadata(path).map_or(0, |found| found.uid());
@@ -323,7 +354,7 @@ fn culprit(path: &Path, is_for: Use) -> Option<String> {
         path = path.parent().unwrap_or(Path::new("/")).join(target);
     }
     let needed = match is_for {
-        Use::Read => Access::READ_OK,
+        Use::Read | Use::ReadOfAnyone => Access::READ_OK,
         Use::List => Access::READ_OK | Access::EXEC_OK,
         Use::Create | Use::Own => Access::WRITE_OK | Access::EXEC_OK,
     };
@@ -413,7 +444,7 @@ mod tests {
             begins_as_root: false,
             is_assumed: false,
         };
-        let report = report(&config, &user, &Unit::default());
+        let report = report(&config, None, &user, &Unit::default());
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         let told =
             "not tested as the user pagewell, which only root can: /no/such: run this as root";
@@ -446,7 +477,7 @@ mod tests {
         let config = config.expect("it can be used");
         for is_other in [true, false] {
             let user = ServiceUser { is_other, ..current(false) };
-            let report = report(&config, &user, &Unit::default());
+            let report = report(&config, None, &user, &Unit::default());
             assert!(user.can_read_keys(&config), "it is named when it is loaded");
             assert!(!report.errors.concat().contains("/no/such/file"), "{:?}", report.errors);
         }

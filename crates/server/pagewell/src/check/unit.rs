@@ -1,5 +1,5 @@
-//! The installed systemd unit of Pagewell, read as text: the user of the service, and the directories that it
-//! creates, hides and may write.
+//! The installed systemd unit of Pagewell, read as text: the user of the service, its configuration file, and the
+//! directories that it creates, hides and may write.
 //!
 //! Only what `pagewell check` needs is read: assignments of `[Service]`, drop-ins after the unit, an empty value
 //! as a reset. Specifiers (`%i`) are not replaced, and of `ReadOnlyPaths=` and `InaccessiblePaths=` nothing is read.
@@ -26,6 +26,8 @@ pub struct Unit {
     pub user: Option<String>,
     /// The group of the service: `Group=`.
     pub group: Option<String>,
+    /// The words of its command: `ExecStart=`.
+    command: Vec<String>,
     /// Whether `/home`, `/root` and `/run/user` are hidden (`ProtectHome=`).
     homes: Homes,
     /// Directories that are mounted for the service (`BindPaths=`, `BindReadOnlyPaths=`).
@@ -104,6 +106,10 @@ impl Unit {
         let base = match key {
             "User" => return self.user = text(),
             "Group" => return self.group = text(),
+            "ExecStart" => {
+                let words = value.split_whitespace().map(str::to_owned);
+                return self.command = words.collect();
+            }
             "ProtectHome" => {
                 self.homes = match value {
                     "yes" | "true" | "on" | "1" => Homes::Hidden,
@@ -138,6 +144,13 @@ impl Unit {
             _ => return,
         };
         self.created.extend(value.split_whitespace().map(|name| Path::new(base).join(name)));
+    }
+
+    /// Whether the service reads this configuration file: a word of its command leads to it.
+    pub fn reads(&self, file: &Path) -> bool {
+        let Ok(file) = fs::canonicalize(file) else { return false };
+        let path = |word: &String| word.rsplit('=').next().map(fs::canonicalize);
+        self.command.iter().filter_map(path).flatten().any(|named| named == file)
     }
 
     /// Whether systemd creates this directory, or one above it, for the service.
@@ -214,6 +227,21 @@ mod tests {
     }
 
     #[test]
+    fn the_configuration_file_is_a_word_of_the_command() {
+        let file = std::env::temp_dir().join(format!("pagewell-unit-{}.toml", std::process::id()));
+        fs::write(&file, "").expect("written");
+        let reads = |word: &str| {
+            let text = format!("[Service]\nExecStart=/usr/bin/pagewell serve {word}\n");
+            Unit::read([text.as_str()].into_iter()).reads(&file)
+        };
+        let shown = file.display();
+        assert!(reads(&format!("--config {shown}")) && reads(&format!("--config={shown}")));
+        assert!(!reads("--config /etc/hostname") && !reads(""));
+        fs::remove_file(&file).expect("removed");
+        assert!(!reads(&format!("--config {shown}")), "it is away");
+    }
+
+    #[test]
     fn a_directory_below_home_can_be_mounted() {
         let hides = |text: &str, path: &str| {
             let unit = Unit::read([format!("[Service]\n{text}").as_str()].into_iter());
@@ -251,6 +279,7 @@ mod tests {
         let text = include_str!("../../../../../contrib/systemd/pagewell.service");
         let unit = Unit::read([text].into_iter());
         assert_eq!(unit.user.as_deref(), Some("pagewell"));
+        assert!(unit.command.iter().any(|word| word == "/etc/pagewell/pagewell.toml"));
         let hidden = unit.hides(Path::new("/home/me/site")).expect("it is hidden");
         let remedy = "ProtectHome=tmpfs and BindReadOnlyPaths=/home/me/site, or a directory";
         assert!(hidden.contains(remedy), "{hidden}");

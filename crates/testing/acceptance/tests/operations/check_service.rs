@@ -219,6 +219,53 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
 }
 
 #[test]
+fn root_tests_the_configuration_and_its_secrets_as_the_user_of_the_service() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let root = site.root().display().to_string();
+    let (token, password, ranges) =
+        (site.at("admin.token"), site.at("database.password"), site.at("crawler.networks"));
+    fs::write(&token, "0123456789abcdef").expect("written");
+    fs::write(&password, "secret").expect("written");
+    fs::write(&ranges, "192.0.2.0/24\n").expect("written");
+    let toml = format!(
+        "admin_token_file = {token:?}\n[site]\nroot = {root:?}\n\
+         [[misses.crawlers]]\nname = \"mine\"\nranges = {ranges:?}\n\
+         [[database]]\nurl = \"mysql://p@localhost/shop?socket=/x\"\npassword_file = {password:?}\n\
+         [[change]]\ntable = \"x\"\ntags = [\"y\"]\n"
+    );
+    fs::write(&file, &toml).expect("written");
+    let all: [&Path; 4] = [Path::new(&file), &token, &password, &ranges];
+    for path in all {
+        mode(path, 0o600);
+    }
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(!good && text.contains("4 errors"), "{text}");
+    for path in all {
+        let path = path.display();
+        let line = format!(
+            "{path}: user {USER} cannot read it ({path} is 0600 root) – let its group read it (chgrp, chmod 640): a \
+             start or a reload that cannot read it fails"
+        );
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    // Root begins and reads them: Pagewell starts, but a reload would fail.
+    fs::write(&file, format!("user = {USER:?}\n{toml}")).expect("written");
+    let (text, good) = check(&[&file]);
+    let warning = "a reload that cannot read it fails";
+    assert!(good && text.matches(warning).count() == 4, "{text}");
+    fs::write(&file, &toml).expect("written");
+    for path in all {
+        mode(path, 0o644);
+    }
+    let (text, good) = check(&[&file, "--user", USER]);
+    assert!(good && !text.contains("cannot read it"), "{text}");
+}
+
+#[test]
 fn root_gets_a_hint_at_the_option_for_another_user() {
     if !am_root() {
         println!("not run: only root can become somebody else");
