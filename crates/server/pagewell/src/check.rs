@@ -3,7 +3,8 @@
 //!
 //! Errors go to standard error and set the exit status to 1; warnings are printed and do not. An
 //! unreachable database is an error, because its tables cannot be checked then. An unreachable origin is
-//! a warning, because nothing of the configuration depends on it. `--offline` skips both.
+//! a warning, because nothing of the configuration depends on it. `--offline` skips both. A port that another program
+//! has is a warning, because the server that Pagewell replaces may still run (docs/guide/mediawiki.md).
 
 mod of_machine;
 mod of_origins;

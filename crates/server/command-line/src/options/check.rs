@@ -9,10 +9,12 @@ use std::path::PathBuf;
 
 /// The servers that `check` connects to, and examples, printed below its help.
 pub(super) const CHECK_CONNECTS: &str = "\
-Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP origins
-(site.origin). No code of the site runs. An unreachable database is an error, with exit
-status 1; an unreachable origin is a warning, because it may be started later. Root
-tests files, directories and origins as the user that will serve.
+Connects to the databases, the cluster's stream, php-fpm (php.at) and HTTP
+origins (site.origin). No code of the site runs. An unreachable database is
+an error, with exit status 1; an unreachable origin is a warning, because it
+may be started later. A port that another program has is a warning, because
+the server that Pagewell replaces may still run. Root tests files,
+directories and origins as the user that will serve.
 
 Examples:
   sudo pagewell check

@@ -296,6 +296,7 @@ fn an_ordinary_user_gets_a_list_of_tests_that_did_not_run() {
     assert!(text.contains(&site.root().display().to_string()), "{text}");
 }
 
+/// It is no error: a site that moves to Pagewell is checked while its former server still has the port.
 #[test]
 fn a_port_that_another_program_has_is_named() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
