@@ -206,7 +206,7 @@ pub async fn ready(args: &ControlArgs) -> Result<String, String> {
     }
 }
 
-/// Runs `pagewell status`: returns the problems as text or JSON, and whether there are none.
+/// Runs `pagewell status`: returns the findings as text or JSON, and whether none is a problem.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -223,9 +223,9 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
         let lasting = lasts(one);
         format!("{} ({lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
     };
-    let text: String = problems.iter().map(shown).collect();
-    let text = if is_well { "All is well.".into() } else { text.trim_end().to_owned() };
-    Ok((text + &audits(&value), is_well))
+    let well = is_well.then(|| "All is well.\n\n".to_owned());
+    let text: String = well.into_iter().chain(problems.iter().map(shown)).collect();
+    Ok((text.trim_end().to_owned() + &audits(&value), is_well))
 }
 
 /// The results of the audits of the last day, a line for each site; empty while all are off.

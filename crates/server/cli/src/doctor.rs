@@ -17,7 +17,7 @@ pub use running::{ListeningProcess, on_port};
 use crate::client::{asked_status, lasts};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};
 use config::{Config, FilesConfig, MissesMode, OriginConfig, OwnPhp};
-use control::attention::{NAMES, disk_of_logs};
+use control::attention::{NAMES, disk_of_logs, is_note};
 use control::kernel_counts::{cgroup, kernel_counts};
 use doctor::{
     EarlierCounters, ExternalPhp, Facts, Finding, Kernel, LinksOutside, Opcache, Pool, Weight,
@@ -112,7 +112,7 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
 /// The severity of a problem that the running Pagewell reports. A trial is none: it is reported so that nobody forgets it.
 fn weight_of(name: &str) -> Weight {
     match name {
-        "trial-running" => Weight::Note,
+        note if is_note(note) => Weight::Note,
         "disk-full" => Weight::WillFail,
         _ => Weight::Fails,
     }

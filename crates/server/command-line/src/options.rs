@@ -74,7 +74,7 @@ pub enum Command {
     #[command(after_help = "Exit status: 0 ready, 1 not ready; the reasons are printed.")]
     Ready(ControlArgs),
     /// Show what needs attention in a running Pagewell
-    #[command(after_help = "Exit status: 0 all is well, 1 there are findings, or nothing answers.")]
+    #[command(after_help = "Exit status: 0 all is well, 1 there are problems, or nothing answers.")]
     Status(StatusArgs),
     /// Show what a trial has found, and whether it is safe to turn Pagewell on
     #[command(after_help = TRIAL_STATUS)]

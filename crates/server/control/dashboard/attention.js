@@ -23,11 +23,13 @@ export async function showAttention(site) {
   at("next").replaceChildren(el("h3", {}, "What to do next"), el("ol", { class: "steps" }, ...steps));
 }
 
-function problems({ findings }) {
-  if (findings.length === 0) return [el("p", { class: "well" }, "All is well.")];
+/** A trial is listed, too, and is no problem. */
+function problems({ well, findings }) {
   const item = (one) =>
     el("li", {}, el("p", {}, el("strong", {}, one.what), ` (for ${lasting(one)})`), el("p", {}, one.remedy));
-  return [el("ul", { class: "attention" }, ...findings.map(item))];
+  const parts = well ? [el("p", { class: "well" }, "All is well.")] : [];
+  if (findings.length > 0) parts.push(el("ul", { class: "attention" }, ...findings.map(item)));
+  return parts;
 }
 
 const lasting = ({ lasting_seconds: seconds }) => (seconds < 60 ? "less than a minute" : duration(seconds - (seconds % 60)));

@@ -176,7 +176,7 @@ pub const EXIT_STATUSES: [(u8, &str); 5] = [
     ),
     (
         1,
-        "The command failed; a sentence on standard error gives the reason. `check`: the file has an error, the user of the service cannot use what it names, or a database cannot be reached. `ready`: not ready. `status`: there are findings. `purge`: another node of the cluster is late.",
+        "The command failed; a sentence on standard error gives the reason. `check`: the file has an error, the user of the service cannot use what it names, or a database cannot be reached. `ready`: not ready. `status`: there are problems. `purge`: another node of the cluster is late.",
     ),
     (2, "The command line is wrong."),
     (3, "`doctor`: there is a problem."),

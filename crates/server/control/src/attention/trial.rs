@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use trial_record::TrialNotice;
 
+/// The name of the finding.
+pub(super) const NAME: &str = "trial-running";
+
 /// The finding of a site that is under trial.
 pub(super) fn problem(site: &Site) -> Option<Problem> {
     let status = site.trial.status()?;
@@ -26,7 +29,7 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
         String::new()
     };
     Some(Problem {
-        name: "trial-running",
+        name: NAME,
         what: format!("{name} is under trial: {served}. {}{why}", status.report.sentence),
         remedy: "pagewell trial shows the report. When it says that it is safe, remove mode = \"trial\" and run \
                  pagewell reload. If it was started with --trial, restart it without."

@@ -42,6 +42,26 @@ fn replace(path: &Path, text: &str) {
 }
 
 #[test]
+fn a_trial_is_listed_and_is_no_problem() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let pagewell = site.serve("mode = \"trial\"\n");
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.starts_with("All is well.\n\ntrial-running ("), "{text}");
+    assert!(text.contains("The site is under trial"), "{text}");
+    let (json, code) = status(&pagewell, &["--json"]);
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((code, &json["well"]), (Some(0), &Value::Bool(true)), "{json}");
+    assert_eq!(json["findings"][0]["name"], "trial-running");
+    let answer = Client::new(pagewell.admin().clone()).get("/metrics").expect("an answer");
+    let text = answer.text();
+    // Its alert rule is that any of them is above 0.
+    let mut findings = text.lines().filter(|line| line.starts_with("pagewell_findings{"));
+    let is_zero = findings.clone().all(|line| line.ends_with("\"} 0"));
+    assert!(is_zero && findings.next().is_some(), "{text}");
+}
+
+#[test]
 fn all_is_well_until_the_origin_fails() {
     let site = Site::new(&[]);
     // A port that nothing listens on.
