@@ -225,7 +225,18 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
     };
     let well = is_well.then(|| "All is well.\n\n".to_owned());
     let text: String = well.into_iter().chain(problems.iter().map(shown)).collect();
-    Ok((text.trim_end().to_owned() + &audits(&value), is_well))
+    Ok((text.trim_end().to_owned() + &audits(&value) + &next_steps(&value), is_well))
+}
+
+/// The steps of the installation that have not been done, a line for each with its number; empty without any.
+fn next_steps(value: &serde_json::Value) -> String {
+    let steps = value["next"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let line = |(number, step): (usize, &serde_json::Value)| {
+        let word = |key: &str| step[key].as_str().unwrap_or_default();
+        format!("\n{}. {} {}", number + 1, word("what"), word("how"))
+    };
+    let lines: String = steps.iter().enumerate().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\n\nWhat to do next:{lines}") }
 }
 
 /// The results of the audits of the last day, a line for each site; empty while all are off.
