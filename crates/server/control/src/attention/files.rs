@@ -5,7 +5,7 @@
 use super::Problem;
 use crate::managed::report;
 use certificates::{CertificateStatus, TryFailure, unnamed_hosts};
-use config::{AccessLogTo, TlsPair};
+use config::{AccessLogTo, Config, TlsPair};
 use delivery::site::Site;
 use rustix::fs::Access;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 /// before their end, those of six days after half of it.
 const SOON_MS: u64 = 2 * DAY_MS;
 const DAY_MS: u64 = 24 * 3_600_000;
+/// The key of the directory that PHP enters, too, and whose sockets are opened at the start.
+const CAPTURES: &str = "automatic.capture_directory";
 
 pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     let config = &default_site.config;
@@ -36,17 +38,24 @@ pub(super) fn problems(default_site: &Arc<Site>) -> Vec<Problem> {
     all.extend(unnamed(default_site));
     all.extend(default_site.all_sites().flat_map(|site| of_configuration(site)));
     all.extend(not_reloaded(default_site));
-    let mut directories: Vec<(&str, PathBuf)> = Vec::new();
-    for site in default_site.all_sites() {
-        let directory = site.config.kept_directory();
-        directories.extend(directory.map(|path| ("snapshot.directory", path.to_owned())));
-    }
     all.extend(default_site.all_sites().filter_map(|site| snapshot(site)));
-    directories.extend(config.uploads.clone().map(|uploads| ("uploads", uploads)));
-    if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
-        directories.extend(path.parent().map(|parent| ("access_log.to", parent.to_owned())));
+    all.extend(directories(config).iter().filter_map(|(key, path)| directory(key, path)));
+    all
+}
+
+/// The directories that this process writes, each with the key that names it.
+fn directories(config: &Config) -> Vec<(&'static str, PathBuf)> {
+    let mut all = Vec::new();
+    for site in config.all_sites() {
+        let directory = site.kept_directory();
+        all.extend(directory.map(|path| ("snapshot.directory", path.to_owned())));
+        let captures = site.automatic.as_ref().and_then(|on| on.capture_directory.clone());
+        all.extend(captures.map(|path| (CAPTURES, path)));
     }
-    all.extend(directories.iter().filter_map(|(key, path)| directory(key, path)));
+    all.extend(config.uploads.clone().map(|uploads| ("uploads", uploads)));
+    if let Some(AccessLogTo::File(path)) = config.access_log.as_ref().map(|log| &log.to) {
+        all.extend(path.parent().map(|parent| ("access_log.to", parent.to_owned())));
+    }
     all
 }
 
@@ -190,12 +199,18 @@ fn directory(key: &str, path: &Path) -> Option<Problem> {
         let error = rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).err()?;
         format!("cannot be written ({error})")
     };
+    let (mode, then) = match key {
+        CAPTURES => {
+            ("0755", "; then systemctl restart pagewell, because PHP needs the sockets there")
+        }
+        _ => ("0750", ""),
+    };
     Some(Problem {
         name: "directory-not-writable",
         subject: shown.to_string(),
         what: format!("The directory {shown} ({key}) {why}."),
         remedy: format!(
-            "Create it, and give it to the user of the service: install -d -o pagewell -m 0750 {shown}"
+            "Create it, and give it to the user of the service: install -d -o pagewell -m {mode} {shown}{then}"
         ),
     })
 }
@@ -233,5 +248,35 @@ mod tests {
         assert!(directory("uploads", &std::env::temp_dir()).is_none());
         let missing = directory("uploads", Path::new("/no/such")).unwrap();
         assert!(missing.what.contains("/no/such (uploads) is missing"), "{}", missing.what);
+        assert!(missing.remedy.ends_with("-m 0750 /no/such"), "{}", missing.remedy);
+        // PHP enters it as another user.
+        let captures = directory(CAPTURES, Path::new("/no/such")).unwrap();
+        assert!(captures.remedy.contains("-m 0755 /no/such; then"), "{}", captures.remedy);
+    }
+
+    #[test]
+    fn every_directory_that_is_written_is_looked_at() {
+        let root = std::env::temp_dir().join(format!("pagewell-written-{}", std::process::id()));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::write(root.join("index.php"), "<?php").unwrap();
+        let text = format!(
+            "uploads = \"/x/uploads\"\nphp.at = \"127.0.0.1:1\"\nsite.root = {root:?}\n\
+             snapshot.directory = \"/x/pages\"\naccess_log.to = \"/x/log/access.log\"\n\
+             [[database]]\nurl = \"mysql://p@localhost/shop?socket=/x\"\n\
+             [automatic]\nenabled = true\ncapture_directory = \"/x/captures\"\n"
+        );
+        let config = config::resolve(&toml::from_str(&text).unwrap()).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        let found: Vec<_> = directories(&config)
+            .into_iter()
+            .map(|(key, path)| format!("{key} {}", path.display()))
+            .collect();
+        let right = [
+            "snapshot.directory /x/pages",
+            "automatic.capture_directory /x/captures",
+            "uploads /x/uploads",
+            "access_log.to /x/log",
+        ];
+        assert_eq!(found, right);
     }
 }
