@@ -1,4 +1,4 @@
-//! `pagewell init --verify`: looks at the running site from outside, by requests that change nothing but one
+//! `pagewell init --verify`: looks at each running site from outside, by requests that change nothing but one
 //! cached page.
 //!
 //! | Check | Requests | Right |
@@ -52,35 +52,69 @@ pub struct VerifyTools<'a> {
     pub read_certificates: &'a dyn Fn(&Config) -> Result<(), Vec<String>>,
 }
 
-/// Runs all checks. Returns the text to print, and the number of checks that failed.
+/// Runs all checks, of each site. Returns the text to print, and the number of checks that failed.
 ///
 /// # Errors
-/// The configuration or the URL cannot be used, or the site does not answer: a sentence.
+/// The configuration or the URL cannot be used, or the only site does not answer: a sentence.
 pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize), String> {
-    let tls = tools.tls;
     let path = args.output.as_deref().unwrap_or(Path::new(crate::steps::CONFIG));
     let (file, _) = load(path).map_err(|error| error.to_string())?;
     let config = resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?;
-    let place = match &args.url {
-        Some(url) => ProbedPlace::of_url(url)?,
-        None => place(&config)?,
+    let given = args.url.as_deref().map(ProbedPlace::of_url).transpose()?;
+    let sites: Vec<&Config> = match &given {
+        Some(given) => vec![site_of(given, &config)],
+        None => config.all_sites().collect(),
     };
-    let root = config.site.files.as_ref().map(|files| files.root.clone());
+    let (mut text, mut failed) = (String::new(), 0);
+    for site in &sites {
+        let (requested, results) = match checks(site, given.as_ref(), args, tools) {
+            Ok((place, results)) => (place.url(), results),
+            Err(why) if sites.len() == 1 => return Err(why),
+            Err(why) => {
+                let host = site.hosts.canonical.clone().unwrap_or_default();
+                (host, vec![CheckResult::Wrong(why)])
+            }
+        };
+        let _ = writeln!(text, "Requested: {requested}");
+        failed += add_lines(&mut text, &results);
+    }
+    if !config.listen_tls.is_empty() {
+        failed += add_lines(&mut text, &certificate_files(&config, tools));
+    }
+    Ok((text, failed))
+}
+
+/// The site with the host of this place; the default site if no site has it.
+fn site_of<'c>(place: &ProbedPlace, config: &'c Config) -> &'c Config {
+    let is_host = |host: &String| *host == place.authority || *host == place.host();
+    let is_requested = |site: &&Config| site.hosts.all().any(is_host);
+    config.all_sites().find(is_requested).unwrap_or(config)
+}
+
+/// The results for one site, and the place that was requested: `given`, or that of the configuration.
+fn checks(
+    site: &Config,
+    given: Option<&ProbedPlace>,
+    args: &InitArgs,
+    tools: VerifyTools<'_>,
+) -> Result<(ProbedPlace, Vec<CheckResult>), String> {
+    let requested = match given {
+        Some(given) => given.clone(),
+        None => place(site)?,
+    };
+    let root = site.site.files.as_ref().map(|files| files.root.clone());
     let machine = ExaminedMachine::new(args.machine.clone());
     let kind = root.and_then(|root| recognise(&machine, &root, None).ok()).map(|site| site.kind);
-    let place = landed(place, tls, args.url.is_some())?;
-    let runs_php = config.site.files.is_some();
-    let probe = Probe { place, tls, kind: kind.unwrap_or_default(), runs_php };
+    let place = landed(requested, tools.tls, given.is_some())?;
+    let runs_php = site.site.files.is_some();
+    let probe = Probe { place, tls: tools.tls, kind: kind.unwrap_or_default(), runs_php };
     let mut all = vec![probe.hits()];
     if !matches!(all[0], CheckResult::Wrong(_)) {
-        all.extend([probe.signed_in(), probe.purges(own_address(&config))]);
+        all.extend([probe.signed_in(), probe.purges(own_address(site))]);
     }
     all.extend(probe.uploads());
-    all.extend(secure_place(&probe.place, &config).map(|place| certificate(&place, tools)));
-    if !config.listen_tls.is_empty() {
-        all.extend(certificate_files(&config, tools));
-    }
-    Ok(text(&probe.place, &all))
+    all.extend(secure_place(&probe.place, site).map(|place| certificate(&place, tools)));
+    Ok((probe.place, all))
 }
 
 /// Where visitors get HTTPS: the requested place, or Pagewell's own address. `None` if there is none, or the host is
@@ -119,8 +153,8 @@ fn certificate_files(config: &Config, tools: VerifyTools<'_>) -> Vec<CheckResult
     }
 }
 
-fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
-    let mut text = format!("Requested: {}\n", place.url());
+/// Adds a line for each result. Returns how many of the checks failed.
+fn add_lines(text: &mut String, all: &[CheckResult]) -> usize {
     for one in all {
         let (mark, sentence) = match one {
             CheckResult::Right(sentence) => ("ok", sentence),
@@ -129,7 +163,7 @@ fn text(place: &ProbedPlace, all: &[CheckResult]) -> (String, usize) {
         };
         let _ = writeln!(text, "  {mark:<8}{sentence}");
     }
-    (text, all.iter().filter(|one| matches!(one, CheckResult::Wrong(_))).count())
+    all.iter().filter(|one| matches!(one, CheckResult::Wrong(_))).count()
 }
 
 /// The first TCP address of Pagewell for visitors, as this machine connects to it.

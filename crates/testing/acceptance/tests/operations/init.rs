@@ -152,6 +152,42 @@ fn https_is_verified_with_an_own_authority() {
     assert!(said.contains("--ca FILE"), "{said}");
 }
 
+/// Each site of a configuration is verified, and one that is not cached is named.
+#[test]
+fn several_sites_are_verified() {
+    let cached = Site::new(&[("index.php", "<?php header('Cache-Control: max-age=60'); echo 1;")]);
+    let plain = Site::new(&[("index.php", "<?php echo 2;")]);
+    let hosts = ["one.example", "two.example"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(hosts).expect("made");
+    let [pem, key, file] = ["a.pem", "a.key", "sites.toml"].map(|name| cached.at(name));
+    fs::write(&pem, made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let port = Port::take().expect("a port");
+    let toml = format!(
+        "listen_tls = \"{}\"\nmemory = \"64M\"\nphp.children = 2\n\
+         [[tls]]\ncertificate = {pem:?}\nkey = {key:?}\n\
+         [[site]]\nroot = {:?}\nhost = \"one.example\"\n\
+         [[site]]\nroot = {:?}\nhost = \"two.example\"\n",
+        port.address(),
+        cached.root(),
+        plain.root()
+    );
+    fs::write(&file, toml).expect("written");
+    let [file, pem] = [file, pem].map(|path| path.display().to_string());
+    let _server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    let output = pagewell(&["init", "--verify", "--output", &file, "--ca", &pem]);
+    let said = text(&output);
+    assert!(!output.status.success() && said.contains("checks that failed: 1"), "{said}");
+    let (first, second) = said.split_once("Requested: https://two.example/").expect("both sites");
+    assert!(first.contains("Requested: https://one.example/"), "{said}");
+    assert!(first.contains("hits: request 2") && !first.contains("FAILED"), "{said}");
+    assert!(second.contains("FAILED  hits: the page is not cached"), "{said}");
+    for part in ["clients trust it for one.example", "clients trust it for two.example"] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    assert_eq!(said.matches("certificate files: ").count(), 1, "{said}");
+}
+
 /// A server that answers like Pagewell, and refuses a script below the uploads or knows none of its name.
 fn answering(refuses: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
