@@ -139,11 +139,12 @@ trial: ## run the gallery of small applications (tests/audit/gallery.txt) and th
 	PAGEWELL_TRIAL=default PAGEWELL_BIN=$(BUILT)/pagewell $(RUN_PHPUNIT) --configuration php --filter WordPressShopTest
 	@$(SHOW_SKIPPED)
 
-audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each
+audit: ## the whole gallery of the audit; 100,000 comparisons at 5, 50 and 400 writes a second each; 5,000 with a database
 	@scripts/setup test
 	$(BUILD_TESTS)
 	AUDIT_GALLERY=all PAGEWELL_BIN=$(BUILT)/pagewell $(CARGO) test --workspace $(FEATURES) --test http -- --nocapture audit
 	PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/torture --audited 100000 --seconds 3600
+	PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/torture --audited 5000 --seconds 900 --database
 	PAGEWELL_BIN=$(BUILT)/pagewell $(BUILT)/torture --audited 1 --without-lease-check
 
 bench: ## measure the figures of the manual beside other servers (BENCH="o1 tls" for some)

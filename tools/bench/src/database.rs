@@ -9,7 +9,7 @@
 //! upper bound.
 
 use super::{machine, write};
-use followed_database::{DependencySource, Kind, Rows, RowsSetup};
+use followed_database::{DependencySource, Kind, Rows, RowsSetup, TENTH_HIT};
 use harness::root::{self, Profile};
 use harness::{Client, Histogram, Request, Stopwatch, cpu};
 use serde_json::json;
@@ -62,6 +62,7 @@ pub fn run(amount: &Amount) -> Result<(), String> {
         kind: amount.of,
         items: amount.pages as usize,
         memory: "1G",
+        first: TENTH_HIT,
         more: "barrier = \"60s\"",
         last: "",
     })?;

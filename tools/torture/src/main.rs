@@ -141,8 +141,9 @@ pub struct Amount {
     #[arg(long, conflicts_with_all = ["seconds", "writes_per_second", "without_lease_check", "json", "by"])]
     short: bool,
     /// Pagewell audits every hit, under 5, 50 and 400 writes a second each, until so many comparisons had a verdict or
-    /// `--seconds` have passed; none may be against a page. With `--without-lease-check`, one has to be within 30 seconds
-    #[arg(long, conflicts_with_all = ["by", "beside", "database", "machines", "faults", "short", "json"])]
+    /// `--seconds` have passed; none may be against a page. With `--database`, under 5 and 50 transactions. With
+    /// `--without-lease-check`, one has to be within 30 seconds
+    #[arg(long, conflicts_with_all = ["by", "beside", "machines", "faults", "short", "json"])]
     audited: Option<u64>,
     /// The seed of the site and of all draws
     #[arg(long, default_value_t = 1)]
@@ -218,6 +219,9 @@ pub fn run(amount: &Amount) -> Result<(), String> {
     }
     if let Some(comparisons) = amount.audited {
         if amount.without_lease_check {
+            if amount.database.is_some() {
+                return Err("torture: --audited --without-lease-check has no database".to_owned());
+            }
             return audited::found_out(amount, audited::FOUND_WITHIN)
                 .map(|line| println!("{line}"));
         }

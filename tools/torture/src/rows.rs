@@ -7,16 +7,17 @@
 //! Pagewell, and the next page must show at least the value of their response. Readers compare each
 //! page with the values applied when they sent the request. With faults, the stream is interrupted
 //! repeatedly, and Pagewell is killed and restarted with its last snapshot, while the writers
-//! continue.
+//! continue. A run whose every hit is audited ([`audit`]) has pauses, and ends with enough comparisons.
 
+use super::audited::{AuditedRun, EVERY_HIT, PAUSE, VerdictCounts, watched};
 use super::hit_times::HitTimes;
 use super::writer::Rate;
-use super::{Amount, LeaseCheck, binary};
-use followed_database::{DependencySource, Kind, Rows, RowsSetup, items_of};
-use harness::stand::Players;
+use super::{Amount, LeaseCheck, WRONG_MAX, binary};
+use followed_database::{DependencySource, Kind, Rows, RowsSetup, TENTH_HIT, items_of};
+use harness::stand::{Players, share};
 use harness::{Chance, Stopwatch};
 use harness::{Client, Deadline, Request, Response};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::Duration;
@@ -49,6 +50,10 @@ struct Run<'a> {
     longest: Deadline,
     /// Up to how many wrong answers it goes on.
     enough: u64,
+    /// Whether every hit is audited: readers pause, writers of both kinds keep the rate together, and nobody attacks.
+    is_audited: bool,
+    /// Whether it has shown before its time what it is to show.
+    has_shown: AtomicBool,
     /// The value of each item that is applied at least.
     applied: Vec<AtomicU64>,
     answers: AtomicU64,
@@ -72,6 +77,9 @@ struct Run<'a> {
     gaps: AtomicU64,
     restored: AtomicU64,
     refused: AtomicU64,
+    /// Comparisons of the audit with a verdict, and without.
+    compared: AtomicU64,
+    unjudged: AtomicU64,
 }
 
 /// A client of Pagewell, and the life of Pagewell in which it began.
@@ -90,57 +98,49 @@ pub fn torture(
     lease_check: LeaseCheck,
     enough: u64,
 ) -> Result<String, String> {
-    let rows = Rows::start(&RowsSetup {
+    let rows = start(amount, kind, lease_check, TENTH_HIT)?;
+    let run = Run::new(&rows, amount, enough);
+    run.play(|| Ok(()))?;
+    run.verdict(lease_check)
+}
+
+/// One run whose every hit is audited, until there is enough. Prints what the readers and writers found.
+///
+/// # Errors
+/// Outdated answers, or wrong pages; or what kept it from showing anything.
+pub fn audit(
+    amount: &Amount,
+    kind: Kind,
+    is_enough: impl Fn(&VerdictCounts) -> bool,
+) -> Result<AuditedRun, String> {
+    let rows = start(amount, kind, LeaseCheck::Kept, EVERY_HIT)?;
+    let run = Run { is_audited: true, ..Run::new(&rows, amount, WRONG_MAX) };
+    let count = |name: &str| rows.counter(name);
+    let clock = Stopwatch::start();
+    run.play(|| watched(|| run.is_over(), count, is_enough).map(drop))?;
+    let seconds = clock.elapsed().as_secs_f64();
+    println!("{}", run.verdict(LeaseCheck::Kept)?);
+    let changes = run.commits.load(SeqCst) + run.own.load(SeqCst);
+    Ok(AuditedRun { counts: VerdictCounts::read(count)?, changes, seconds, log: rows.log() })
+}
+
+/// Starts all servers; `first` are the first lines of Pagewell's configuration.
+fn start(
+    amount: &Amount,
+    kind: Kind,
+    lease_check: LeaseCheck,
+    first: &str,
+) -> Result<Rows, String> {
+    Rows::start(&RowsSetup {
         binary: &binary(lease_check)?,
         kind,
         items: amount.items,
         memory: "64M",
         dependencies: dependencies(amount),
+        first,
         more: "barrier = \"20s\"",
         last: if amount.faults { SNAPSHOT } else { "" },
-    })?;
-    let zero = || AtomicU64::new(0);
-    let run = Run {
-        rows: &rows,
-        amount,
-        until: Deadline::after(Duration::from_secs(amount.seconds)),
-        longest: Deadline::after(Duration::from_secs(amount.seconds) * LONGER),
-        enough,
-        applied: (0..amount.items).map(|_| zero()).collect(),
-        answers: zero(),
-        hits: zero(),
-        outdated: zero(),
-        own_outdated: zero(),
-        own: zero(),
-        notes: zero(),
-        hit_times: HitTimes::default(),
-        attacked_until: Deadline::after(Duration::from_secs(amount.seconds) / 2),
-        commits: zero(),
-        synced: zero(),
-        late: zero(),
-        cuts: zero(),
-        dying: Mutex::new(()),
-        deaths: zero(),
-        gaps: zero(),
-        restored: zero(),
-        refused: zero(),
-    };
-    thread::scope(|scope| {
-        let (run, mut all) = (&run, Players::new(scope));
-        all.add_all("a reader", amount.readers, |number| run.read(number));
-        all.add_all("a writer", amount.writers, |number| run.write(number));
-        all.add_all("a writer through Pagewell", THROUGH, |number| run.write_through(number));
-        all.add("the comparison with the database", || run.sync());
-        if amount.footprints && kind == Kind::Mariadb {
-            all.add("the attack", || run.attack());
-        }
-        if amount.faults {
-            all.add("the faults", || run.disturb());
-        }
-        let ended = all.join().map_err(|error| format!("torture: {error}"))?;
-        ended.into_iter().collect::<Result<(), String>>()
-    })?;
-    run.verdict(lease_check)
+    })
 }
 
 /// The dependencies of the pages: tags, or the statements that they were made from.
@@ -148,10 +148,94 @@ fn dependencies(amount: &Amount) -> DependencySource {
     if amount.footprints { DependencySource::Statements } else { DependencySource::Tags }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(rows: &'a Rows, amount: &'a Amount, enough: u64) -> Run<'a> {
+        let (zero, time) = (|| AtomicU64::new(0), Duration::from_secs(amount.seconds));
+        Run {
+            rows,
+            amount,
+            until: Deadline::after(time),
+            longest: Deadline::after(time * LONGER),
+            enough,
+            is_audited: false,
+            has_shown: AtomicBool::new(false),
+            applied: (0..amount.items).map(|_| zero()).collect(),
+            answers: zero(),
+            hits: zero(),
+            outdated: zero(),
+            own_outdated: zero(),
+            own: zero(),
+            notes: zero(),
+            hit_times: HitTimes::default(),
+            attacked_until: Deadline::after(time / 2),
+            commits: zero(),
+            synced: zero(),
+            late: zero(),
+            cuts: zero(),
+            dying: Mutex::new(()),
+            deaths: zero(),
+            gaps: zero(),
+            restored: zero(),
+            refused: zero(),
+            compared: zero(),
+            unjudged: zero(),
+        }
+    }
+
+    /// Plays all roles until the run is over. An audited run ends with `meanwhile`.
+    fn play(&self, meanwhile: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+        thread::scope(|scope| {
+            let (run, mut all) = (self, Players::new(scope));
+            all.add_all("a reader", run.amount.readers, |number| run.read(number));
+            all.add_all("a writer", run.amount.writers, |number| run.write(number));
+            all.add_all("a writer through Pagewell", THROUGH, |number| run.write_through(number));
+            all.add("the comparison with the database", || run.sync());
+            let is_attacked = run.amount.footprints && !run.is_audited;
+            if is_attacked && run.rows.database.kind() == Kind::Mariadb {
+                all.add("the attack", || run.attack());
+            }
+            if run.amount.faults {
+                all.add("the faults", || run.disturb());
+            }
+            let outcome = meanwhile();
+            run.has_shown.store(run.is_audited, SeqCst);
+            let ended = all.join().map_err(|error| format!("torture: {error}"))?;
+            ended.into_iter().collect::<Result<(), String>>()?;
+            outcome
+        })
+    }
+
     fn is_over(&self) -> bool {
         let end = if self.has_met() { &self.until } else { &self.longest };
-        end.passed() || self.wrong() >= self.enough
+        end.passed() || self.has_shown.load(SeqCst) || self.wrong() >= self.enough
+    }
+
+    /// Makes a pause in an audited run: after a request, so that comparisons get time.
+    fn rest(&self) {
+        if self.is_audited {
+            sleep(PAUSE);
+        }
+    }
+
+    /// The writers that keep the rate together.
+    fn paced_writers(&self) -> usize {
+        self.amount.writers + if self.is_audited { THROUGH } else { 0 }
+    }
+
+    /// The pause of such a writer after a write.
+    fn write_pause(&self) -> Duration {
+        match self.amount.writes_per_second {
+            Rate::Max => Duration::ZERO,
+            Rate::PerSecond(all) => Duration::from_secs(self.paced_writers() as u64) / all,
+        }
+    }
+
+    /// In an audited run the writers begin one after the other.
+    fn wait_for_turn(&self, number: usize) {
+        if self.is_audited {
+            let part = share(number as u64, self.paced_writers() as u64);
+            sleep(self.write_pause().mul_f64(part));
+        }
     }
 
     /// Whether there was something of each kind that a run has to meet.
@@ -199,6 +283,7 @@ impl Run<'_> {
             if self.is_less(&mut visitor, page, &known)? {
                 self.outdated.fetch_add(1, SeqCst);
             }
+            self.rest();
         }
         Ok(())
     }
@@ -235,10 +320,8 @@ impl Run<'_> {
     fn write(&self, number: usize) -> Result<(), String> {
         let mut chance = Chance::new(self.amount.seed, number as u64);
         let mut sql = self.rows.sql()?;
-        let pause = match self.amount.writes_per_second {
-            Rate::Max => Duration::ZERO,
-            Rate::PerSecond(all) => Duration::from_secs(self.amount.writers as u64) / all,
-        };
+        let pause = self.write_pause();
+        self.wait_for_turn(number);
         while !self.is_over() {
             // In the order of their numbers: two writers never wait for each other.
             let mut items: Vec<usize> =
@@ -259,7 +342,10 @@ impl Run<'_> {
     fn write_through(&self, number: usize) -> Result<(), String> {
         let mut chance = Chance::new(self.amount.seed, 2000 + number as u64);
         let mut visitor = self.visitor();
+        let pause = if self.is_audited { self.write_pause() } else { Duration::ZERO };
+        self.wait_for_turn(self.amount.writers + number);
         while !self.is_over() {
+            sleep(pause);
             let page = chance.below(self.amount.pages);
             let item = items_of(page, self.amount.items)[0];
             let request = Request::form(&format!("/w/{item}"), "");
@@ -335,6 +421,7 @@ impl Run<'_> {
                 }
             }
             self.synced.fetch_add(1, SeqCst);
+            self.rest();
         }
         Ok(())
     }
@@ -368,6 +455,8 @@ impl Run<'_> {
             ("database_gaps", &self.gaps),
             ("snapshot_pages", &self.restored),
             ("store_refused", &self.refused),
+            ("audit_compared", &self.compared),
+            ("audit_unjudged", &self.unjudged),
         ] {
             all.fetch_add(self.rows.counter(name)?, SeqCst);
         }
@@ -377,11 +466,13 @@ impl Run<'_> {
     fn verdict(&self, lease_check: LeaseCheck) -> Result<String, String> {
         let get = |count: &AtomicU64| count.load(SeqCst);
         self.take_counters()?;
+        let (compared, unjudged) = (get(&self.compared), get(&self.unjudged));
+        let audited = VerdictCounts { compared, unjudged, ..VerdictCounts::default() };
         let line = format!(
             "torture by the database {:>7} answers, {} from memory; {} transactions, {} times known \
              to be applied, {} writes through Pagewell; {} renders, {} not stored; {} cuts, {} late; \
-             {} times killed, {} pages taken up; {} slow notes, {}; {} outdated, {} outdated \
-             for their writer; leases {}",
+             {} times killed, {} pages taken up; {} slow notes, {}; {} comparisons with a verdict, {} \
+             without; {} outdated, {} outdated for their writer; leases {}",
             get(&self.answers),
             get(&self.hits),
             get(&self.commits),
@@ -395,6 +486,8 @@ impl Run<'_> {
             get(&self.restored),
             get(&self.notes),
             self.hit_times,
+            audited.compared,
+            audited.without_verdict(),
             get(&self.outdated),
             get(&self.own_outdated),
             lease_check.as_str(),

@@ -25,6 +25,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many items a page is made from.
 pub const OF_A_PAGE: usize = 4;
+/// The first line of a configuration in which every tenth hit is audited, so that each use of it shows more.
+pub const TENTH_HIT: &str = "audit = \"1 in 10\"\n";
 
 /// The programs that are to run, and their settings.
 #[derive(Clone, Copy)]
@@ -39,6 +41,8 @@ pub struct RowsSetup<'a> {
     pub memory: &'a str,
     /// How Pagewell knows which page is made from what.
     pub dependencies: DependencySource,
+    /// The first lines: how many hits are audited.
+    pub first: &'a str,
     /// Further lines of `[[database]]`.
     pub more: &'a str,
     /// Lines behind all tables: `[snapshot]`, say. `DIRECTORY` stands for a directory that exists.
@@ -94,9 +98,8 @@ impl Rows {
             DependencySource::Tags => RULES.to_owned(),
             DependencySource::Statements => automatic(dir.path(), origin.address())?,
         };
-        // Every tenth hit is audited, so that each use of this shows more.
-        let audit = "audit = \"1 in 10\"\n";
-        let text = format!("{audit}{}{}\n{rules}{last}\n", database.config(), wanted.more);
+        let (first, more) = (wanted.first, wanted.more);
+        let text = format!("{first}{}{more}\n{rules}{last}\n", database.config());
         fs::write(&config, text).map_err(|error| error.to_string())?;
         let system = |error: std::io::Error| error.to_string();
         let ports = (Port::take().map_err(system)?, Port::take().map_err(system)?);
@@ -160,6 +163,11 @@ impl Rows {
     /// It has: the counters, and the log.
     pub fn check_audit(&self) -> Result<u64, String> {
         self.pagewell().check_audit()
+    }
+
+    /// The log of Pagewell's process so far.
+    pub fn log(&self) -> String {
+        self.pagewell().log()
     }
 
     fn pagewell(&self) -> MutexGuard<'_, RestartedPagewell<'static>> {
