@@ -40,6 +40,7 @@ mod slow_clients;
 mod static_files;
 mod trial;
 mod trial_faults;
+mod trial_remedies;
 mod trial_report;
 mod trial_serve;
 mod trial_writes;

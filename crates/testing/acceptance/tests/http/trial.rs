@@ -35,7 +35,7 @@ fn visit_otherwise(pagewell: &Pagewell, name: &str) {
 
 /// A request of one of four kinds of visitors, and the end of its comparison. Some of the first kind and of the last one
 /// come after other requests.
-fn visit(pagewell: &Pagewell, name: &str, number: usize) {
+pub(crate) fn visit(pagewell: &Pagewell, name: &str, number: usize) {
     if matches!(number, 0 | 3) {
         visit_otherwise(pagewell, name);
     }
