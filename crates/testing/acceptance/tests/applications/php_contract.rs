@@ -4,7 +4,7 @@
 //!
 //! The PHP side of the same files: `php/client/tests/ContractTest.php` and `InvalidationClientTest.php`.
 
-use acceptance::{Site, cache_status, client};
+use acceptance::{Site, audit_found_nothing, cache_status, client};
 use harness::{Client, Pagewell, Request};
 use serde_json::{Value, json};
 
@@ -13,6 +13,9 @@ const ECHO: &str = "<?php foreach (explode(\"\\n\", base64_decode($_GET['lines']
     if ($line !== '') { header($line, false); }
 }
 http_response_code((int) $_GET['status']); echo 'page';";
+
+/// The configuration: every tenth hit is audited, so that each test shows more.
+const AUDITED: &str = "audit = \"1 in 10\"\n";
 
 /// Three pages of news, declared like the library does.
 const NEWS: &str = "<?php header('Pagewell-Cache-Control: max-age=600');
@@ -70,7 +73,7 @@ fn dropped(pagewell: &Pagewell, call: &Value) -> u64 {
 #[test]
 fn a_page_is_stored_with_the_declared_tags() {
     let site = Site::new(&[("echo.php", ECHO)]);
-    let pagewell = site.serve("");
+    let pagewell = site.serve(AUDITED);
     let mut client = client(&pagewell);
     for (n, vector) in vectors("php-headers.json").iter().enumerate() {
         if vector["request"]["method"] != "GET" {
@@ -98,12 +101,13 @@ fn a_page_is_stored_with_the_declared_tags() {
             dropped(&pagewell, &json!({ "all": true }));
         }
     }
+    audit_found_nothing(&pagewell, &[]);
 }
 
 #[test]
 fn a_write_purges_the_tags_that_it_declares() {
     let site = Site::new(&[("echo.php", ECHO)]);
-    let pagewell = site.serve("");
+    let pagewell = site.serve(AUDITED);
     let mut client = client(&pagewell);
     for (n, vector) in vectors("php-headers.json").iter().enumerate() {
         let invalidated = strings(&vector["invalidated"]);
@@ -134,12 +138,13 @@ fn a_write_purges_the_tags_that_it_declares() {
             assert_eq!(!status.contains("hit"), *drops, "{}: {status}", vector["name"]);
         }
     }
+    audit_found_nothing(&pagewell, &[]);
 }
 
 #[test]
 fn calls_of_the_control_api_purge_the_pages_that_they_declare() {
     let site = Site::new(&[("index.php", NEWS)]);
-    let pagewell = site.serve("");
+    let pagewell = site.serve(AUDITED);
     let mut client = client(&pagewell);
     for vector in vectors("php-control.json") {
         for path in ["/news/4", "/news/5", "/list"] {
@@ -162,4 +167,5 @@ fn calls_of_the_control_api_purge_the_pages_that_they_declare() {
             assert_eq!(!is_hit, concerned, "{}: {path} {status}", vector["name"]);
         }
     }
+    audit_found_nothing(&pagewell, &[]);
 }

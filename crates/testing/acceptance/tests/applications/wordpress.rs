@@ -3,13 +3,15 @@
 //!
 //! Tests share one blog, because its creation takes seconds. Each fills the cache first, and checks the hits after its
 //! write, which is acknowledged once it has taken effect. `php/wordpress/tests/site/install.php` defines its content.
+//! Every tenth hit is audited, and after each test nothing was found.
 
 mod crawled;
 mod followed;
 
 use acceptance::{BOUND, cache_status, client, is_hit};
-use harness::{Client, Pagewell, Request, Response, WordPress, free_port};
+use harness::{Client, Pagewell, PrivateDir, Request, Response, WordPress, free_port};
 use serde_json::{Value, json};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -29,28 +31,52 @@ const KEPT: [&str; 9] = [
 struct Blog {
     pagewell: Pagewell,
     wordpress: WordPress,
+    _dir: PrivateDir,
+}
+
+/// The shared blog while one test has it.
+struct SharedBlog(MutexGuard<'static, Blog>);
+
+impl Deref for SharedBlog {
+    type Target = Blog;
+
+    fn deref(&self) -> &Blog {
+        &self.0
+    }
+}
+
+impl Drop for SharedBlog {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            acceptance::audit_found_nothing(&self.pagewell, &[]);
+        }
+    }
 }
 
 /// The blog, for one test at a time, with every cacheable page in the cache.
-fn blog() -> MutexGuard<'static, Blog> {
+fn blog() -> SharedBlog {
     static BLOG: OnceLock<Mutex<Blog>> = OnceLock::new();
-    let blog = BLOG.get_or_init(|| Mutex::new(Blog::start(|_| Vec::new())));
+    let blog = BLOG.get_or_init(|| Mutex::new(Blog::start(|_| String::new())));
     let blog = blog.lock().unwrap_or_else(PoisonError::into_inner);
     blog.fill();
-    blog
+    SharedBlog(blog)
 }
 
 impl Blog {
-    /// `more` returns additional arguments for the blog's Pagewell.
-    fn start(more: impl Fn(&WordPress) -> Vec<String>) -> Blog {
+    /// `more` returns additional lines for the configuration of the blog's Pagewell.
+    fn start(more: impl Fn(&WordPress) -> String) -> Blog {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let admin = format!("127.0.0.1:{}", free_port().expect("a free port"));
         let wordpress = WordPress::start(&repository, &admin).expect("the blog starts");
+        let dir = PrivateDir::temporary("blog").expect("a directory can be made");
+        let config = dir.path().join("pagewell.toml");
+        let text = format!("audit = \"1 in 10\"\n{}", more(&wordpress));
+        std::fs::write(&config, text).expect("a file can be written");
         let mut args = wordpress.serve_args();
         args.extend(["--memory=64M".into(), format!("--admin={admin}")]);
-        args.extend(more(&wordpress));
+        args.extend(["--config".into(), config.display().to_string()]);
         let pagewell = Pagewell::start(acceptance::binary(), &args).expect("pagewell starts");
-        Blog { pagewell, wordpress }
+        Blog { pagewell, wordpress, _dir: dir }
     }
 
     fn client(&self) -> Client {

@@ -4,16 +4,13 @@
 use super::Blog;
 use crate::held_place::{HeldPlace, ONE_PLACE, cookies, is_deferred, send};
 use acceptance::{counter, until};
-use harness::{PrivateDir, Request};
+use harness::Request;
 
 #[test]
 fn users_sign_in_and_see_their_pages_while_the_site_is_crawled() {
-    let dir = PrivateDir::temporary("crawled").expect("a directory");
     let blog = Blog::start(|wordpress| {
         HeldPlace::install(&wordpress.root());
-        let file = dir.path().join("pagewell.toml");
-        std::fs::write(&file, ONE_PLACE).expect("it can be written");
-        vec![format!("--config={}", file.display())]
+        ONE_PLACE.to_owned()
     });
     let waits = || counter(&blog.pagewell, "origin_queue");
     let take = |number| HeldPlace::take(blog.client(), &blog.wordpress.root(), number);

@@ -3,13 +3,12 @@
 //! shows purge nothing.
 
 use super::{Blog, KEPT};
-use harness::{PrivateDir, Response};
+use harness::Response;
 use std::process::Command;
 
 /// With the rules of `pagewell changes suggest --for wordpress`, pages are exact whichever program writes.
 #[test]
 fn sql_at_the_prompt_invalidates_with_a_followed_database() {
-    let dir = PrivateDir::temporary("followed").expect("a directory");
     let blog = Blog::start(|wordpress| {
         let database = wordpress.database();
         database.create_follower("localhost", "wordpress").expect("an account");
@@ -19,11 +18,7 @@ fn sql_at_the_prompt_invalidates_with_a_followed_database() {
         let printed = Command::new(acceptance::binary()).args(suggest).output().expect("it runs");
         assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
         let rules = String::from_utf8(printed.stdout).expect("text");
-        let file = dir.path().join("pagewell.toml");
-        let text =
-            format!("[[database]]\nurl = {url:?}\nbarrier = \"1m\"\nlag_max = \"1m\"\n{rules}");
-        std::fs::write(&file, text).expect("it can be written");
-        vec![format!("--config={}", file.display())]
+        format!("[[database]]\nurl = {url:?}\nbarrier = \"1m\"\nlag_max = \"1m\"\n{rules}")
     });
     acceptance::until("it is followed", || blog.keeps("/gull/"));
     refill(&blog, &[]);
@@ -77,6 +72,7 @@ fn sql_at_the_prompt_invalidates_with_a_followed_database() {
         seen("a post that went", path, &is_gone);
     }
     acceptance::until("it is gone", || blog.get("/tug/").status == 404);
+    acceptance::audit_found_nothing(&blog.pagewell, &[]);
 }
 
 /// Waits until all pages are cached but those that may be gone. WordPress runs scheduled tasks behind a page view; what
