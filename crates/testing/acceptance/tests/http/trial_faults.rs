@@ -2,15 +2,21 @@
 //! that write at each view, are in `tests/scenarios/trial`; two nodes and databases in the tests of databases.
 
 use crate::trial_report::{command, config, report, visit};
-use acceptance::{BOUND, Site, advance, bound_files, client, counter, get_meanwhile, until};
+use acceptance::{
+    BOUND, Site, advance, bound_files, client, counter, get_meanwhile, trial_report, until,
+};
 use harness::{Pagewell, Request, Signal, Wait};
 use std::fs;
+use std::time::Duration;
 
 /// A page of its own for each number.
 const PAGE: &str = "<?php header('Cache-Control: max-age=86400'); echo '<p>page ', $_GET['n'] ?? '', ' ', file_exists(getenv('NOTES') . '/deployed') ? 'new' : 'old';";
 const RANDOM: &str = "<?php header('Cache-Control: max-age=600'); echo '<p>'; for ($i = 0; $i < 200; $i++) { echo 'x', bin2hex(random_bytes(4)), ' '; }";
 /// A page for which a worker may be held, and which counts the requests of Pagewell itself.
 const SLOW: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_GET['held'])) { note('held'); wait_for('go'); } isset($_SERVER['HTTP_PAGEWELL_REFERENCE']) && note('reference'); echo '<p>text';";
+
+/// A page whose renders for Pagewell itself wait for a note, but for the first of them.
+const HELD: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { if (file_exists(getenv('NOTES') . '/first')) { note('held'); wait_for('go'); } else { note('first'); } } echo '<p>text';";
 
 /// A page of its own for each path.
 const BY_PATH: &str =
@@ -120,6 +126,39 @@ fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
     until("a page is compared", || {
         compared(&pagewell, "/slow.php");
         report(&pagewell)["compared"].as_u64() > Some(0) && !says(&pagewell, full)
+    });
+    assert_eq!(classes(&pagewell), [""; 0]);
+}
+
+#[test]
+fn an_origin_that_is_slow_is_noticed_and_its_visitors_do_not_wait_for_a_comparison() {
+    let site = Site::new(&[("held.php", HELD), ("page.php", PAGE)]);
+    let pagewell = site.serve(
+        "mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 4\nlimits.origin_timeout = \"10s\"\n",
+    );
+    until("a render is held", || {
+        visit(&pagewell, "/held.php", None);
+        site.has_note("held")
+    });
+    // Visitors of this page and of others are answered, and other pages are compared.
+    visit(&pagewell, "/held.php", None);
+    until("another page is compared", || {
+        compared(&pagewell, "/page.php");
+        report(&pagewell)["compared"].as_u64() > Some(0)
+    });
+    let failing = "The origin fails";
+    until("it is given up", || {
+        std::thread::sleep(Duration::from_millis(50));
+        trial_report(&pagewell)["unjudged"]["render-failed"].as_u64() > Some(0)
+    });
+    let (text, _) = command(&pagewell, &[]);
+    for part in [failing, "render-failed "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    site.note("go");
+    until("the origin is as fast as before", || {
+        compared(&pagewell, "/held.php");
+        !says(&pagewell, failing)
     });
     assert_eq!(classes(&pagewell), [""; 0]);
 }
