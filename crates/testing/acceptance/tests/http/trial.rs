@@ -291,6 +291,7 @@ fn a_trial_finds_faults_of_each_class_with_their_causes() {
         "draw-few-posts",
         "lagging",
         "by-currency",
+        "by-both",
         "loses-utm",
         "by-referrer",
         "by-analytics",
