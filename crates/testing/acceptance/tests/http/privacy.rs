@@ -1,9 +1,11 @@
 //! An audit and a trial write nothing about visitors. Requests and pages carry canaries in every place; then the
-//! log, all files but the stored pages, and all answers of the control interface are searched. An operator who asks a trial
-//! for words gets those of Pagewell's own renders, and none of a visitor's request or answer.
+//! log with all its levels, all files but the stored pages, and all answers of the control interface are searched. An
+//! operator who asks a trial for words gets those of Pagewell's own renders, and none of a visitor's request or answer.
+//! In a trial also the answers to other visitors are searched.
 
 use acceptance::{Site, advance, binary, client, counter, is_hit, until};
 use harness::{Address, Client, Pagewell, Request, Response};
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -54,18 +56,27 @@ const CALLS: [&str; 14] = [
     "/metrics",
 ];
 
+/// Whether a visitor has cookies.
+fn has_cookies(number: usize) -> bool {
+    number % 3 == 2
+}
+
+/// The target of a request for a page.
+fn target_of(path: &str) -> String {
+    format!("/{path}?utm_source={CANARY}utm&q={CANARY}query")
+}
+
 /// A request with a canary in every field.
 fn visit(pagewell: &Pagewell, page: &str, number: usize) -> Response {
     let cookie = format!("_ga={CANARY}ga; currency={CANARY}currency; theme={CANARY}theme");
     // Some addresses have a token: they are never requested again.
     let path = if number % 4 == 3 { format!("{page}/{TOKEN}") } else { page.to_owned() };
-    let target = format!("/{path}?utm_source={CANARY}utm&q={CANARY}query");
-    let mut request = Request::get(&target)
+    let mut request = Request::get(&target_of(&path))
         .header("User-Agent", &format!("Odd/1.0 {AGENT}"))
         .header("Accept-Language", &format!("fr-{CANARY}"))
         .header("Referer", &format!("http://{CANARY}.test/{TOKEN}"));
     // Some visitors have cookies, and some a field that no page may be stored with.
-    if number % 3 == 2 {
+    if has_cookies(number) {
         request = request.header("Cookie", &cookie);
     }
     if number % 6 == 5 {
@@ -92,7 +103,16 @@ fn files(site: &Site, log: &Path) -> Vec<WrittenText> {
     all
 }
 
-/// The same, and the answers of the control interface.
+/// The explanation of a page, without the canaries of the URL that the operator names.
+fn explained(pagewell: &Pagewell) -> String {
+    let url = format!("http://a.test{}", target_of("leak.php"));
+    let told = pagewell.explain(&json!({ "url": url }).to_string()).expect("an explanation");
+    assert!(!told["last_render"].is_null(), "it was rendered: {told}");
+    let named = ["utm", "query"].map(|name| format!("{CANARY}{name}"));
+    named.iter().fold(told.to_string(), |text, name| text.replace(name, ""))
+}
+
+/// The log, the files, and the answers of the control interface.
 fn written(site: &Site, pagewell: &Pagewell) -> Vec<WrittenText> {
     let mut all = files(site, &pagewell.dir().join("pagewell.log"));
     for call in CALLS {
@@ -101,6 +121,7 @@ fn written(site: &Site, pagewell: &Pagewell) -> Vec<WrittenText> {
         assert_eq!(answer.status, 200, "{call}");
         all.push((call.into(), answer.text()));
     }
+    all.push(("/v1/explain".into(), explained(pagewell)));
     let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
     for command in ["status", "trial", "stats"] {
         let output = Command::new(binary()).args([command, "--admin", &admin.to_string()]).output();
@@ -127,7 +148,8 @@ fn serve(more: &str) -> (Site, Pagewell) {
     let config = format!(
         "{more}\nphp.children = 4\n[snapshot]\ndirectory = {snapshots:?}\nunwatched = \"serve\"\nevery = \"1s\"\n"
     );
-    let pagewell = site.serve(&config);
+    let file = site.config(&config, "").display().to_string();
+    let pagewell = site.serve_with_args(&["--config", &file, "--log", "debug"]);
     (site, pagewell)
 }
 
@@ -173,7 +195,14 @@ fn a_trial_writes_nothing_of_a_visitor() {
     let mut number = 0;
     until("the leak and the draw are found", || {
         for (page, _) in PAGES {
-            visit(&pagewell, page, number);
+            let answer = visit(&pagewell, page, number);
+            let received = format!("{:?}\n{}", answer.headers, answer.text());
+            // A page shows its visitor's own cookies.
+            let of_others: &[&str] =
+                if has_cookies(number) { &["key"] } else { &["key", "ga", "currency", "theme"] };
+            for name in of_others {
+                assert!(!received.contains(&format!("{CANARY}{name}")), "{page}: {received}");
+            }
         }
         number += 1;
         site.note("changed");
