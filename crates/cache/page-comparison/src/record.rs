@@ -114,7 +114,7 @@ pub struct TrialRecord {
     /// Wrong pages beyond the bound.
     pub problems_left_out: u64,
     suspects: BTreeMap<String, u64>,
-    /// The last reason of each suspect.
+    /// The last reason of each suspect; one without a render only if no render was made for it.
     #[serde(default)]
     suspect_reasons: BTreeMap<String, UnjudgedReason>,
     #[serde(default)]
@@ -152,13 +152,28 @@ impl TrialRecord {
         }
     }
 
-    /// Reads a record that was written earlier, if it is of these rules.
+    /// Reads a record that was written earlier, if it is of these rules, without the suspects of
+    /// [`TrialRecord::drop_unrendered`].
     pub fn read(text: &[u8], rules: u64) -> Option<TrialRecord> {
         let mut record: TrialRecord = serde_json::from_slice(text).ok()?;
         record.problems.truncate(MAX_PROBLEMS);
+        record.drop_unrendered();
         // The values themselves are not known any more.
         record.parameters.retain(|_, seen| seen.has_effect);
         (record.format == FORMAT && record.rules == rules).then_some(record)
+    }
+
+    /// Drops the suspects for which no render was made, when a trial goes on after a pause: nothing could explain them
+    /// any more, and a difference that is still there is seen again.
+    pub fn drop_unrendered(&mut self) {
+        let TrialRecord { suspects, suspect_reasons, .. } = self;
+        suspect_reasons.retain(|pattern, reason| {
+            let is_unrendered = reason.is_without_render();
+            if is_unrendered {
+                suspects.remove(pattern);
+            }
+            !is_unrendered
+        });
     }
 
     /// The record as it is written.
@@ -193,7 +208,10 @@ impl TrialRecord {
             && (self.suspects.contains_key(pattern) || self.suspects.len() < MAX_PATTERNS)
         {
             *self.suspects.entry(pattern.to_owned()).or_insert(0) += 1;
-            self.suspect_reasons.insert(pattern.to_owned(), reason);
+            let known = self.suspect_reasons.entry(pattern.to_owned()).or_insert(reason);
+            if !reason.is_without_render() {
+                *known = reason;
+            }
         }
     }
 

@@ -293,7 +293,6 @@ fn a_full_origin_is_a_reason_of_its_own_and_no_matter_of_the_budget() {
     }
     assert!(text.contains("limits.origin_connections") && !text.contains("budget"), "{text}");
     assert!(report.json().contains("\"no-place\": 2"), "{}", report.json());
-    assert_eq!(TrialRecord::read(record.written().as_bytes(), 7), Some(record));
     assert!(UnjudgedReason::NoPlace.is_without_render(), "so the page may be looked into again");
     assert!(!UnjudgedReason::RenderFailed.is_without_render());
 }
@@ -302,11 +301,33 @@ fn a_full_origin_is_a_reason_of_its_own_and_no_matter_of_the_budget() {
 fn a_record_survives_a_restart_and_not_a_change_of_rules() {
     let mut record = enough();
     record.found(problem(DifferenceClass::Leak, "/shop/:n"));
-    record.unjudged("/a", UnjudgedReason::NoBudget, true);
+    record.unjudged("/a", UnjudgedReason::CauseUnknown, true);
     let written = record.written();
     assert_eq!(TrialRecord::read(written.as_bytes(), 7), Some(record));
     assert_eq!(TrialRecord::read(written.as_bytes(), 8), None);
     assert_eq!(TrialRecord::read(b"{", 7), None);
+}
+
+#[test]
+fn a_restart_drops_the_suspects_for_which_no_render_was_made() {
+    use UnjudgedReason::{NoBudget, NoPlace, NotSettled, RenderFailed};
+    let mut record = enough();
+    record.unjudged("/budget", NoBudget, true);
+    record.unjudged("/place", NoPlace, true);
+    for reason in [RenderFailed, NoPlace] {
+        record.unjudged("/both", reason, true);
+    }
+    for reason in [NoBudget, NotSettled] {
+        record.unjudged("/later", reason, true);
+    }
+    let reasons = |record: &TrialRecord| TrialReport::of(record, &[]).suspect_reasons;
+    assert_eq!(reasons(&record).len(), 4);
+    let after = TrialRecord::read(record.written().as_bytes(), 7).expect("a record");
+    let left = [("/both".to_owned(), RenderFailed), ("/later".to_owned(), NotSettled)];
+    assert_eq!(reasons(&after), BTreeMap::from(left));
+    assert_eq!(after.unjudged, record.unjudged, "they have had no verdict");
+    record.drop_unrendered();
+    assert_eq!(after, record);
 }
 
 #[test]

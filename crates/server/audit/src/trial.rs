@@ -43,7 +43,6 @@ use crate::trial_notices::{cache_in_front, note_origin, writes_at_each_view};
 use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
-use config::Trial;
 use config::target::TargetUri;
 use delivery::audit::PathLimit;
 use delivery::site::Site;
@@ -75,25 +74,29 @@ const NONCE_MS: u64 = 86_400_000;
 /// How long after the last answer the end of a trial is noticed: requests of visitors are not kept any longer.
 const END_SEEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The state of a trial, with the settings and the record for which it was learned.
+/// The state of a trial, with the budget and the record for which it is.
 struct CurrentTrial {
-    settings: Trial,
+    budget: Option<u32>,
     generation: u64,
     state: Arc<TrialState>,
 }
 
 impl CurrentTrial {
-    /// The trial of the site, if there is one: the state so far, if settings and record are the same.
+    /// The trial of the site, if there is one: the state so far, if the record is the same. No setting of a trial ends
+    /// it, because a suspect that it does not know is never explained.
     fn of(site: &Site, before: Option<CurrentTrial>) -> Option<CurrentTrial> {
-        let settings = site.config.trial.clone()?;
+        let budget = site.config.trial.as_ref()?.budget;
         let generation = site.trial.generation();
-        let state = match before {
-            Some(before) if before.settings != settings => Arc::new(TrialState::new(site)),
-            Some(before) if before.generation == generation => before.state,
-            Some(before) => Arc::new(before.state.of_new_record()),
-            None => Arc::new(TrialState::new(site)),
+        let Some(before) = before else {
+            let state = Arc::new(TrialState::new(site));
+            return Some(CurrentTrial { budget, generation, state });
         };
-        Some(CurrentTrial { settings, generation, state })
+        if before.budget != budget {
+            before.state.begin_budget(site);
+        }
+        let is_same = before.generation == generation;
+        let state = if is_same { before.state } else { Arc::new(before.state.of_new_record()) };
+        Some(CurrentTrial { budget, generation, state })
     }
 }
 

@@ -118,10 +118,8 @@ impl SharedTrial {
 
 impl TrialState {
     pub(crate) fn new(site: &Site) -> TrialState {
-        let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
-        let budget = RenderBudget::of_trial(site.clock.monotonic(), percent);
         TrialState {
-            audit: Arc::new(AuditState::with(budget, &site.audit.memory)),
+            audit: Arc::new(AuditState::with(budget_of(site), &site.audit.memory)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
             refused: Mutex::default(),
@@ -145,6 +143,11 @@ impl TrialState {
             hasher: RandomState::new(),
             watches: self.watches.clone(),
         }
+    }
+
+    /// Begins the budget of renders that the site has now. All that was learned goes on.
+    pub(crate) fn begin_budget(&self, site: &Site) {
+        *self.audit.budget.lock().unwrap_or_else(PoisonError::into_inner) = budget_of(site);
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedTrial> {
@@ -316,8 +319,8 @@ impl TrialState {
         }
     }
 
-    /// Whether the difference of this key was the last of its pattern; it is explained now. The notes of an earlier
-    /// process stay in the report.
+    /// Whether the difference of this key was the last of its pattern; it is explained now. Those that renders of an
+    /// earlier process did not explain stay in the report.
     pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
         let mut shared = self.lock();
         let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };
@@ -371,6 +374,12 @@ impl TrialState {
     pub(crate) fn in_front(&self, seen: Option<TrialNotice>) -> Option<[(TrialNotice, bool); 2]> {
         self.lock().proxies.count(seen)
     }
+}
+
+/// The budget of renders, as the configuration of the site says.
+fn budget_of(site: &Site) -> RenderBudget {
+    let percent = site.config.trial.as_ref().and_then(|trial| trial.budget);
+    RenderBudget::of_trial(site.clock.monotonic(), percent)
 }
 
 #[cfg(test)]

@@ -151,6 +151,9 @@ impl SiteTrial {
             tracing::info!(event = "trial-new-record", reason = "rules");
             state.begin_new(now_s);
             self.file.changed();
+        } else if !self.is_on() {
+            state.record.drop_unrendered();
+            self.file.changed();
         }
         self.is_on.store(true, Ordering::Release);
     }

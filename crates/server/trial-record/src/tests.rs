@@ -55,7 +55,7 @@ fn with_counts(settings: TrialSettings) -> SiteTrial {
     trial.compared("/shop/8", Some(trial.version_of(b"/shop/8", b"text")));
     trial.compared("/shop/8", Some(trial.version_of(b"/shop/8", b"text")));
     trial.found("/shop/7?utm_source=alice", leak(), 1_010);
-    trial.unjudged("/a", UnjudgedReason::NoBudget, true);
+    trial.unjudged("/a", UnjudgedReason::CauseUnknown, true);
     trial
 }
 
@@ -223,6 +223,19 @@ fn a_trial_that_is_off_counts_nothing() {
     trial.begin(TrialSettings::default(), 2);
     assert_eq!((report(&trial).requests, report(&trial).since), (1, 1));
     assert_eq!(trial.status().unwrap().notices, [TrialNotice::NoDirectory], "there is no file");
+}
+
+#[test]
+fn a_suspect_without_a_render_ends_with_a_pause_and_not_with_other_settings() {
+    let trial = SiteTrial::default();
+    trial.begin(TrialSettings::default(), 1);
+    trial.unjudged("/a", UnjudgedReason::CauseUnknown, true);
+    trial.unjudged("/b", UnjudgedReason::NoBudget, true);
+    trial.begin(TrialSettings { serve: 900, ..TrialSettings::default() }, 2);
+    assert_eq!(report(&trial).suspects, ["/a", "/b"]);
+    trial.end();
+    trial.begin(TrialSettings::default(), 3);
+    assert_eq!(report(&trial).suspects, ["/a"]);
 }
 
 #[test]

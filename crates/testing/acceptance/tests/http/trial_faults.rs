@@ -18,6 +18,9 @@ const SLOW: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_GET[
 /// A page whose renders for Pagewell itself wait for a note, but for the first of them.
 const HELD: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_SERVER['HTTP_PAGEWELL_REFERENCE'])) { if (file_exists(getenv('NOTES') . '/first')) { note('held'); wait_for('go'); } else { note('first'); } } echo '<p>text';";
 
+/// A page with another text for visitors who send `DNT`, and for all while the note `odd` is there.
+const BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if (isset($_GET['held'])) { note('held'); wait_for('go'); } echo '<p>', file_exists(getenv('NOTES') . '/odd') ? 'odd' : 'even', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
+
 /// A page of its own for each path.
 const BY_PATH: &str =
     "<?php header('Cache-Control: max-age=86400'); echo '<p>', md5($_SERVER['REQUEST_URI']);";
@@ -42,6 +45,14 @@ fn compared(pagewell: &Pagewell, path: &str) {
     let before = answers(pagewell);
     visit(pagewell, path, None);
     until("it is compared", || answers(pagewell) > before);
+}
+
+/// Calls the control interface.
+fn call(pagewell: &Pagewell, path: &str, content: &[u8]) {
+    let call =
+        Request::new("POST", path).header("Content-Type", "application/json").content(content);
+    let mut admin = harness::Client::new(pagewell.admin().clone()).host("localhost");
+    assert_eq!(admin.send(&call).expect("an answer").status, 200, "{path}");
 }
 
 fn classes(pagewell: &Pagewell) -> Vec<String> {
@@ -90,11 +101,7 @@ fn a_deployment_is_found_and_no_fault_if_it_purges_and_restarts_the_record() {
     });
     // A deployment as the guide says.
     assert_eq!(pagewell.invalidate("{\"all\":true}").expect("an answer").status, 200);
-    let call = Request::new("POST", "/v1/trial")
-        .header("Content-Type", "application/json")
-        .content(b"{\"restart\":true}");
-    let mut admin = harness::Client::new(pagewell.admin().clone()).host("localhost");
-    assert_eq!(admin.send(&call).expect("an answer").status, 200);
+    call(&pagewell, "/v1/trial", b"{\"restart\":true}");
     visit_all(4);
     advance(&pagewell, 61);
     assert_eq!((classes(&pagewell), &report(&pagewell)["versions"]), (vec![], &5.into()));
@@ -161,6 +168,39 @@ fn an_origin_that_is_slow_is_noticed_and_its_visitors_do_not_wait_for_a_comparis
         !says(&pagewell, failing)
     });
     assert_eq!(classes(&pagewell), [""; 0]);
+}
+
+#[test]
+fn a_difference_is_explained_also_after_a_reload_with_another_budget() {
+    let site = Site::new(&[("page.php", BY_FIELD)]);
+    let config = "mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 2\n";
+    let pagewell = site.serve(config);
+    until("a page is compared", || {
+        compared(&pagewell, "/page.php");
+        report(&pagewell)["compared"].as_u64() > Some(0)
+    });
+    let held = get_meanwhile(&pagewell, "/page.php?held");
+    site.wait_for("held");
+    site.note("odd");
+    compared(&pagewell, "/page.php");
+    fs::remove_file(site.at("notes").join("odd")).expect("it is there");
+    let suspects = || report(&pagewell)["suspects"].clone();
+    assert_eq!(suspects(), serde_json::json!(["/page.php"]), "one place is free, for visitors");
+    site.note("go");
+    assert_eq!(held.join().expect("it has asked").status, 200);
+
+    site.config(&config.replace("100%", "50%"), "");
+    call(&pagewell, "/v1/reload", b"{}");
+    assert_eq!(suspects(), serde_json::json!(["/page.php"]), "the record goes on");
+    until("it is explained", || {
+        let before = answers(&pagewell);
+        let request = Request::get("/page.php").header("DNT", "1");
+        let response = client(&pagewell).host("a.test").send(&request).expect("an answer");
+        assert_eq!(response.status, 200);
+        until("it is compared", || answers(&pagewell) > before);
+        suspects() == serde_json::json!([])
+    });
+    assert_eq!(classes(&pagewell), ["loses"]);
 }
 
 #[test]
