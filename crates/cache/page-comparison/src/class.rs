@@ -27,7 +27,8 @@ pub enum DifferenceClass {
     Late,
     /// The differing text goes on with time.
     ByTheClock,
-    /// A visitor gets less than from the origin, because Pagewell removes fields or parameters by design.
+    /// A visitor gets less than from the origin, because Pagewell removes fields or parameters by design; or gets a
+    /// page, although the origin refuses this one visitor.
     Loses,
     /// The text is drawn again at each render.
     Random,
@@ -95,7 +96,9 @@ impl DifferenceClass {
             DifferenceClass::Aged => "out of date within the lifetime that the application gave it",
             DifferenceClass::Late => "purged some seconds after the change",
             DifferenceClass::ByTheClock => "a number grows with the time of day or with each visit",
-            DifferenceClass::Loses => "a visitor gets less than from the origin",
+            DifferenceClass::Loses => {
+                "a visitor gets less than from the origin, or a page that it refuses to this visitor"
+            }
             DifferenceClass::Random => "drawn at each render: all visitors get the same draw",
             DifferenceClass::Noise => "a nonce is shared by all visitors",
             DifferenceClass::OldApplication => "the application itself answers with older data",

@@ -9,12 +9,12 @@ use crate::comparison::{compute, render_tokens, render_with, request_of};
 use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use page_comparison::{
     CauseSearch, DifferenceCause, DifferenceClass, PageTokens, RequestPart, UnjudgedReason,
     is_replayable_url,
 };
-use render::{RenderRequest, SentParts, sent_by_render, sent_for_trial};
+use render::{ReferenceRender, RenderRequest, SentParts, sent_by_render, sent_for_trial};
 use site_rules::BypassBecause;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -127,19 +127,20 @@ pub(crate) fn is_replayable(site: &Arc<Site>, ask: &RenderRequest) -> bool {
 }
 
 /// Searches for the part of the request that makes a render `show` the difference. `answer` has the header lines that
-/// the visitor got.
+/// the visitor got; `refusal` is its status, if the origin has refused the visitor.
 pub(crate) async fn cause(
     site: &Arc<Site>,
     ask: &RenderRequest,
     state: &AuditState,
-    (request, answer): (&TrialRequest, &HeaderMap),
-    shows: impl Fn(&PageTokens) -> bool,
+    (request, answer, refusal): (&TrialRequest, &HeaderMap, Option<StatusCode>),
+    shows: impl Fn(&ReferenceRender) -> bool,
 ) -> Result<DifferenceCause, UnjudgedReason> {
     let (names, values): (Vec<_>, Vec<_>) = parts(site, request, answer).into_iter().unzip();
+    let chosen = |at: &[usize]| SentParts { refusal, ..chosen_parts(&values, at) };
     let mut search = CauseSearch::new(names);
     let mut last = Vec::new();
     while let Some(next) = search.next_render() {
-        let is_shown = shown(site, ask, state, (&values, &next.parts), &shows).await?;
+        let is_shown = shown(site, ask, state, &chosen(&next.parts), &shows).await?;
         search.answer(is_shown);
         if is_shown {
             last = next.parts;
@@ -150,8 +151,8 @@ pub(crate) async fn cause(
         return Ok(found);
     }
     // A page that is drawn at each render may have shown the difference by chance.
-    let is_by_chance = shown(site, ask, state, (&values, &[]), &shows).await?
-        || !shown(site, ask, state, (&values, &last), &shows).await?;
+    let is_by_chance = shown(site, ask, state, &SentParts::default(), &shows).await?
+        || !shown(site, ask, state, &chosen(&last), &shows).await?;
     Ok(if is_by_chance { DifferenceCause::Unknown } else { found })
 }
 
@@ -162,7 +163,7 @@ pub(crate) async fn is_made_again(
     ask: &RenderRequest,
     state: &AuditState,
     request: &TrialRequest,
-    shows: impl Fn(&PageTokens) -> bool,
+    shows: impl Fn(&ReferenceRender) -> bool,
 ) -> Result<bool, UnjudgedReason> {
     let made = request_of(request, None);
     let may_have_fields = is_replayable(site, &made);
@@ -171,8 +172,8 @@ pub(crate) async fn is_made_again(
     for address in [request.client.peer, None] {
         let sent = SentParts { address, replaced: Some(headers.clone()), ..SentParts::default() };
         let again = render_with(site, ask, state, &sent).await?;
-        if compute(site, state, || shows(&render_tokens(state, &again))) {
-            return Ok(!shown(site, ask, state, (&[], &[]), &shows).await?);
+        if compute(site, state, || shows(&again)) {
+            return Ok(!shown(site, ask, state, &SentParts::default(), &shows).await?);
         }
     }
     Ok(false)
@@ -220,15 +221,15 @@ pub(crate) fn is_sent_whole(site: &Site, request: &TrialRequest, answer: &Header
     parts.iter().filter(|(part, _)| *part != RequestPart::Address).count() == all
 }
 
-/// Whether a render with the chosen parts shows the difference.
+/// Whether a render with these parts of a request shows the difference.
 async fn shown(
     site: &Arc<Site>,
     ask: &RenderRequest,
     state: &AuditState,
-    (values, chosen): (&[PartValue], &[usize]),
-    shows: &impl Fn(&PageTokens) -> bool,
+    sent: &SentParts,
+    shows: &impl Fn(&ReferenceRender) -> bool,
 ) -> Result<bool, UnjudgedReason> {
-    let render = rendered(site, ask, state, &chosen_parts(values, chosen)).await?;
+    let render = render_with(site, ask, state, sent).await?;
     Ok(compute(site, state, || shows(&render)))
 }
 

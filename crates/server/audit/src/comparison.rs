@@ -304,7 +304,9 @@ async fn by_maker(
         Conclusion::Differs { class: class @ (Aged | BrokenPromise), .. } => *class,
         _ => return Ok((conclusion, is_by_device)),
     };
-    let shows = |render: &PageTokens| noise.without_noise(&differing(stored, render)).is_empty();
+    let shows = |render: &ReferenceRender| {
+        noise.without_noise(&differing(stored, &render_tokens(state, render))).is_empty()
+    };
     let was_right = state.was_right(identity(site, page));
     // Without such a render nothing is known.
     let is_leak =

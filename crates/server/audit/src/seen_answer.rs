@@ -2,12 +2,16 @@
 //!
 //! Of its header lines only what later comparisons need is kept: no value of a cookie, and no password.
 
+use crate::comparison::request_of;
 use crate::seen_visitors::VisitorNumbers;
 use delivery::byte_account::{AccountedBytes, ByteAccount};
+use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use page_comparison::PageTokens;
+use render::may_be_stored;
 use std::sync::Arc;
+use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::client::ClientExtras;
 
 /// Fields by which a cache behind Pagewell says that it has answered, or that it is there.
@@ -32,19 +36,43 @@ pub(crate) struct SeenAnswer {
     pub(crate) tokens: Option<PageTokens>,
     pub(crate) visitor: VisitorNumbers,
     pub(crate) begun_ms: u64,
+    refusal: Option<VisitorRefusal>,
+}
+
+/// An answer by which the origin refuses its visitor, whatever the page is.
+#[derive(Clone, Copy)]
+pub(crate) struct VisitorRefusal {
+    pub(crate) status: StatusCode,
+    /// Whether it could be stored, and sent to others.
+    pub(crate) may_be_stored: bool,
 }
 
 impl SeenAnswer {
     /// Takes what later comparisons need of an answer: of its header lines whether and how it may be stored, and the
     /// names of the cookies that it sets.
     pub(crate) fn of(
+        site: &Arc<Site>,
         (answer, visitor): (VisitorAnswer, VisitorNumbers),
         tokens: Option<PageTokens>,
     ) -> SeenAnswer {
+        let refusal = is_refusal(answer.status).then(|| VisitorRefusal {
+            status: answer.status,
+            may_be_stored: may_be_stored(
+                site,
+                &request_of(&answer.request, None),
+                (answer.status, &answer.headers),
+            ),
+        });
         let VisitorAnswer { mut request, headers, begun_ms, .. } = answer;
         let extras = &mut request.client.extras;
         *extras = ClientExtras { fragment: extras.fragment.take(), ..ClientExtras::default() };
-        SeenAnswer { request, headers: needed_lines(&headers), tokens, visitor, begun_ms }
+        let headers = needed_lines(&headers);
+        SeenAnswer { request, headers, tokens, visitor, begun_ms, refusal }
+    }
+
+    /// The refusal, if the visitor was refused in place of this page.
+    pub(crate) fn refused_beside(&self, page: &SharedPage) -> Option<VisitorRefusal> {
+        self.refusal.filter(|refusal| refusal.status != page.response().status)
     }
 
     /// Whether the answer may be remembered for a later request: no password is.
@@ -82,6 +110,16 @@ impl FirstAnswer {
     }
 }
 
+/// Whether a status says something about a request, and not about the page: those of RFC 9110 section 15.5 but 404 and
+/// 410. A page that is withheld by law (RFC 7725) is a difference that the operator must know.
+fn is_refusal(status: StatusCode) -> bool {
+    let is_of_page = matches!(
+        status,
+        StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    );
+    status.is_client_error() && !is_of_page
+}
+
 /// Whether an answer is for its client only, or sets a cookie.
 pub(crate) fn is_personal(headers: &HeaderMap) -> bool {
     let is_forbidden = |value: &HeaderValue| {
@@ -113,6 +151,14 @@ fn needed_lines(headers: &HeaderMap) -> HeaderMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_that_is_not_there_is_no_refusal() {
+        let refusals = [400, 401, 403, 405, 406, 418, 431];
+        let others = [200, 204, 301, 304, 404, 410, 451, 500, 503];
+        let is_one = |status: u16| is_refusal(StatusCode::from_u16(status).expect("a status"));
+        assert!(refusals.into_iter().all(is_one) && !others.into_iter().any(is_one));
+    }
 
     #[test]
     fn no_value_of_a_cookie_is_remembered() {

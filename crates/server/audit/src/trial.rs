@@ -223,7 +223,7 @@ async fn hit(
         }),
         _ => of_visitor,
     });
-    let seen = SeenAnswer::of((answer, visitor), tokens);
+    let seen = SeenAnswer::of(site, (answer, visitor), tokens);
     examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
@@ -238,7 +238,7 @@ async fn missed(
         Ok(tokens) => tokens,
         Err(reason) => return site.trial.unjudged(answer.request.target.page(), reason, false),
     };
-    let seen = SeenAnswer::of((answer, visitor), tokens);
+    let seen = SeenAnswer::of(site, (answer, visitor), tokens);
     let mut second = Some(seen);
     let Some(first) = state.first_of(key, || second.take().expect("it is taken once")) else {
         return;
@@ -467,7 +467,7 @@ async fn examine(
             state.not_examined(identity(site, page));
         }
         note_origin(site, reason);
-        let is_suspect = kind.is_suspect(reason);
+        let is_suspect = kind.is_suspect(reason, seen.refused_beside(page).is_some());
         if is_suspect {
             state.suspect(pattern, key);
         }

@@ -47,10 +47,13 @@ pub(crate) enum AnswerKind {
 
 impl AnswerKind {
     /// Whether an answer without a verdict differs from a page that other visitors get, so that its path is suspect.
-    pub(crate) fn is_suspect(self, reason: UnjudgedReason) -> bool {
+    /// `is_refused`: the origin has refused its visitor in place of the page.
+    pub(crate) fn is_suspect(self, reason: UnjudgedReason, is_refused: bool) -> bool {
         match (self, reason) {
             // A page that was purged meanwhile would not have been sent any more.
             (AnswerKind::OfMaker, _) | (_, UnjudgedReason::ChangedMeanwhile) => false,
+            // One visitor may be refused what all others get. A page that strangers do not get makes renders fail.
+            (_, reason) if is_refused => reason == UnjudgedReason::RenderFailed,
             (AnswerKind::OfSecond, reason) => !reason.is_without_render(),
             (AnswerKind::WouldBeHit, _) => true,
         }
@@ -182,11 +185,12 @@ async fn with_cause(
     judged: JudgedPage,
 ) -> Result<ExaminedAnswer, UnjudgedReason> {
     let JudgedPage { conclusion, is_new, has_dependencies, decided_at } = judged;
-    let at = (&seen.request, &seen.headers);
+    let at = (&seen.request, &seen.headers, None);
     match &conclusion {
         Conclusion::Differs { class: DifferenceClass::Leak, .. } if is_new => {
             // The page was made for this visitor, just now.
-            let shows = |tokens: &PageTokens| is_like(noise, stored, tokens);
+            let shows =
+                |render: &ReferenceRender| is_like(noise, stored, &render_tokens(audit, render));
             let are_alike = |one: &PageTokens, other: &PageTokens| is_like(noise, one, other);
             let cause = cause(site, ask, audit, at, shows).await?;
             if cause != DifferenceCause::Unknown
@@ -293,8 +297,18 @@ async fn of_visitor(
     if difference.is_empty() {
         return Ok((Conclusion::Same, None));
     }
-    let shows = |render: &PageTokens| is_like(noise, tokens, render);
-    let cause = cause(site, ask, audit, (&seen.request, &seen.headers), shows).await?;
+    let refusal = seen.refused_beside(page);
+    let status = refusal.map(|refusal| refusal.status);
+    let shows = |render: &ReferenceRender| match status {
+        // Each refusal may have a number of its own.
+        Some(status) => render.status == status,
+        None => is_like(noise, tokens, &render_tokens(audit, render)),
+    };
+    let cause = match cause(site, ask, audit, (&seen.request, &seen.headers, status), shows).await {
+        // All else by which the visitor is refused says no more about the page.
+        Err(UnjudgedReason::RenderFailed) if refusal.is_some() => DifferenceCause::Unknown,
+        cause => cause?,
+    };
     // The renders of the search may have seen a change that ends the page.
     settle(site).await?;
     if !is_stored(site, page) {
@@ -302,8 +316,10 @@ async fn of_visitor(
     }
     let stored_at = page.payload().stored.request_time().0;
     let older_ms = stored_at.saturating_sub(seen.begun_ms);
-    let may_be_leak =
-        is_of_maker && older_ms < YOUNG_MS && !is_sent_whole(site, &seen.request, &seen.headers);
+    let may_be_leak = is_of_maker
+        && refusal.is_none()
+        && older_ms < YOUNG_MS
+        && !is_sent_whole(site, &seen.request, &seen.headers);
     let is_leak = cause == DifferenceCause::Unknown
         && may_be_leak
         && stays(site, audit, (page, ask), (stored, noise), older_ms).await?;
@@ -311,6 +327,8 @@ async fn of_visitor(
         // The first answer would have been stored, and each visitor gets another.
         DifferenceCause::Unknown if is_leak => DifferenceClass::Leak,
         DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
+        // The page has nothing of its maker, and no other visitor would be refused instead of it.
+        _ if refusal.is_some_and(|refusal| !refusal.may_be_stored) => DifferenceClass::Loses,
         _ => class_of(site, &request_of(&seen.request, None), &cause),
     };
     let conclusion = Conclusion::Differs {
@@ -454,13 +472,24 @@ mod tests {
 
     #[test]
     fn only_an_answer_that_may_differ_makes_its_path_suspect() {
-        use UnjudgedReason::{ChangedMeanwhile, NoBudget, NoPlace, RenderFailed};
+        use UnjudgedReason::{CauseUnknown, ChangedMeanwhile, NoBudget, NoPlace, RenderFailed};
         let suspects = |kind: AnswerKind| {
-            [NoPlace, NoBudget, RenderFailed, ChangedMeanwhile]
-                .map(|reason| kind.is_suspect(reason))
+            [NoPlace, NoBudget, RenderFailed, CauseUnknown, ChangedMeanwhile]
+                .map(|reason| kind.is_suspect(reason, false))
         };
-        assert_eq!(suspects(AnswerKind::WouldBeHit), [true, true, true, false]);
-        assert_eq!(suspects(AnswerKind::OfSecond), [false, false, true, false]);
-        assert_eq!(suspects(AnswerKind::OfMaker), [false; 4]);
+        assert_eq!(suspects(AnswerKind::WouldBeHit), [true, true, true, true, false]);
+        assert_eq!(suspects(AnswerKind::OfSecond), [false, false, true, true, false]);
+        assert_eq!(suspects(AnswerKind::OfMaker), [false; 5]);
+    }
+
+    #[test]
+    fn a_refused_visitor_makes_a_path_suspect_only_if_renders_for_nobody_fail() {
+        use UnjudgedReason::{CauseUnknown, ChangedMeanwhile, NoBudget, NoPlace, RenderFailed};
+        for kind in [AnswerKind::WouldBeHit, AnswerKind::OfSecond] {
+            let suspects = [NoPlace, NoBudget, CauseUnknown, ChangedMeanwhile, RenderFailed]
+                .map(|reason| kind.is_suspect(reason, true));
+            assert_eq!(suspects, [false, false, false, false, true]);
+        }
+        assert!(!AnswerKind::OfMaker.is_suspect(RenderFailed, true));
     }
 }

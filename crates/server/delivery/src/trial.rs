@@ -335,6 +335,9 @@ impl AnswerWatch {
         let (head, so_far, known) = (self.head, self.so_far, self.content_of_page);
         let took = Duration::from_micros(spent.micros().unwrap_or_default());
         site.trial.request(is_hit.then_some(took));
+        if is_get && page.is_some() && matches!(head, Some((StatusCode::TOO_MANY_REQUESTS, _))) {
+            site.trial.unjudged(request.target.page(), UnjudgedReason::RenderFailed, false);
+        }
         let is_compared = |(status, _): &(StatusCode, HeaderMap)| is_get && is_compared(*status);
         let Some((status, headers)) = head.filter(is_compared) else {
             return;
@@ -391,7 +394,8 @@ fn content_of(page: Option<&SharedPage>, kept: &mut AccountedBytes) -> Option<By
     kept.grow(length).then(|| page.content())
 }
 
-/// Whether an answer with this status can be compared with a page: it is whole, and the origin has not failed.
+/// Whether an answer with this status can be compared with a page: it is whole, and the origin has not failed. A limit
+/// (RFC 6585 section 4) is about the other requests of its visitor.
 fn is_compared(status: StatusCode) -> bool {
     !status.is_server_error()
         && !matches!(
@@ -400,6 +404,7 @@ fn is_compared(status: StatusCode) -> bool {
                 | StatusCode::NOT_MODIFIED
                 | StatusCode::RANGE_NOT_SATISFIABLE
                 | StatusCode::PRECONDITION_FAILED
+                | StatusCode::TOO_MANY_REQUESTS
         )
 }
 

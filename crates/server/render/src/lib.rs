@@ -48,7 +48,9 @@ use stale::{on_failure, over_renders, stale_on};
 pub use superseded::end_private_copies;
 use task::apart;
 pub use task::store_for_owner;
-pub use trial::{is_of_nobody, sent_by_render, sent_for_trial, store_for_trial, visitors_form};
+pub use trial::{
+    is_of_nobody, may_be_stored, sent_by_render, sent_for_trial, store_for_trial, visitors_form,
+};
 
 use capture::Capture;
 use delivery::body::ResponseBody;

@@ -75,6 +75,8 @@ pub struct SentParts {
     pub address: Option<SocketAddr>,
     /// All header lines, in place of those of a reference.
     pub replaced: Option<HeaderMap>,
+    /// The status by which the origin has refused the visitor: a render that has it is an answer, too.
+    pub refusal: Option<StatusCode>,
 }
 
 impl SentParts {
@@ -218,7 +220,7 @@ impl Render {
         request.peer = parts.address.or(Some(FIXED_ADDRESS));
         let mut response =
             forward::send::send_following(&site, &mut request).await.map_err(unsent)?;
-        if is_no_answer(response.status) {
+        if is_no_answer(response.status) && parts.refusal != Some(response.status) {
             return Err(NoReference::Failed);
         }
         let (response_time, is_fixed) = (site.clock.now(), self.is_fixed);

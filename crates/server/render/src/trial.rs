@@ -85,8 +85,30 @@ pub fn is_of_nobody(site: &Arc<Site>, ask: &RenderRequest) -> bool {
 pub fn visitors_form(
     site: &Arc<Site>,
     ask: &RenderRequest,
-    (status, headers): (StatusCode, &HeaderMap),
+    answer: (StatusCode, &HeaderMap),
 ) -> HeaderMap {
+    let (mut headers, _) = stored_form(site, ask, answer);
+    if site.config.codings.are_made() {
+        CODED_FIELDS.iter().for_each(|name| drop(headers.remove(name)));
+    }
+    headers
+}
+
+/// Whether a visitor's answer would be stored, and sent to others, if nothing in the visitor's own request forbids it.
+pub fn may_be_stored(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    answer: (StatusCode, &HeaderMap),
+) -> bool {
+    stored_form(site, ask, answer).1
+}
+
+/// The header lines of a visitor's answer as they would be stored, or as they were sent; and whether it would be.
+fn stored_form(
+    site: &Arc<Site>,
+    ask: &RenderRequest,
+    (status, headers): (StatusCode, &HeaderMap),
+) -> (HeaderMap, bool) {
     // The visitor's own cookies and fields may be why it would not be stored; they do not change its form.
     let all = neutral(site, ask);
     let probe = probe(site, all.as_ref().unwrap_or(ask));
@@ -99,12 +121,10 @@ pub fn visitors_form(
     };
     let (body, waited) = (OriginBody::Nothing, Propagation::NotNeeded);
     let response = OriginResponse { status, headers: headers.clone(), body, waited };
-    let kept = probe.kept(&response, &sent);
-    let mut headers = kept.map_or(response.headers, |stored| stored.headers);
-    if site.config.codings.are_made() {
-        CODED_FIELDS.iter().for_each(|name| drop(headers.remove(name)));
+    match probe.kept(&response, &sent) {
+        Ok(stored) => (stored.headers, true),
+        Err(_) => (response.headers, false),
     }
-    headers
 }
 
 /// A render of this request that is not sent.
