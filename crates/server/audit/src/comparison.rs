@@ -56,6 +56,7 @@ use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::request_fields::read_facts;
 use tokio::runtime::{Handle, RuntimeFlavor};
+use trial_record::TrialNotice;
 
 /// The longest wait for writes in flight and databases, in milliseconds.
 const SETTLE_MAX_MS: u64 = 60_000;
@@ -488,8 +489,12 @@ pub(crate) async fn render_with(
             Ok(render)
         }
         Err(NoReference::NoPlace) => Err(UnjudgedReason::NoPlace),
-        Err(NoReference::OnlyForVisitor | NoReference::Failed | NoReference::NotCompared) => {
+        Err(why) => {
             budget().spent(Duration::ZERO);
+            // The parts of a visitor's request may be why a render with them fails.
+            if why == NoReference::Failed && parts.is_empty() && site.trial.is_on() {
+                site.trial.notice(TrialNotice::OriginFailing, true);
+            }
             Err(UnjudgedReason::RenderFailed)
         }
     }

@@ -76,13 +76,13 @@ impl ProxyWindow {
     }
 }
 
-/// Notes whether the origin fails or is full, as far as a comparison without a verdict shows it.
+/// Notes whether the origin is full or does not fail, as far as a comparison without a verdict shows it. That it fails
+/// is noted by the render that has failed (`comparison`): a page that is not compared has the same reason.
 pub(crate) fn note_origin(site: &Site, reason: UnjudgedReason) {
     match reason {
         UnjudgedReason::NoPlace => site.trial.notice(TrialNotice::OriginFull, true),
-        UnjudgedReason::RenderFailed => site.trial.notice(TrialNotice::OriginFailing, true),
-        // Nothing was sent.
-        reason if reason.is_without_render() => {}
+        // Nothing was sent, or the render has noted it.
+        reason if reason.is_without_render() || reason == UnjudgedReason::RenderFailed => {}
         _ => site.trial.notice(TrialNotice::OriginFailing, false),
     }
 }

@@ -80,6 +80,13 @@ pub struct SentParts {
 }
 
 impl SentParts {
+    /// Whether there is nothing of a visitor's request.
+    pub fn is_empty(&self) -> bool {
+        let SentParts { cookies, fields, parameters, address, replaced, refusal: _ } = self;
+        let has_lines = !cookies.is_empty() || !fields.is_empty() || replaced.is_some();
+        !has_lines && parameters.is_empty() && address.is_none()
+    }
+
     fn add_to(&self, headers: &mut HeaderMap) {
         if let Some(replaced) = &self.replaced {
             let mark = headers.remove(REFERENCE);
