@@ -253,8 +253,8 @@ async fn missed(
             return;
         }
         MadePage::Changed => {
-            if state.is_restless(key, true, site.clock.now().0) {
-                writes_at_each_view(site, first.request.target.page(), false);
+            if state.is_always_changed(key, site.clock.now().0) {
+                writes_at_each_view(site, first.request.target.page());
             }
             return;
         }
@@ -452,8 +452,7 @@ async fn examine(
         || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
     let pattern = state.pattern(url);
     if state.is_restless(key, was_purged, now_ms) {
-        state.suspect(pattern, key);
-        writes_at_each_view(site, url, true);
+        writes_at_each_view(site, url);
         return false;
     }
     let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));

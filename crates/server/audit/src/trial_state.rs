@@ -29,8 +29,8 @@ const FIRST_REQUESTS_MAX: usize = 64;
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
 const EXAMINED_MAX: u8 = 3;
-/// Comparisons of a key in a row that end with a purge, and renders in a row during which its data change: the page writes
-/// at each view, and is left alone for an hour.
+/// Comparisons of a key in a row that end with a purge, with renders in a row during which its data change: the page
+/// writes at each view, and is left alone for an hour.
 const RESTLESS_MAX: u8 = 3;
 const RESTLESS_MS: u64 = 3_600_000;
 /// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
@@ -80,7 +80,10 @@ struct SharedTrial {
 /// The comparisons of a key.
 #[derive(Clone, Copy, Default)]
 struct KeyExaminations {
-    restless: u8,
+    /// Comparisons in a row that a purge has ended.
+    purged: u8,
+    /// Renders in a row that were not stored, because the data changed.
+    changed: u8,
     /// Until when the key is left alone, and whether because its page was a leak.
     until_ms: u64,
     is_leak: bool,
@@ -98,6 +101,18 @@ struct VersionExaminations {
     is_for_all: bool,
     /// Whether it was equal to a render for a visitor of whom nothing is known.
     is_equal: bool,
+}
+
+impl KeyExaminations {
+    /// Whether the page writes at each view. It is left alone from now on, then.
+    fn is_restless(&mut self, now_ms: u64) -> bool {
+        let is_restless = self.purged.saturating_add(self.changed) >= RESTLESS_MAX;
+        if is_restless {
+            (self.purged, self.changed) = (0, 0);
+            self.until_ms = now_ms + RESTLESS_MS;
+        }
+        is_restless
+    }
 }
 
 impl SharedTrial {
@@ -212,6 +227,10 @@ impl TrialState {
             shared.made.clear();
         }
         shared.made.insert(key);
+        // Its render has not changed it: the earlier changes came from elsewhere.
+        if let Some(known) = shared.examined.get_mut(&key) {
+            known.changed = 0;
+        }
         drop(shared);
         self.refused_pages().forget(key);
     }
@@ -356,18 +375,24 @@ impl TrialState {
         self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
     }
 
-    /// Counts a comparison that ended because the page was purged, or a render that was not stored because its data changed.
-    /// Returns whether this happens at each view.
+    /// Counts a comparison. Returns whether the page is purged at each view, as with this one.
     pub(crate) fn is_restless(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
         let mut shared = self.lock();
         let known = shared.examined(key);
-        known.restless = if was_purged { known.restless.saturating_add(1) } else { 0 };
-        let is_restless = known.restless >= RESTLESS_MAX;
-        if is_restless {
-            known.until_ms = now_ms + RESTLESS_MS;
-            known.restless = 0;
+        if was_purged {
+            known.purged = known.purged.saturating_add(1);
+            return known.is_restless(now_ms);
         }
-        is_restless
+        (known.purged, known.changed) = (0, 0);
+        false
+    }
+
+    /// Counts a render that was not stored because its data changed. Returns whether this happens at each view.
+    pub(crate) fn is_always_changed(&self, key: u64, now_ms: u64) -> bool {
+        let mut shared = self.lock();
+        let known = shared.examined(key);
+        known.changed = known.changed.saturating_add(1);
+        known.is_restless(now_ms)
     }
 
     /// Counts an answer by the proxy in front; see [`ProxyWindow::count`].
@@ -470,6 +495,21 @@ mod tests {
             [SUSPECTS_MAX as u64],
             "further keys end with the last that is known"
         );
+    }
+
+    #[test]
+    fn a_page_that_is_stored_between_changes_does_not_write_at_each_view() {
+        let state = state();
+        for _ in 0..9 {
+            assert!(!state.is_always_changed(1, 0) && !state.is_always_changed(1, 0));
+            state.made(1);
+        }
+        assert!(!state.is_always_changed(1, 0) && !state.is_left_alone(1, 0));
+        assert!(!state.is_restless(1, true, 0), "a changed render, and an ended comparison");
+        assert!(state.is_always_changed(1, 0) && state.is_left_alone(1, RESTLESS_MS - 1));
+        assert!(!state.is_restless(2, true, 0) && !state.is_restless(2, true, 0));
+        state.made(2);
+        assert!(state.is_restless(2, true, 0), "each view has ended the page that was stored");
     }
 
     #[test]
