@@ -3,7 +3,8 @@
 /**
  * Visitors of a trial beside those of a test (PAGEWELL_TRIAL, `make trial`): the test gets hits, as nine in ten
  * addresses do. After each of its requests two other visitors send the same one. They get the answers of the
- * application, which Pagewell compares with its pages. At the end its report must have comparisons, and nothing wrong.
+ * application, which Pagewell compares with its pages. At the end its report must have comparisons, and nothing wrong
+ * or without an explanation.
  *
  * PAGEWELL_TRIAL is the budget of the comparisons: `100%`, or `default`.
  */
@@ -19,6 +20,9 @@ final class TrialVisitors
      * late on a busy machine.
      */
     private const WRONG = ['broken-promise', 'leak', 'leak-or-aged', 'aged', 'by-the-clock'];
+
+    /** The reasons of differences that renders did not explain. Others may be the machine's, or end with a change. */
+    private const UNEXPLAINED = ['cause-unknown', 'render-failed'];
 
     /** The address of the test. */
     private const OWN = '127.0.0.1';
@@ -60,7 +64,10 @@ final class TrialVisitors
         }
     }
 
-    /** The pages that the trial has found to be wrong, after all comparisons have ended, or that it has compared none; empty if all is right. */
+    /**
+     * The pages that the trial has found to be wrong or did not explain, after all comparisons have ended, or that it
+     * has compared none; empty if all is right.
+     */
     public function found(): string
     {
         [$last, $since] = [-1, 0];
@@ -84,7 +91,9 @@ final class TrialVisitors
         if (($report['compared'] ?? 0) === 0) {
             return "It has compared nothing.\n";
         }
-        return $wrong === [] ? '' : (string) json_encode(array_values($wrong), JSON_UNESCAPED_SLASHES | JSON_PRETTY_PRINT);
+        $unexplained = array_intersect($report['suspect_reasons'] ?? [], self::UNEXPLAINED);
+        $found = [...array_values($wrong), ...($unexplained === [] ? [] : [$unexplained])];
+        return $found === [] ? '' : (string) json_encode($found, JSON_UNESCAPED_SLASHES | JSON_PRETTY_PRINT);
     }
 
     /** A request that Pagewell refuses, so that no address makes more than half of the requests. */

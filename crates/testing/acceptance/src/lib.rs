@@ -17,7 +17,7 @@ pub use frames::{Frames, block, block_of};
 pub use harness::skip;
 pub use played::{asked, asked_again, before_origin, comes_again};
 pub use raw::{Answer, Raw};
-pub use trial_visitors::{TrialVisitors, trial_config, trial_found, trial_report};
+pub use trial_visitors::{TrialVisitors, trial_config, trial_found, trial_report, trial_suspects};
 
 use harness::stand::AuditCounts;
 use harness::{Address, Client, Deadline, Pagewell, PrivateDir, Request, Response, cpu};

@@ -47,6 +47,23 @@ pub fn trial_found(pagewell: &Pagewell, is_wrong: bool) -> Vec<String> {
         .collect()
 }
 
+/// The differences that a trial has not explained although it had renders, each as `reason pattern`. Others are
+/// printed: the machine may have had no time, or a change ended the page.
+pub fn trial_suspects(pagewell: &Pagewell) -> Vec<String> {
+    let report = trial_report(pagewell);
+    let with_reason = |pattern: &Value| {
+        let pattern = pattern.as_str().unwrap_or_default();
+        format!("{} {pattern}", report["suspect_reasons"][pattern].as_str().unwrap_or("unknown"))
+    };
+    let all = report["suspects"].as_array().expect("a trial").iter().map(with_reason);
+    let is_by_renders = |suspect: &String| {
+        ["cause-unknown ", "render-failed "].iter().any(|reason| suspect.starts_with(reason))
+    };
+    let (by_renders, others): (Vec<String>, Vec<String>) = all.partition(is_by_renders);
+    others.iter().for_each(|suspect| println!("trial, not explained: {suspect}"));
+    by_renders
+}
+
 /// Visitors that send the requests of a test again, from other addresses.
 pub struct TrialVisitors {
     addresses: Vec<Ipv4Addr>,
@@ -86,10 +103,10 @@ impl TrialVisitors {
     }
 
     /// Waits until all comparisons have ended, prints the figures, and expects that something was compared, if any page was
-    /// stored, and nothing is wrong.
+    /// stored, and nothing is wrong or differs without an explanation.
     ///
     /// # Panics
-    /// The report has a wrong page, or no comparison of the stored ones.
+    /// The report has a wrong page, a suspect as of [`trial_suspects`], or no comparison of the stored ones.
     pub fn found_nothing(&self, pagewell: &Pagewell) {
         let (mut last, mut same) = (0, 0);
         for round in 0..1_200 {
@@ -112,6 +129,7 @@ impl TrialVisitors {
         let may_be_none = counter(pagewell, "stored") == 0;
         assert!(compared > 0 || may_be_none, "nothing was compared: {}", pagewell.log());
         assert_eq!(trial_found(pagewell, true), [""; 0], "{}", pagewell.log());
+        assert_eq!(trial_suspects(pagewell), [""; 0], "{}", pagewell.log());
     }
 }
 

@@ -1,12 +1,12 @@
 //! The gallery of `tests/audit/gallery.txt` under trial: visitors of four kinds get the origin's answers only, and each
 //! fault is found with its class and cause within the requests that the gallery names; no right application is reported
-//! as wrong.
+//! as wrong, and none has a difference that renders did not explain.
 //!
 //! The whole gallery is a target of its own (`make trial`); a part of it is tested with all other tests. With
 //! `GALLERY=write` the whole writes into the gallery after how many requests each fault was found, and two more.
 
 use crate::audit::{Application, CANARY, RULES, gallery, gallery_path, log};
-use acceptance::{Site, advance, client, counter, is_hit, trial_report};
+use acceptance::{Site, advance, client, counter, is_hit, trial_report, trial_suspects};
 use harness::{Pagewell, Request};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -148,7 +148,7 @@ impl<'a> RunningTrial<'_, 'a> {
 }
 
 /// Runs a trial over these applications. Returns its faults, and the requests: a fault of an application that is not
-/// found with its class and cause within its requests is one, and a right application that is reported.
+/// found with its class and cause within its requests is one, and a right application that is reported or suspect.
 fn trial(all: &[Application]) -> (Vec<String>, HashMap<&str, Visits>) {
     let site = Site::new(&[]);
     for application in all {
@@ -193,7 +193,18 @@ fn trial(all: &[Application]) -> (Vec<String>, HashMap<&str, Visits>) {
     }
     trial.end_watch();
     assert!(!log(&pagewell).contains(CANARY), "{}", log(&pagewell));
-    (judged(all, &trial.problems(), &trial.visits), trial.visits)
+    let mut faults = judged(all, &trial.problems(), &trial.visits);
+    faults.extend(unexplained(all, trial_suspects(&pagewell)));
+    (faults, trial.visits)
+}
+
+/// The suspects that are not of an application with a fault.
+fn unexplained(all: &[Application], suspects: Vec<String>) -> Vec<String> {
+    let is_of = |suspect: &str, application: &Application| {
+        application.class != "right" && suspect.contains(&format!("/{}.php", application.name))
+    };
+    let suspects = suspects.into_iter();
+    suspects.filter(|suspect| !all.iter().any(|one| is_of(suspect, one))).collect()
 }
 
 /// The problems that are reported for an application: the class of each, and its cause.
