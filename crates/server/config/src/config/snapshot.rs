@@ -251,6 +251,15 @@ mod tests {
     }
 
     #[test]
+    fn a_database_is_part_of_the_fingerprint_and_its_account_is_not() {
+        let rule = "[[change]]\ntable = \"news\"\ntags = [\"news\"]";
+        let of = |url: &str| print(&format!("[[database]]\nurl = {url:?}\n{rule}"));
+        let before = of("mysql://a:b@127.0.0.1:3306/x");
+        assert_eq!(before, of("mysql://c:d@127.0.0.1:3306/x"));
+        assert_ne!(before, of("mysql://a:b@127.0.0.1:3306/y"), "a trial begins a new record, too");
+    }
+
+    #[test]
     fn options_that_change_pages_change_the_fingerprint() {
         let plain = print("");
         assert_eq!(plain, print("memory = \"77M\"\nlisten = \"127.0.0.1:7\""));
