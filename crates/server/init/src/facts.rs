@@ -7,7 +7,7 @@ use crate::change_stream::{ChangeStream, change_stream};
 use crate::listeners::{UsedPort, listeners};
 use crate::machine::ExaminedMachine;
 use crate::memory::memory_bytes;
-use crate::php_pools::{PhpPool, php_pools};
+use crate::php_pools::{PhpPool, php_pools, plain_address};
 use crate::web_server::{ServedSite, served_sites};
 use config::accounts::{self, Account};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -60,10 +60,15 @@ impl MachineFacts {
     pub fn of(machine: &ExaminedMachine) -> MachineFacts {
         let users = machine.text_or_none("/etc/passwd").unwrap_or_default();
         let groups = machine.text_or_none("/etc/group").unwrap_or_default();
+        let sites = served_sites(machine);
+        let mut pools = php_pools(machine);
+        for at in sites.iter().filter_map(|site| site.php.as_ref()) {
+            add_link(&mut pools, at, machine);
+        }
         MachineFacts {
-            pools: php_pools(machine),
+            pools,
             listeners: listeners(machine, &PORTS),
-            sites: served_sites(machine),
+            sites,
             stream: change_stream(machine),
             memory: memory_bytes(machine),
             has_password_file: machine.is_file(Path::new(PASSWORD_FILE)),
@@ -111,6 +116,17 @@ impl MachineFacts {
             (false, false) => Some(SocketFault::Mode(mode)),
         }
     }
+}
+
+/// Notes the address of a link to the socket of a pool, such as `/run/php/php-fpm.sock` of Debian.
+fn add_link(pools: &mut [PhpPool], at: &str, machine: &ExaminedMachine) {
+    let Some(path) = at.strip_prefix("unix:").map(Path::new) else { return };
+    if pools.iter().any(|pool| pool.is_at(at)) {
+        return;
+    }
+    let target = plain_address(&format!("unix:{}", machine.followed(path).display()));
+    let pool = pools.iter_mut().find(|pool| pool.at == target);
+    pool.into_iter().for_each(|pool| pool.links.push(at.to_owned()));
 }
 
 /// The name for a number in `/etc/passwd` or `/etc/group`.

@@ -153,13 +153,7 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
             facts.other_program(8081).unwrap_or("another program")
         ));
     }
-    if plan.pool.is_none() && !file_text::has_http_origin(plan) {
-        all.push(format!(
-            "no pool of php-fpm was found below /etc/php or /etc/php-fpm.d, so the file names {}: `sudo apt-get \
-             install -y php-fpm` installs it",
-            plan.php
-        ));
-    }
+    all.extend(missing_pool(plan));
     if ["/home", "/root"].iter().any(|home| plan.site.root.starts_with(home)) {
         all.push(format!(
             "the site is below a home directory, which the unit hides (ProtectHome): move it to /var/www, or `sudo \
@@ -192,6 +186,25 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// The consequence, if no pool has the address of php-fpm.
+fn missing_pool(plan: &SetupPlan) -> Option<String> {
+    if plan.pool.is_some() || file_text::has_http_origin(plan) {
+        return None;
+    }
+    let places = "below /etc/php or /etc/php-fpm.d";
+    Some(match plan.php_of_server() {
+        Some((at, file)) => format!(
+            "no pool of php-fpm {places} has the address {at}, which {} names: its user is unknown, and `sudo pagewell \
+             check` says whether the service can connect",
+            file.display()
+        ),
+        None => format!(
+            "no pool of php-fpm was found {places}, so the file names {}: `sudo apt-get install -y php-fpm` installs it",
+            plan.php
+        ),
+    })
 }
 
 /// The way to HTTPS, if no certificate was found and no program listens at port 443.

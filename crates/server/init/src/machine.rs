@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of names of a directory that are looked at.
 const NAMES_MAX: usize = 10_000;
+/// Maximum number of symbolic links that follow each other.
+const LINKS_MAX: usize = 16;
 
 /// A machine, seen through its files.
 #[derive(Debug, Clone)]
@@ -109,6 +111,18 @@ impl ExaminedMachine {
     #[must_use]
     pub fn link_target(&self, path: &Path) -> Option<String> {
         fs::read_link(self.real(path)).ok()?.into_os_string().into_string().ok()
+    }
+
+    /// The path to which a path leads, if its last component is a symbolic link, and so on. Directories are not
+    /// resolved.
+    #[must_use]
+    pub fn followed(&self, path: &Path) -> PathBuf {
+        let mut found = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let Some(target) = self.link_target(&found) else { break };
+            found = found.with_file_name(target);
+        }
+        found
     }
 
     /// The text of a file of the system; `None` if there is no such file.

@@ -33,9 +33,17 @@ pub struct PhpPool {
     pub user: String,
     /// The group that may connect to its socket.
     pub socket_group: String,
+    /// Other addresses of its socket: those of symbolic links that a web server names.
+    pub links: Vec<String>,
 }
 
 impl PhpPool {
+    /// Whether this is the pool's address, or that of a link to its socket.
+    #[must_use]
+    pub fn is_at(&self, at: &str) -> bool {
+        self.at == at || self.links.iter().any(|link| link == at)
+    }
+
     /// The path of its socket, if it has one.
     #[must_use]
     pub fn socket(&self) -> Option<&Path> {
@@ -66,6 +74,18 @@ pub fn php_pools(machine: &ExaminedMachine) -> Vec<PhpPool> {
     found
 }
 
+/// An address in the form in which two of them are compared: `/run` for `/var/run`, and an address for `localhost`.
+#[must_use]
+pub fn plain_address(at: &str) -> String {
+    if let Some(path) = at.strip_prefix("unix:/var/run/") {
+        return format!("unix:/run/{path}");
+    }
+    match at.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => at.to_owned(),
+    }
+}
+
 fn number(version: &str) -> Vec<u32> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
@@ -92,7 +112,7 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
         let value = value.split(" ;").next().unwrap_or_default().trim().trim_matches('"');
         let value = value.replace("$pool", &pool.name);
         match key.trim() {
-            "listen" => pool.at = pool_address(&value),
+            "listen" => pool.at = plain_address(&pool_address(&value)),
             "user" => pool.user = value,
             "pm.max_children" => pool.children = value.parse().unwrap_or(0),
             "group" => {

@@ -45,6 +45,19 @@ pub struct SetupPlan {
     pub following: DatabaseFollowing,
 }
 
+impl SetupPlan {
+    /// The address of php-fpm in the configuration of the web server, and the file that names it.
+    #[must_use]
+    pub fn php_of_server(&self) -> Option<(&str, &Path)> {
+        match &self.front {
+            FrontServer::Nginx(served) | FrontServer::Apache(served) => {
+                served.php.as_deref().map(|at| (at, served.file.as_path()))
+            }
+            FrontServer::Other(_) | FrontServer::Nobody => None,
+        }
+    }
+}
+
 /// The server that visitors connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrontServer {
@@ -106,7 +119,7 @@ pub fn plan(
     let aliases = names.cloned().collect();
     let of_server = served.as_ref().and_then(|served| served.php.clone());
     let pool = match answers.php.as_ref().or(of_server.as_ref()) {
-        Some(at) => facts.pools.iter().find(|pool| pool.at == *at),
+        Some(at) => facts.pools.iter().find(|pool| pool.is_at(at)),
         None => likely_pool(facts, owner),
     };
     let php = answers.php.clone().or(of_server).or(pool.map(|pool| pool.at.clone()));

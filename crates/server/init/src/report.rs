@@ -64,7 +64,8 @@ fn found(plan: &SetupPlan, facts: &MachineFacts) -> Vec<(&'static str, String)> 
     rows.extend(stream.map(|stream| ("change stream", stream)));
     let pool = plan.pool.as_ref();
     let pool = pool.map(|pool| format!("{} (pool {}, user {})", pool.at, pool.name, pool.user));
-    rows.push(("php-fpm", pool.unwrap_or_else(|| "no pool was found".into())));
+    let named = || plan.php_of_server().map(|(at, _)| format!("{at} (its pool was not found)"));
+    rows.push(("php-fpm", pool.or_else(named).unwrap_or_else(|| "no pool was found".into())));
     let ports: Vec<String> = facts
         .listeners
         .iter()

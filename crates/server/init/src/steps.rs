@@ -113,7 +113,7 @@ fn socket_step(
         return None;
     }
     let Some(pool) = &plan.pool else {
-        return Some(step(
+        return plan.php_of_server().is_none().then(|| step(
             "Install php-fpm: no pool was found below /etc/php or /etc/php-fpm.d. Then run this command again.",
             &["sudo apt-get install -y php-fpm"],
         ));

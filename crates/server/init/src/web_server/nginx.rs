@@ -1,10 +1,11 @@
 //! The `server` blocks of nginx: a tokenizer of its configuration language, with `include`.
 //!
-//! Only directives with a meaning for Pagewell are kept. The numbers of files and tokens are bounded, and so
-//! is the depth of `include`.
+//! Only directives with a meaning for Pagewell are kept. Of an `upstream` that `fastcgi_pass` names, the first
+//! server counts. The numbers of files and tokens are bounded, and so is the depth of `include`.
 
 use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
 use crate::machine::ExaminedMachine;
+use crate::php_pools::plain_address;
 use std::path::{Path, PathBuf};
 
 const MAIN: &str = "/etc/nginx/nginx.conf";
@@ -28,8 +29,19 @@ const RULES: [&str; 10] = [
 
 /// The sites in the configuration of nginx.
 pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
-    let mut reader = Reader { machine, sites: Vec::new(), blocks: Vec::new(), files: 0, tokens: 0 };
+    let mut reader = Reader {
+        machine,
+        sites: Vec::new(),
+        blocks: Vec::new(),
+        upstreams: Vec::new(),
+        files: 0,
+        tokens: 0,
+    };
     reader.file(Path::new(MAIN), 0);
+    // An `upstream` may be defined after the site that uses it.
+    for site in &mut reader.sites {
+        site.php = site.php.take().and_then(|named| address(named, &reader.upstreams));
+    }
     // Two blocks of one host: the redirect to HTTPS, and the site. Those without PHP or root come last.
     reader.sites.sort_by_key(|site| site.root.is_none());
     reader.sites
@@ -40,6 +52,8 @@ struct Reader<'a> {
     sites: Vec<ServedSite>,
     /// The names of the open blocks, each with the index of its site.
     blocks: Vec<(String, Option<usize>)>,
+    /// The names of the `upstream` blocks, each with the address of its first server.
+    upstreams: Vec<(String, Option<String>)>,
     files: usize,
     tokens: usize,
 }
@@ -76,6 +90,9 @@ impl Reader<'_> {
             self.sites.push(ServedSite::new(WebServer::Nginx, file));
             site = Some(self.sites.len() - 1);
         }
+        if name == "upstream" {
+            self.upstreams.push((words.get(1).cloned().unwrap_or_default(), None));
+        }
         self.blocks.push((name, site));
     }
 
@@ -89,7 +106,14 @@ impl Reader<'_> {
             }
             return;
         }
-        let is_direct = self.blocks.last().is_some_and(|(block, _)| block == "server");
+        let block = self.blocks.last().map_or("", |(block, _)| block.as_str());
+        if (block, name.as_str()) == ("upstream", "server") {
+            if let Some((_, at)) = self.upstreams.last_mut() {
+                at.get_or_insert(first.to_owned());
+            }
+            return;
+        }
+        let is_direct = block == "server";
         let Some(site) = self.blocks.last().and_then(|(_, site)| *site) else { return };
         let site = &mut self.sites[site];
         match name.as_str() {
@@ -109,6 +133,16 @@ impl Reader<'_> {
             _ => {}
         }
     }
+}
+
+/// The address that `fastcgi_pass` names: that of the first server if it is the name of an `upstream`. `None` if it is
+/// neither a socket nor a host with a port.
+fn address(named: String, upstreams: &[(String, Option<String>)]) -> Option<String> {
+    let at = match upstreams.iter().find(|(name, _)| *name == named) {
+        Some((_, first)) => first.clone()?,
+        None => named,
+    };
+    at.contains(':').then(|| plain_address(&at))
 }
 
 enum Token {

@@ -7,4 +7,5 @@
 mod broken;
 mod guides;
 mod machines;
+mod pools;
 mod tree;
