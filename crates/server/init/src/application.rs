@@ -34,6 +34,8 @@ pub struct FoundSite {
     pub has_persistent_cache: bool,
     /// Whether it is a network of several blogs (multisite).
     pub is_network: bool,
+    /// The file of the site that sets `auto_prepend_file`, if one does.
+    pub prepend_setting: Option<PathBuf>,
     /// Whether Pagewell's plugin or extension is installed.
     pub has_plugin: bool,
     /// Files that could not be read, and settings that are unknown: sentences.

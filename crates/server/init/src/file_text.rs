@@ -12,7 +12,7 @@ use option_table::toml_string;
 use std::fmt::Write as _;
 
 /// The directory in which PHP finds the socket of the capture.
-const CAPTURE_DIRECTORY: &str = "/run/pagewell";
+pub const CAPTURE_DIRECTORY: &str = "/run/pagewell";
 
 /// Rules for Magento, which sends `X-Magento-Vary` and tags to its cache.
 const MAGENTO: &str = r#"

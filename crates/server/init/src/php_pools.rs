@@ -16,6 +16,9 @@ const PLACES: [&str; 5] = [
     "/usr/local/etc/php-fpm.d/*.conf",
 ];
 
+/// The file that reports the statements of a render to Pagewell, for PHP's `auto_prepend_file`.
+pub const PREPEND_FILE: &str = "/var/lib/pagewell-php/prepend.php";
+
 /// A pool of php-fpm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PhpPool {
@@ -35,6 +38,10 @@ pub struct PhpPool {
     pub socket_group: String,
     /// Other addresses of its socket: those of symbolic links that a web server names.
     pub links: Vec<String>,
+    /// `open_basedir`: the directories whose files its scripts may open; empty for all.
+    pub open_basedir: String,
+    /// `auto_prepend_file`: the file that is loaded before each script; empty for none.
+    pub prepend: String,
 }
 
 impl PhpPool {
@@ -42,6 +49,13 @@ impl PhpPool {
     #[must_use]
     pub fn is_at(&self, at: &str) -> bool {
         self.at == at || self.links.iter().any(|link| link == at)
+    }
+
+    /// Whether `open_basedir` allows the files in a directory.
+    #[must_use]
+    pub fn may_open(&self, dir: &Path) -> bool {
+        let allowed = |above: &str| !above.is_empty() && dir.starts_with(above);
+        self.open_basedir.is_empty() || self.open_basedir.split(':').any(allowed)
     }
 
     /// The path of its socket, if it has one.
@@ -86,6 +100,12 @@ pub fn plain_address(at: &str) -> String {
     }
 }
 
+/// The value of `auto_prepend_file`; empty if no file is loaded.
+#[must_use]
+pub fn prepend_file(value: &str) -> &str {
+    if value == "none" { "" } else { value }
+}
+
 fn number(version: &str) -> Vec<u32> {
     version.split('.').map(|part| part.parse().unwrap_or(0)).collect()
 }
@@ -119,6 +139,12 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
                 owner_group.last_mut().into_iter().for_each(|group| group.clone_from(&value))
             }
             "listen.group" => pool.socket_group = value,
+            "php_value[open_basedir]" | "php_admin_value[open_basedir]" => {
+                pool.open_basedir = value;
+            }
+            "php_value[auto_prepend_file]" | "php_admin_value[auto_prepend_file]" => {
+                pool.prepend = prepend_file(&value).to_owned();
+            }
             _ => {}
         }
     }

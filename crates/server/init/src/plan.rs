@@ -8,7 +8,7 @@ use crate::application::{DatabaseProduct, FoundSite};
 use crate::change_stream::ChangeStream;
 use crate::facts::MachineFacts;
 use crate::memory::page_budget;
-use crate::php_pools::PhpPool;
+use crate::php_pools::{PREPEND_FILE, PhpPool};
 use crate::web_server::{ServedSite, WebServer};
 use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
@@ -125,7 +125,7 @@ pub fn plan(
     let php = answers.php.clone().or(of_server).or(pool.map(|pool| pool.at.clone()));
     let front = front(served, facts);
     let listen = listen(&front, &site, facts);
-    let following = following(&site, &front, facts);
+    let following = following(&site, &front, pool, facts);
     SetupPlan {
         host,
         aliases,
@@ -201,10 +201,21 @@ fn free_port(facts: &MachineFacts, ports: [u16; 3]) -> u16 {
     ports.into_iter().find(|port| facts.other_program(*port).is_none()).unwrap_or(ports[0])
 }
 
-fn following(site: &FoundSite, front: &FrontServer, facts: &MachineFacts) -> DatabaseFollowing {
+fn following(
+    site: &FoundSite,
+    front: &FrontServer,
+    pool: Option<&PhpPool>,
+    facts: &MachineFacts,
+) -> DatabaseFollowing {
     let not = |why: &str| DatabaseFollowing::Not(why.to_owned());
     if let Some(why) = not_automatic(site, front) {
         return not(why);
+    }
+    if let Some(file) = prepend_setting(site, pool) {
+        return DatabaseFollowing::Not(format!(
+            "Automatic dependencies are left out: {} sets auto_prepend_file to another file, and PHP loads only one.",
+            plain_text(&file.display().to_string())
+        ));
     }
     let Some(database) = &site.database else {
         return not("The database is unknown, so it is not followed.");
@@ -239,6 +250,13 @@ fn following(site: &FoundSite, front: &FrontServer, facts: &MachineFacts) -> Dat
     } else {
         DatabaseFollowing::Prepared(followed)
     }
+}
+
+/// The file that has PHP load another file before each script than Pagewell's. That of the site has precedence.
+fn prepend_setting<'a>(site: &'a FoundSite, pool: Option<&'a PhpPool>) -> Option<&'a Path> {
+    let is_other = |pool: &&PhpPool| !pool.prepend.is_empty() && pool.prepend != PREPEND_FILE;
+    let of_pool = pool.filter(is_other).map(|pool| pool.file.as_path());
+    site.prepend_setting.as_deref().or(of_pool)
 }
 
 /// The reason why automatic dependencies are not recommended for this site.

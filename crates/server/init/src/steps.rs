@@ -4,9 +4,9 @@
 //! They are copied into a shell of root. So values are plain names, or paths in quotes ([`crate::plan`]).
 
 use crate::facts::{MachineFacts, PASSWORD_FILE, SERVICE_USER, SocketFault};
-use crate::file_text::has_http_origin;
+use crate::file_text::{CAPTURE_DIRECTORY, has_http_origin};
 use crate::machine::ExaminedMachine;
-use crate::php_pools::PhpPool;
+use crate::php_pools::{PREPEND_FILE, PhpPool};
 use crate::plan::{
     DatabaseFollowing, FollowedDatabase, FrontServer, SetupPlan, plain_name, plugins, shell_path,
 };
@@ -360,23 +360,55 @@ fn database_steps(database: &FollowedDatabase) -> Vec<NextStep> {
 
 /// Lets php-fpm report the statements of a render, and turns on the lines of the followed database.
 fn capture_step(plan: &SetupPlan) -> NextStep {
-    let pool = plan.pool.as_ref();
-    let file =
-        pool.map_or_else(|| "the pool's file".into(), |pool| pool.file.display().to_string());
-    let service = pool.map_or_else(|| "php-fpm".into(), PhpPool::service);
-    let reload = format!("sudo systemctl reload {service}");
-    let restart =
-        format!("sudo pagewell check --config {CONFIG} && sudo systemctl restart pagewell");
-    let first = "php_value[auto_prepend_file] = /var/lib/pagewell-php/prepend.php";
-    let uncomment =
-        format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}");
-    match plan.following {
-        DatabaseFollowing::Prepared(_) => step(
-            format!(
-                "Add the first line to {file}. The `sed` turns on [[database]] and [automatic]."
-            ),
-            &[first, &reload, &uncomment, &restart],
+    let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
+    let mut title = match known {
+        Some(pool) => format!(
+            "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does \
+             nothing for other servers.",
+            pool.name
         ),
-        _ => step(format!("Add the first line to {file}."), &[first, &reload, &restart]),
+        None => format!(
+            "Add `php_value[auto_prepend_file] = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload \
+             it. Add {} to its `open_basedir`, if it has one.",
+            captured_directories().map(|dir| dir.display().to_string()).join(" and ")
+        ),
+    };
+    let mut lines = known.map(prepend_lines).unwrap_or_default();
+    if let DatabaseFollowing::Prepared(_) = plan.following {
+        title.push_str(" The last `sed` turns on [[database]] and [automatic].");
+        lines
+            .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));
     }
+    lines.push(format!("sudo pagewell check --config {CONFIG} && sudo systemctl restart pagewell"));
+    NextStep { title, lines }
+}
+
+/// The directories from which the scripts of a pool load files of Pagewell.
+fn captured_directories() -> [&'static Path; 2] {
+    let of_prepend = Path::new(PREPEND_FILE).parent().unwrap_or(Path::new("/"));
+    [of_prepend, Path::new(CAPTURE_DIRECTORY)]
+}
+
+/// The commands that have a pool load Pagewell's file. Without access to it, PHP would answer no request.
+fn prepend_lines(pool: &PhpPool) -> Vec<String> {
+    let file = shell_path(&pool.file);
+    let section = format!("^[[:space:]]*\\[{}\\]", pool.name.replace('.', "\\."));
+    let mut lines = Vec::new();
+    let closed = captured_directories().into_iter().filter(|dir| !pool.may_open(dir));
+    let closed: Vec<String> = closed.map(|dir| dir.display().to_string()).collect();
+    if !closed.is_empty() {
+        // In the section of the pool, behind the last directory of the value.
+        let setting = "^([[:space:]]*php(_admin)?_value\\[open_basedir\\] *= *\"?[^\";]*[^\"; ])";
+        lines.push(format!(
+            "sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&:{}#' {file}",
+            closed.join(":")
+        ));
+    }
+    if pool.prepend != PREPEND_FILE {
+        lines.push(format!(
+            "test -r {PREPEND_FILE} && sudo sed -i '/{section}/a php_value[auto_prepend_file] = {PREPEND_FILE}' {file}"
+        ));
+    }
+    lines.push(format!("sudo systemctl reload {}", pool.service()));
+    lines
 }

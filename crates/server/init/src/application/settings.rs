@@ -7,6 +7,7 @@
 use super::dotenv::DotEnv;
 use super::{DatabaseProduct, FoundSite, SiteDatabase};
 use crate::machine::ExaminedMachine;
+use crate::php_pools::{PREPEND_FILE, prepend_file};
 use crate::php_source::{PhpSource, PhpValue, Setting};
 use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
@@ -79,6 +80,9 @@ fn wordpress(machine: &ExaminedMachine, project: &Path, site: &mut FoundSite) {
     let content = site.root.join(content);
     site.has_shop = machine.is_dir(&content.join("plugins/woocommerce"));
     site.has_plugin = machine.is_dir(&content.join("plugins/pagewell"));
+    let user_ini = site.root.join(".user.ini");
+    let text = machine.site_text(&user_ini).ok().flatten();
+    site.prepend_setting = text.is_some_and(|text| sets_prepend(&text)).then_some(user_ini);
     site.has_persistent_cache = machine.is_file(&content.join("object-cache.php"));
     let mut places = vec![core.join("wp-config.php")];
     places.extend(core.parent().map(|above| above.join("wp-config.php")));
@@ -124,6 +128,16 @@ fn mediawiki(machine: &ExaminedMachine, site: &mut FoundSite) {
         user: source.variable("wgDBuser"),
         prefix: source.variable("wgDBprefix").or(Setting::Is(String::new())),
     });
+}
+
+/// Whether a `.user.ini` has another file loaded before each script than Pagewell's.
+fn sets_prepend(text: &str) -> bool {
+    let lines = text.lines().filter_map(|line| line.split_once('='));
+    let mut values = lines.filter(|(key, _)| key.trim() == "auto_prepend_file");
+    values.any(|(_, value)| {
+        let file = prepend_file(value.trim().trim_matches(['"', '\'']));
+        !file.is_empty() && file != PREPEND_FILE
+    })
 }
 
 /// The `.env` files of a project.

@@ -83,7 +83,8 @@ fn wordpress_behind_nginx() {
 
 /// First those of the trial, then those of the database. The last command ends the trial.
 fn the_printed_commands_turn_lines_on(tree: Tree, said: &str, text: &str) {
-    let seds = said.lines().filter_map(|line| line.split_once("sudo sed -i '"));
+    let of_file = said.lines().filter(|line| line.contains("/etc/pagewell/pagewell.toml"));
+    let seds = of_file.filter_map(|line| line.split_once("sudo sed -i '"));
     let seds: Vec<&str> = seds.filter_map(|(_, script)| script.split('\'').next()).collect();
     let after = |text: &str, script: &str| {
         fs::write(tree.real("/with"), text).expect("a file");

@@ -1,6 +1,12 @@
 //! The pool of php-fpm that runs the site: by the address that nginx names, in any form of it.
 
 use crate::tree::{Tree, lines};
+use command_line::options::InitArgs;
+use std::fs;
+use std::process::Command;
+
+/// The file of the pool that the tests configure.
+const POOL: &str = "/etc/php/8.2/fpm/pool.d/www.conf";
 
 /// A site that nginx serves with this `fastcgi_pass`, after this `upstream`.
 fn behind_nginx(tree: Tree, servers: &str, pass: &str) -> Tree {
@@ -63,4 +69,62 @@ fn a_name_that_is_no_upstream_is_no_address() {
     let (_, text) = tree.init("/var/www/blog");
     tree.check(&text);
     assert!(lines(&text).contains(&"at = \"unix:/run/php/php8.2-fpm.sock\"".to_owned()), "{text}");
+}
+
+/// Runs the printed commands that change the file of the pool, in their order. Returns the file.
+fn with_printed_commands(tree: &Tree, said: &str) -> String {
+    let file = tree.real(POOL);
+    let commands = said.lines().filter(|line| line.contains("sudo sed") && line.contains(POOL));
+    for command in commands {
+        let command = command.split_once("sudo ").expect("a command").1;
+        let command = command.replace(POOL, &file.display().to_string());
+        assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
+    }
+    fs::read_to_string(file).expect("the file of the pool")
+}
+
+#[test]
+fn a_pool_with_open_basedir_may_open_pagewells_file_before_it_loads_it() {
+    let text = "[blog]\nuser = blog\nlisten = /run/php/blog.sock\n\
+                php_admin_value[open_basedir] = \"/var/www/blog:/tmp\" ; the site\n\
+                [shop]\nlisten = /run/php/shop.sock\nphp_admin_value[open_basedir] = /var/www/shop\n";
+    let tree = Tree::with_php().wordpress().file(POOL, text);
+    let (said, _) = tree.init("/var/www/blog");
+    let allow = said.find("sudo sed -i -E").expect("a command");
+    assert!(allow < said.find("/a php_value[auto_prepend_file]").expect("a command"), "{said}");
+    let changed = with_printed_commands(&tree, &said);
+    let wanted = text
+        .replace(
+            "[blog]\n",
+            "[blog]\nphp_value[auto_prepend_file] = /var/lib/pagewell-php/prepend.php\n",
+        )
+        .replace("/tmp\"", "/tmp:/var/lib/pagewell-php:/run/pagewell\"");
+    assert_eq!(changed, wanted);
+
+    // The next time, nothing of it is missing.
+    let dry = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    let said = init::run(&dry, None).expect("a site");
+    assert!(!said.contains(POOL), "{said}");
+    assert!(said.contains("sudo systemctl reload php8.2-fpm"), "{said}");
+}
+
+/// PHP loads one file before each script: a second setting would end the first, such as that of a firewall.
+#[test]
+fn automatic_dependencies_are_left_out_if_another_file_is_loaded_before_each_script() {
+    let of_pool = "[www]\nlisten = /run/php/php8.2-fpm.sock\n\
+                   php_admin_value[auto_prepend_file] = \"/srv/waf.php\"\n";
+    let of_site = "; a firewall\nauto_prepend_file = '/var/www/blog/wordfence-waf.php'\n";
+    for (file, text) in [(POOL, of_pool), ("/var/www/blog/.user.ini", of_site)] {
+        let tree = Tree::with_php().with_followed_database().wordpress().file(file, text);
+        let (said, written) = tree.init("/var/www/blog");
+        assert!(tree.check(&written).automatic.is_none(), "{written}");
+        assert!(said.contains(&format!("{file} sets auto_prepend_file")), "{said}");
+        assert!(!said.contains("prepend.php") && !said.contains("CREATE USER"), "{said}");
+    }
+    for value in ["none", "", "/var/lib/pagewell-php/prepend.php"] {
+        let text = format!("auto_prepend_file = {value}\n");
+        let tree = Tree::with_php().with_followed_database().wordpress();
+        let tree = tree.file("/var/www/blog/.user.ini", &text);
+        assert!(tree.check(&tree.init("/var/www/blog").1).automatic.is_some(), "{value}");
+    }
 }

@@ -10,6 +10,8 @@ use config::{
     AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes, name_refusal,
 };
 use doctor::{ExternalPhp, Pool};
+use init::machine::ExaminedMachine;
+use init::php_pools::{PREPEND_FILE, PhpPool, php_pools};
 use origin::php_fpm::find_binary;
 use origin::routes::leading_outside;
 use pagewell::privileges::of;
@@ -38,6 +40,8 @@ pub fn warnings(config: &Config) -> Vec<String> {
         }
     }
     all.extend(memory(config));
+    let has_file = Path::new(PREPEND_FILE).try_exists().unwrap_or(true);
+    all.extend(closed_prepends(&php_pools(&ExaminedMachine::new("/".into())), has_file));
     all.extend(automatic_https(config));
     let keys = config.tls.iter().map(|pair| ("tls.key", &pair.key));
     let secrets = config.acme.iter().flat_map(|acme| &acme.secret_files);
@@ -124,6 +128,27 @@ fn places(php: &ExternalPhp, pools: &[Pool]) -> Option<String> {
     ))
 }
 
+/// Warnings about pools of php-fpm whose scripts must load Pagewell's file, and cannot. `has_file`: whether it exists.
+fn closed_prepends(pools: &[PhpPool], has_file: bool) -> Vec<String> {
+    let directory = Path::new(PREPEND_FILE).parent().unwrap_or(Path::new("/"));
+    let warning = |pool: &PhpPool| {
+        let remedy = if !has_file {
+            format!("{PREPEND_FILE} does not exist: install it, or remove the line")
+        } else if !pool.may_open(directory) {
+            format!("its open_basedir lacks {}: add it", directory.display())
+        } else {
+            return None;
+        };
+        Some(format!(
+            "php: PHP answers no request of the pool {}, because its auto_prepend_file cannot be opened: {remedy}, and \
+             reload php-fpm ({})",
+            pool.name,
+            pool.file.display()
+        ))
+    };
+    pools.iter().filter(|pool| pool.prepend == PREPEND_FILE).filter_map(warning).collect()
+}
+
 /// A warning about symbolic links that lead out of the document root and are therefore answered with
 /// 404.
 fn links(files: &FilesConfig) -> Option<String> {
@@ -174,6 +199,23 @@ fn memory(config: &Config) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_that_cannot_load_pagewells_file_is_named() {
+        let pool = |prepend: &str, open_basedir: &str| PhpPool {
+            name: "blog".into(),
+            prepend: prepend.into(),
+            open_basedir: open_basedir.into(),
+            ..PhpPool::default()
+        };
+        let with_file = |open_basedir| pool(PREPEND_FILE, open_basedir);
+        let pools = [with_file(""), with_file("/tmp:/var/lib/"), pool("/x/waf.php", "/tmp")];
+        assert_eq!(closed_prepends(&pools, true), Vec::<String>::new());
+        assert_eq!(closed_prepends(&pools, false).len(), 2);
+        let said = closed_prepends(&[with_file("/var/www/blog:/tmp")], true);
+        assert!(said[0].contains("of the pool blog"), "{said:?}");
+        assert!(said[0].contains("open_basedir lacks /var/lib/pagewell-php: add it"), "{said:?}");
+    }
 
     #[test]
     fn only_the_pool_of_the_address_is_compared() {
