@@ -10,6 +10,7 @@
 
 pub mod application;
 pub mod change_stream;
+pub mod existing;
 pub mod facts;
 pub mod file_text;
 pub mod http;

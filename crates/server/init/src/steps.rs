@@ -3,6 +3,7 @@
 //!
 //! They are copied into a shell of root. So values are plain names, or paths in quotes ([`crate::plan`]).
 
+use crate::existing::other_site;
 use crate::facts::{MachineFacts, PASSWORD_FILE, SERVICE_USER, SocketFault};
 use crate::file_text::{CAPTURE_DIRECTORY, has_http_origin};
 use crate::machine::ExaminedMachine;
@@ -49,14 +50,8 @@ pub fn next_steps(
         ));
     }
     all.extend(socket_step(plan, facts, machine));
-    if output != Path::new(CONFIG) {
-        let mv = format!("sudo mv {} {CONFIG}", shell_path(output));
-        all.push(step("Compare the new file with any old one, then put it in its place.", &[&mv]));
-    }
-    all.push(step(
-        "Begin with a trial: visitors get the site's own answers, until `pagewell trial` says that the cache is safe.",
-        &[&format!("sudo sed -i 's/^#mode = \"trial\"/mode = \"trial\"/' {CONFIG}")],
-    ));
+    let other = other_site(machine, plan);
+    all.extend(place_steps(output, other.as_deref()));
     let curl = curl(plan);
     all.push(step(
         "Check it, start the service, and request a page: 200 is right, or 301 if the site redirects to HTTPS.",
@@ -72,19 +67,51 @@ pub fn next_steps(
         all.extend(database_steps(database));
     }
     if !matches!(plan.following, DatabaseFollowing::Not(_)) {
-        all.push(capture_step(plan));
+        all.push(capture_step(plan, other.is_some()));
+    }
+    all.push(end_step(other.is_some()));
+    all
+}
+
+/// Puts the new file in its place, and turns the trial on. `other`: the site that the service has already; then its
+/// file is not replaced, and no command changes it.
+fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
+    let shown = shell_path(output);
+    let mut all = Vec::new();
+    match other {
+        _ if output == Path::new(CONFIG) => {}
+        Some(other) => {
+            let title = format!(
+                "{CONFIG} serves another site, {other}: do not replace it. Add [site] and the tables behind it in \
+                 {shown} to it as a [[site]] with mode = \"trial\" (guide to several sites)."
+            );
+            return vec![step(title, &[])];
+        }
+        None => all.push(step(
+            "Compare the new file with any old one, then put it in its place. The old one is kept as pagewell.toml.~1~.",
+            &[&format!("sudo mv --backup=numbered {shown} {CONFIG}")],
+        )),
     }
     all.push(step(
-        "When the trial says \"Safe to turn on\", end it, and verify the cache from outside.",
-        &[
-            "pagewell trial",
-            &format!(
-                "sudo sed -i 's/^mode = \"trial\"/#&/' {CONFIG} && sudo systemctl reload pagewell"
-            ),
-            "sudo pagewell init --verify",
-        ],
+        "Begin with a trial: visitors get the site's own answers, until `pagewell trial` says that the cache is safe.",
+        &[&format!("sudo sed -i 's/^#mode = \"trial\"/mode = \"trial\"/' {CONFIG}")],
     ));
     all
+}
+
+/// Ends the trial. With `has_others`, the operator changes the file of several sites.
+fn end_step(has_others: bool) -> NextStep {
+    if has_others {
+        let title =
+            "When the trial says \"Safe to turn on\", remove `mode` of this site, and reload.";
+        return step(title, &["pagewell trial", "sudo systemctl reload pagewell"]);
+    }
+    let end =
+        format!("sudo sed -i 's/^mode = \"trial\"/#&/' {CONFIG} && sudo systemctl reload pagewell");
+    step(
+        "When the trial says \"Safe to turn on\", end it, and verify the cache from outside.",
+        &["pagewell trial", &end, "sudo pagewell init --verify"],
+    )
 }
 
 fn curl(plan: &SetupPlan) -> String {
@@ -358,8 +385,9 @@ fn database_steps(database: &FollowedDatabase) -> Vec<NextStep> {
     all
 }
 
-/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database.
-fn capture_step(plan: &SetupPlan) -> NextStep {
+/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database; with `has_others`,
+/// the operator does that in the file of several sites.
+fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
     let mut title = match known {
         Some(pool) => format!(
@@ -374,7 +402,11 @@ fn capture_step(plan: &SetupPlan) -> NextStep {
         ),
     };
     let mut lines = known.map(prepend_lines).unwrap_or_default();
-    if let DatabaseFollowing::Prepared(_) = plan.following {
+    if has_others {
+        title.push_str(
+            " Then add [[database]] and [automatic] of the new file, without the first #.",
+        );
+    } else if let DatabaseFollowing::Prepared(_) = plan.following {
         title.push_str(" The last `sed` turns on [[database]] and [automatic].");
         lines
             .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));

@@ -46,10 +46,9 @@ fn an_existing_file_is_never_overwritten() {
         Tree::with_php().wordpress().file("/etc/pagewell/pagewell.toml", "listen = \":80\"\n");
     let said = init::run(&tree.args("/var/www/blog"), None).unwrap();
     assert!(said.contains("Written: /etc/pagewell/pagewell.new.toml"), "{said}");
-    assert!(
-        said.contains("sudo mv /etc/pagewell/pagewell.new.toml /etc/pagewell/pagewell.toml"),
-        "{said}"
-    );
+    let mv =
+        "sudo mv --backup=numbered /etc/pagewell/pagewell.new.toml /etc/pagewell/pagewell.toml";
+    assert!(said.contains(mv), "{said}");
     let mut args = tree.args("/var/www/blog");
     args.output = Some("/etc/pagewell/pagewell.toml".into());
     let said = failure(&args);
@@ -67,6 +66,39 @@ fn an_existing_file_is_never_overwritten() {
     let mut args = tree.args("/var/www/blog");
     args.output = Some("/etc/pagewell/out.toml".into());
     assert!(failure(&args).contains("exists"));
+}
+
+/// A second site is added to the file of the first, by hand: no printed command replaces or changes it.
+#[test]
+fn the_configuration_of_another_site_is_not_replaced() {
+    let shop = "[site]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n";
+    let listed = "[[site]]\nhost = \"Blog.example\"\nroot = \"/var/www/blog\"\n\
+                  [[site]]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n";
+    let without_hosts = "[site]\nroot = \"/var/www/shop\"\n";
+    for (text, name) in
+        [(shop, "shop.example"), (listed, "shop.example"), (without_hosts, "/var/www/shop")]
+    {
+        let tree = Tree::with_php()
+            .wordpress()
+            .file("/var/www/shop/index.php", "<?php")
+            .file("/etc/pagewell/pagewell.toml", text);
+        let host = (text != without_hosts).then(|| "blog.example".to_owned());
+        let said = init::run(&InitArgs { name: host, ..tree.args("/var/www/blog") }, None).unwrap();
+        assert!(said.contains(&format!("serves another site, {name}")), "{said}");
+        assert!(!said.contains("sudo mv"), "{said}");
+        let changes = |line: &str| line.contains("sudo sed") && line.contains("/etc/pagewell");
+        assert!(!said.lines().any(changes), "{said}");
+    }
+    // The same site, and a directory of the packaged file without a site.
+    let own = "[site]\nhost = \"www.blog.example\"\naliases = [\"blog.example\"]\n";
+    for text in [own, "[site]\nroot = \"/var/www/html\"\n"] {
+        let tree = Tree::with_php()
+            .wordpress()
+            .file("/var/www/html/index.html", "")
+            .file("/etc/pagewell/pagewell.toml", text);
+        let args = InitArgs { name: Some("blog.example".into()), ..tree.args("/var/www/blog") };
+        assert!(init::run(&args, None).unwrap().contains("sudo mv --backup=numbered"), "{text}");
+    }
 }
 
 #[test]
