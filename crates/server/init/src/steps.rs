@@ -57,7 +57,8 @@ pub fn next_steps(
         "Check it, start the service, and request a page: 200 is right, or 301 if the site redirects to HTTPS.",
         &[
             &format!("sudo pagewell check --config {CONFIG}"),
-            "sudo systemctl enable --now pagewell && sudo systemctl reload-or-restart pagewell",
+            // A reload applies nothing if the file has another site, and returns before it is done.
+            "sudo systemctl enable pagewell && sudo systemctl restart pagewell",
             &curl,
         ],
     ));
@@ -69,7 +70,7 @@ pub fn next_steps(
     if !matches!(plan.following, DatabaseFollowing::Not(_)) {
         all.push(capture_step(plan, other.is_some()));
     }
-    all.push(end_step(other.is_some()));
+    all.push(end_step(plan, other.is_some()));
     all
 }
 
@@ -100,17 +101,18 @@ fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
 }
 
 /// Ends the trial. With `has_others`, the operator changes the file of several sites.
-fn end_step(has_others: bool) -> NextStep {
+fn end_step(plan: &SetupPlan, has_others: bool) -> NextStep {
+    let admin = plan.admin.as_ref().map(|admin| format!(" --admin {admin}")).unwrap_or_default();
+    let (report, reload) = (format!("pagewell trial{admin}"), format!("pagewell reload{admin}"));
     if has_others {
         let title =
             "When the trial says \"Safe to turn on\", remove `mode` of this site, and reload.";
-        return step(title, &["pagewell trial", "sudo systemctl reload pagewell"]);
+        return step(title, &[&report, &reload]);
     }
-    let end =
-        format!("sudo sed -i 's/^mode = \"trial\"/#&/' {CONFIG} && sudo systemctl reload pagewell");
+    let end = format!("sudo sed -i 's/^mode = \"trial\"/#&/' {CONFIG} && {reload}");
     step(
         "When the trial says \"Safe to turn on\", end it, and verify the cache from outside.",
-        &["pagewell trial", &end, "sudo pagewell init --verify"],
+        &[&report, &end, "sudo pagewell init --verify"],
     )
 }
 

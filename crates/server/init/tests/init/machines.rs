@@ -310,6 +310,7 @@ fn apache_goes_behind_and_other_programs_stay() {
         said.contains("caddy stays in front") && said.contains("port 8080 is used by java"),
         "{said}"
     );
+    assert!(said.contains("pagewell reload --admin 127.0.0.1:8181"), "{said}");
     let lines = lines(&text);
     assert!(lines.contains(&"listen = \"127.0.0.1:8180\"".into()), "{text}");
     assert!(lines.contains(&"admin = \"127.0.0.1:8181\"".into()), "{text}");
