@@ -47,6 +47,12 @@ impl ChangeStream {
         if self.is_mysql { "mysqld" } else { "mariadb" }
     }
 
+    /// The client of the server, for root at its socket.
+    #[must_use]
+    pub fn client(&self) -> &'static str {
+        if self.is_mysql { "mysql" } else { "mariadb" }
+    }
+
     /// The service of the server.
     #[must_use]
     pub fn service(&self) -> &'static str {

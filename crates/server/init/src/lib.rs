@@ -181,6 +181,15 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
                 .into(),
         );
     }
+    if let DatabaseFollowing::Ready(database) | DatabaseFollowing::Prepared(database) =
+        &plan.following
+        && database.stream.as_ref().is_some_and(|stream| stream.is_mysql)
+    {
+        all.push(
+            "MySQL was tried with version 9.7 only: with an older one (`mysqld --version`), leave [[database]] out"
+                .into(),
+        );
+    }
     if let DatabaseFollowing::Ready(database) = &plan.following
         && database.stream.is_none()
     {

@@ -3,15 +3,15 @@
 //!
 //! They are copied into a shell of root. So values are plain names, or paths in quotes ([`crate::plan`]).
 
+mod database;
+
 use crate::existing::other_site;
-use crate::facts::{MachineFacts, PASSWORD_FILE, SERVICE_USER, SocketFault};
-use crate::file_text::{CAPTURE_DIRECTORY, has_http_origin};
+use crate::facts::{MachineFacts, SERVICE_USER, SocketFault};
+use crate::file_text::has_http_origin;
 use crate::machine::ExaminedMachine;
-use crate::php_pools::{PREPEND_FILE, PhpPool};
-use crate::plan::{
-    DatabaseFollowing, FollowedDatabase, FrontServer, SetupPlan, plain_name, plugins, shell_path,
-};
+use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_name, plugins, shell_path};
 use command_line::options::SiteKind;
+use database::{capture_step, database_steps};
 use std::path::Path;
 
 /// The path at which the service reads its configuration.
@@ -65,7 +65,7 @@ pub fn next_steps(
     all.extend(front_steps(plan));
     all.extend(invalidation_step(plan).map(|step| with_checkout(step, machine)));
     if let DatabaseFollowing::Prepared(database) = &plan.following {
-        all.extend(database_steps(database));
+        all.extend(database_steps(database, facts.has_password_file));
     }
     if !matches!(plan.following, DatabaseFollowing::Not(_)) {
         all.push(capture_step(plan, other.is_some()));
@@ -166,10 +166,11 @@ fn socket_step(
         Some(SocketFault::Mode(mode)) => {
             return Some(step(
                 format!(
-                    "Allow the group of php-fpm's socket to connect: {shown} has the mode {mode:o}. In {}:",
+                    "Allow the group of php-fpm's socket to connect: {shown} has the mode {mode:o}. Write `listen.mode \
+                     = 0660` in {}, then:",
                     pool.file.display()
                 ),
-                &["listen.mode = 0660", &format!("sudo systemctl restart {service}")],
+                &[&format!("sudo systemctl restart {service}")],
             ));
         }
         Some(SocketFault::Group(group)) => group,
@@ -218,14 +219,11 @@ fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
         }
         FrontServer::Apache(served) => vec![step(
             format!(
-                "Let Apache serve this host at port 8000 of this machine as well: a second VirtualHost in {}. The \
-                 guide to Apache has the change of the ports.",
+                "Let Apache serve this host at port 8000 of this machine as well: `Listen 127.0.0.1:8000`, and a second \
+                 VirtualHost in {}. The guide to Apache has the change of the ports. Then:",
                 served.file.display()
             ),
-            &[
-                "Listen 127.0.0.1:8000",
-                "sudo apache2ctl configtest && sudo systemctl reload apache2",
-            ],
+            &["sudo apache2ctl configtest && sudo systemctl reload apache2"],
         )],
         FrontServer::Other(program) => vec![other_front_step(plan, program)],
         FrontServer::Nobody => Vec::new(),
@@ -348,101 +346,4 @@ fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     };
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     Some(step(title, &lines))
-}
-
-/// Turns on the change stream, creates the account, and turns on automatic dependencies.
-fn database_steps(database: &FollowedDatabase) -> Vec<NextStep> {
-    let mut all = Vec::new();
-    match &database.stream {
-        Some(stream) if !stream.missing.is_empty() => {
-            let mut lines = vec![format!("[{}]", stream.group())];
-            lines.extend(stream.missing.iter().map(ToString::to_string));
-            lines.push(format!("sudo systemctl restart {}", stream.service()));
-            let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-            let product = stream.product();
-            all.push(step(
-                format!("Optional: let Pagewell read {product}'s change stream. Write {}, then restart it.", stream.file()),
-                &lines,
-            ));
-        }
-        Some(_) => {}
-        None => all.push(step(
-            "Optional: on the database's machine, ask whether its change stream can be followed: ON, ROW, FULL.",
-            &["sudo mariadb -e \"SELECT @@log_bin, @@binlog_format, @@binlog_row_image\""],
-        )),
-    }
-    let name = database.name.replace('_', "\\_");
-    let from = if database.stream.is_some() { "localhost" } else { "'ADDRESS OF THIS MACHINE'" };
-    all.push(step(
-        "Create the account that reads it, with a password that only the service can read.",
-        &[
-            &format!("sudo install -m 640 -o root -g {SERVICE_USER} /dev/null {PASSWORD_FILE}"),
-            &format!("head -c 24 /dev/urandom | base64 | tr -d '/+=\\n' | sudo tee {PASSWORD_FILE} > /dev/null"),
-            &format!(
-                "echo \"CREATE USER pagewell@{from} IDENTIFIED BY '$(sudo cat {PASSWORD_FILE})'; GRANT REPLICATION \
-                 SLAVE ON *.* TO pagewell@{from}; GRANT SELECT ON \\`{name}\\`.* TO pagewell@{from};\" | sudo mariadb"
-            ),
-        ],
-    ));
-    all
-}
-
-/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database; with `has_others`,
-/// the operator does that in the file of several sites.
-fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
-    let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
-    let mut title = match known {
-        Some(pool) => format!(
-            "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does \
-             nothing for other servers.",
-            pool.name
-        ),
-        None => format!(
-            "Add `php_value[auto_prepend_file] = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload \
-             it. Add {} to its `open_basedir`, if it has one.",
-            captured_directories().map(|dir| dir.display().to_string()).join(" and ")
-        ),
-    };
-    let mut lines = known.map(prepend_lines).unwrap_or_default();
-    if has_others {
-        title.push_str(
-            " Then add [[database]] and [automatic] of the new file, without the first #.",
-        );
-    } else if let DatabaseFollowing::Prepared(_) = plan.following {
-        title.push_str(" The last `sed` turns on [[database]] and [automatic].");
-        lines
-            .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));
-    }
-    lines.push(format!("sudo pagewell check --config {CONFIG} && sudo systemctl restart pagewell"));
-    NextStep { title, lines }
-}
-
-/// The directories from which the scripts of a pool load files of Pagewell.
-fn captured_directories() -> [&'static Path; 2] {
-    let of_prepend = Path::new(PREPEND_FILE).parent().unwrap_or(Path::new("/"));
-    [of_prepend, Path::new(CAPTURE_DIRECTORY)]
-}
-
-/// The commands that have a pool load Pagewell's file. Without access to it, PHP would answer no request.
-fn prepend_lines(pool: &PhpPool) -> Vec<String> {
-    let file = shell_path(&pool.file);
-    let section = format!("^[[:space:]]*\\[{}\\]", pool.name.replace('.', "\\."));
-    let mut lines = Vec::new();
-    let closed = captured_directories().into_iter().filter(|dir| !pool.may_open(dir));
-    let closed: Vec<String> = closed.map(|dir| dir.display().to_string()).collect();
-    if !closed.is_empty() {
-        // In the section of the pool, behind the last directory of the value.
-        let setting = "^([[:space:]]*php(_admin)?_value\\[open_basedir\\] *= *\"?[^\";]*[^\"; ])";
-        lines.push(format!(
-            "sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&:{}#' {file}",
-            closed.join(":")
-        ));
-    }
-    if pool.prepend != PREPEND_FILE {
-        lines.push(format!(
-            "test -r {PREPEND_FILE} && sudo sed -i '/{section}/a php_value[auto_prepend_file] = {PREPEND_FILE}' {file}"
-        ));
-    }
-    lines.push(format!("sudo systemctl reload {}", pool.service()));
-    lines
 }

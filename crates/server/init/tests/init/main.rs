@@ -5,6 +5,7 @@
 //! that is written passes the parser of the configuration.
 
 mod broken;
+mod databases;
 mod guides;
 mod machines;
 mod pools;

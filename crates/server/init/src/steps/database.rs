@@ -1,0 +1,153 @@
+//! The steps that let Pagewell follow the site's database: the change stream, its account, and the file that PHP
+//! loads before each script.
+//!
+//! A step has either commands or statements, and each command can be run as it is printed. No part that exists is
+//! made a second time: a second password would lock Pagewell out.
+
+use super::{CONFIG, NextStep, step};
+use crate::facts::{PASSWORD_FILE, SERVICE_USER};
+use crate::file_text::CAPTURE_DIRECTORY;
+use crate::php_pools::{PREPEND_FILE, PhpPool};
+use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name, shell_path};
+use std::path::Path;
+
+/// Turns on the change stream, and creates the account that reads it.
+pub(super) fn database_steps(
+    database: &FollowedDatabase,
+    has_password_file: bool,
+) -> Vec<NextStep> {
+    let Some(stream) = &database.stream else { return distant_steps(database) };
+    let mut all = Vec::new();
+    if !stream.missing.is_empty() {
+        let group = format!("'[{}]'", stream.group());
+        let options = stream.missing.iter().map(|option| format!(" '{option}'"));
+        let options: String = std::iter::once(group).chain(options).collect();
+        let (product, file) = (stream.product(), stream.file());
+        all.push(step(
+            format!(
+                "Optional: let Pagewell read {product}'s change stream. The server restarts, and \
+                 the site waits for it."
+            ),
+            &[
+                &format!("printf '%s\\n' {options} | sudo tee {file}"),
+                &format!("sudo systemctl restart {}", stream.service()),
+            ],
+        ));
+    }
+    // With a password, the account exists: another password would lock Pagewell out.
+    if !has_password_file {
+        let [secret, made] = password_lines();
+        let password = format!("$(sudo cat {PASSWORD_FILE})");
+        let sql = account(database, "localhost", &password, stream.is_mysql).join(" ");
+        let create = format!("echo \"{}\" | sudo {}", sql.replace('`', "\\`"), stream.client());
+        all.push(step(
+            "Create the account that reads it, with a password that only the service can read.",
+            &[&secret, &made, &create],
+        ));
+    }
+    all
+}
+
+/// The steps for a database on another machine: the statements are run there.
+fn distant_steps(database: &FollowedDatabase) -> Vec<NextStep> {
+    let [secret, made] = password_lines();
+    let show = format!("sudo cat {PASSWORD_FILE}");
+    let statements = account(database, "'ADDRESS OF THIS MACHINE'", "THAT PASSWORD", false);
+    vec![
+        step(
+            "Optional: on the database's machine, run this statement. The answer must be 1, ROW, FULL.",
+            &["SELECT @@log_bin, @@binlog_format, @@binlog_row_image;"],
+        ),
+        step(
+            "Make a password that only the service can read. The next step needs it.",
+            &[&secret, &made, &show],
+        ),
+        NextStep {
+            title: "On the database's machine, create the account that reads the change stream. MySQL also needs \
+                    REPLICATION CLIENT and XA_RECOVER_ADMIN."
+                .into(),
+            lines: statements,
+        },
+    ]
+}
+
+/// The commands that write a new password.
+fn password_lines() -> [String; 2] {
+    [
+        format!("sudo install -m 640 -o root -g {SERVICE_USER} /dev/null {PASSWORD_FILE}"),
+        format!(
+            "head -c 24 /dev/urandom | base64 | tr -d '/+=\\n' | sudo tee {PASSWORD_FILE} > /dev/null"
+        ),
+    ]
+}
+
+/// The statements that create Pagewell's account, for connections from a host.
+fn account(database: &FollowedDatabase, from: &str, password: &str, is_mysql: bool) -> Vec<String> {
+    let name = database.name.replace('_', "\\_");
+    let of_server = if is_mysql { ", REPLICATION CLIENT, XA_RECOVER_ADMIN" } else { "" };
+    vec![
+        format!("CREATE USER pagewell@{from} IDENTIFIED BY '{password}';"),
+        format!("GRANT REPLICATION SLAVE{of_server} ON *.* TO pagewell@{from};"),
+        format!("GRANT SELECT ON `{name}`.* TO pagewell@{from};"),
+    ]
+}
+
+/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database; with `has_others`,
+/// the operator does that in the file of several sites.
+pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
+    let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
+    let mut title = match known {
+        Some(pool) => format!(
+            "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does \
+             nothing for other servers.",
+            pool.name
+        ),
+        None => format!(
+            "Add `php_value[auto_prepend_file] = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload \
+             it. Add {} to its `open_basedir`, if it has one.",
+            captured_directories().map(|dir| dir.display().to_string()).join(" and ")
+        ),
+    };
+    let mut lines = known.map(prepend_lines).unwrap_or_default();
+    if has_others {
+        title.push_str(
+            " Then add [[database]] and [automatic] of the new file, without the first #.",
+        );
+    } else if let DatabaseFollowing::Prepared(_) = plan.following {
+        title.push_str(" The last `sed` turns on [[database]] and [automatic].");
+        lines
+            .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));
+    }
+    lines.push(format!("sudo pagewell check --config {CONFIG} && sudo systemctl restart pagewell"));
+    NextStep { title, lines }
+}
+
+/// The directories from which the scripts of a pool load files of Pagewell.
+fn captured_directories() -> [&'static Path; 2] {
+    let of_prepend = Path::new(PREPEND_FILE).parent().unwrap_or(Path::new("/"));
+    [of_prepend, Path::new(CAPTURE_DIRECTORY)]
+}
+
+/// The commands that have a pool load Pagewell's file. Without access to it, PHP would answer no request.
+fn prepend_lines(pool: &PhpPool) -> Vec<String> {
+    let file = shell_path(&pool.file);
+    let section = format!("^[[:space:]]*\\[{}\\]", pool.name.replace('.', "\\."));
+    let mut lines = Vec::new();
+    let closed = captured_directories().into_iter().filter(|dir| !pool.may_open(dir));
+    let closed: Vec<String> = closed.map(|dir| dir.display().to_string()).collect();
+    if !closed.is_empty() {
+        // In the section of the pool, behind the last directory of the value.
+        let setting = "^([[:space:]]*php(_admin)?_value\\[open_basedir\\] *= *\"?[^\";]*[^\"; ])";
+        lines.push(format!(
+            "sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&:{}#' {file}",
+            closed.join(":")
+        ));
+    }
+    if pool.prepend != PREPEND_FILE {
+        lines.push(format!(
+            "test -r {PREPEND_FILE} && sudo sed -i '/{section}/a php_value[auto_prepend_file] = {PREPEND_FILE}' {file}"
+        ));
+    }
+    lines.push(format!("sudo systemctl reload {}", pool.service()));
+    lines
+}

@@ -1,0 +1,104 @@
+//! The printed steps for the database: of each product, of a machine that has a part of them already, and of a database
+//! on another machine.
+
+use crate::tree::Tree;
+use command_line::options::SiteKind;
+use std::fs;
+use std::process::Command;
+
+/// The lines of each printed step.
+fn steps(said: &str) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for line in said.split_once("\nNext\n").expect("steps").1.lines() {
+        match (line.strip_prefix("       "), all.last_mut()) {
+            (Some(line), Some(lines)) => lines.push(line.to_owned()),
+            _ => all.push(Vec::new()),
+        }
+    }
+    all
+}
+
+fn is_command(line: &str) -> bool {
+    let programs =
+        ["sudo", "echo", "printf", "head", "curl", "test", "pagewell", "make", "composer"];
+    let program = line.split(' ').next().unwrap_or_default();
+    programs.contains(&program) || program == "bin/magento"
+}
+
+/// So that a step is pasted as a whole, into a shell or a file.
+#[test]
+fn each_step_has_commands_or_lines_alone() {
+    for kind in SiteKind::ALL {
+        for with_nginx in [false, true] {
+            let (tree, dir) = Tree::with_php().site(kind);
+            let tree = if with_nginx { tree.with_nginx(dir, "site.example") } else { tree };
+            let said = tree.init(dir).0;
+            // A command of several lines writes a file of nginx.
+            let is_one_command = |lines: &Vec<String>| lines.concat().starts_with("echo 'server");
+            for lines in steps(&said).into_iter().filter(|lines| !is_one_command(lines)) {
+                let commands = lines.iter().filter(|line| is_command(line)).count();
+                assert!(commands == 0 || commands == lines.len(), "{lines:?}\n{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_options_of_the_change_stream_are_written_by_a_command() {
+    let said = Tree::with_php().wordpress().init("/var/www/blog").0;
+    let line = said.lines().find(|line| line.contains("printf ")).expect("a command");
+    let (command, file) = line.split_once(" | sudo tee ").expect("a file");
+    assert_eq!(file, "/etc/mysql/mariadb.conf.d/60-pagewell.cnf");
+    let written = Command::new("sh").args(["-c", command]).output().expect("sh runs").stdout;
+    assert_eq!(
+        String::from_utf8_lossy(&written),
+        "[mariadb]\nlog_bin\nserver_id = 1\nbinlog_format = ROW\n"
+    );
+}
+
+#[test]
+fn mysql_has_its_own_client_and_privileges() {
+    let tree = Tree::with_php().wordpress().file("/usr/sbin/mysqld", "");
+    fs::remove_file(tree.real("/usr/sbin/mariadbd")).expect("it is there");
+    let said = tree.init("/var/www/blog").0;
+    let create = said.lines().find(|line| line.contains("CREATE USER")).expect("a command");
+    assert!(create.ends_with(" | sudo mysql"), "{create}");
+    let grant = "GRANT REPLICATION SLAVE, REPLICATION CLIENT, XA_RECOVER_ADMIN ON *.* TO";
+    assert!(create.contains(grant), "{create}");
+    assert!(said.contains("printf '%s\\n' '[mysqld]' 'gtid_mode = ON'"), "{said}");
+    assert!(said.contains("MySQL was tried with version 9.7 only"), "{said}");
+    assert!(!said.contains("sudo mariadb"), "{said}");
+
+    let said = Tree::with_php().wordpress().init("/var/www/blog").0;
+    assert!(said.contains("GRANT REPLICATION SLAVE ON *.*") && said.contains(" | sudo mariadb"));
+    assert!(!said.contains("MySQL was tried"), "{said}");
+}
+
+/// The steps were followed before, but the server was not restarted with its change stream.
+#[test]
+fn a_password_that_exists_is_not_replaced() {
+    let tree =
+        Tree::with_php().wordpress().file("/etc/pagewell/database-password", "of the first time\n");
+    let said = tree.init("/var/www/blog").0;
+    assert!(said.contains("binlog_format = ROW"), "{said}");
+    assert!(!said.contains("CREATE USER") && !said.contains("/dev/urandom"), "{said}");
+    assert!(said.contains("/^#\\[\\[database/"), "{said}");
+}
+
+#[test]
+fn the_account_of_a_database_on_another_machine_is_not_created_on_this_one() {
+    let config = "<?php define('DB_NAME', 'my_blog'); define('DB_HOST', '10.1.2.3');\n\
+                  $table_prefix = 'wp_';";
+    let tree = Tree::with_php().wordpress().file("/var/www/blog/wp-config.php", config);
+    let said = tree.init("/var/www/blog").0;
+    assert!(!said.contains("sudo mariadb"), "{said}");
+    let statements = steps(&said).into_iter().find(|lines| lines.concat().contains("GRANT"));
+    assert_eq!(
+        statements.expect("statements"),
+        [
+            "CREATE USER pagewell@'ADDRESS OF THIS MACHINE' IDENTIFIED BY 'THAT PASSWORD';",
+            "GRANT REPLICATION SLAVE ON *.* TO pagewell@'ADDRESS OF THIS MACHINE';",
+            "GRANT SELECT ON `my\\_blog`.* TO pagewell@'ADDRESS OF THIS MACHINE';",
+        ]
+    );
+}
