@@ -92,6 +92,15 @@ impl MachineFacts {
         name_of(&self.users, uid)
     }
 
+    /// Whether the access list of a pool has the user of the service, or one of its groups.
+    #[must_use]
+    pub fn is_listed(&self, pool: &PhpPool) -> bool {
+        let groups = self.service.iter().flat_map(|service| &service.groups);
+        let mut names = groups.filter_map(|number| name_of(&self.groups, *number));
+        pool.acl_users.iter().any(|user| user == SERVICE_USER)
+            || names.any(|name| pool.acl_groups.contains(&name))
+    }
+
     /// The fault of a socket for the user of the service; `None` if it can connect, or is unknown.
     #[must_use]
     pub fn socket_fault(&self, machine: &ExaminedMachine, path: &Path) -> Option<SocketFault> {

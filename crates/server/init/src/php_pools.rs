@@ -36,6 +36,10 @@ pub struct PhpPool {
     pub user: String,
     /// The group that may connect to its socket.
     pub socket_group: String,
+    /// `listen.acl_users`: the users on the access list of its socket.
+    pub acl_users: Vec<String>,
+    /// `listen.acl_groups`: the groups on that list.
+    pub acl_groups: Vec<String>,
     /// Other addresses of its socket: those of symbolic links that a web server names.
     pub links: Vec<String>,
     /// `open_basedir`: the directories whose files its scripts may open; empty for all.
@@ -49,6 +53,12 @@ impl PhpPool {
     #[must_use]
     pub fn is_at(&self, at: &str) -> bool {
         self.at == at || self.links.iter().any(|link| link == at)
+    }
+
+    /// Whether its socket has an access list. Then php-fpm ignores the settings of the socket's owner and group.
+    #[must_use]
+    pub fn has_access_list(&self) -> bool {
+        !self.acl_users.is_empty() || !self.acl_groups.is_empty()
     }
 
     /// Whether `open_basedir` allows the files in a directory.
@@ -139,6 +149,8 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
                 owner_group.last_mut().into_iter().for_each(|group| group.clone_from(&value))
             }
             "listen.group" => pool.socket_group = value,
+            "listen.acl_users" => pool.acl_users = listed(&value),
+            "listen.acl_groups" => pool.acl_groups = listed(&value),
             "php_value[open_basedir]" | "php_admin_value[open_basedir]" => {
                 pool.open_basedir = value;
             }
@@ -155,6 +167,12 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
     }
     found.retain(|pool| !pool.at.is_empty() && pool.name != "global");
     found
+}
+
+/// The names of a list with commas.
+fn listed(value: &str) -> Vec<String> {
+    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
 }
 
 /// The version in a path such as `/etc/php/8.2/fpm/pool.d/www.conf` or `/etc/php82/php-fpm.d/www.conf`.

@@ -4,14 +4,16 @@
 //! They are copied into a shell of root. So values are plain names, or paths in quotes ([`crate::plan`]).
 
 mod database;
+mod socket;
 
 use crate::existing::other_site;
-use crate::facts::{MachineFacts, SERVICE_USER, SocketFault};
-use crate::file_text::has_http_origin;
+use crate::facts::MachineFacts;
 use crate::machine::ExaminedMachine;
+use crate::php_pools::PhpPool;
 use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_name, plugins, shell_path};
 use command_line::options::SiteKind;
 use database::{capture_step, database_steps};
+use socket::socket_step;
 use std::path::Path;
 
 /// The path at which the service reads its configuration.
@@ -32,6 +34,24 @@ pub struct NextStep {
 
 fn step(title: impl Into<String>, lines: &[&str]) -> NextStep {
     NextStep { title: title.into(), lines: lines.iter().map(ToString::to_string).collect() }
+}
+
+/// The beginning of the section of a pool in its file, as a regular expression of `sed`.
+fn section_of(pool: &PhpPool) -> String {
+    format!("^[[:space:]]*\\[{}\\]", pool.name.replace('.', "\\."))
+}
+
+/// The command that appends to the value of a setting in the section of a pool. `key`: an extended regular expression.
+fn append_to_setting(pool: &PhpPool, key: &str, appended: &str) -> String {
+    // Behind the last character of the value, which may be in quotes and before a comment.
+    let setting = format!("^([[:space:]]*{key} *= *\"?[^\";]*[^\"; ])");
+    let (section, file) = (section_of(pool), shell_path(&pool.file));
+    format!("sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&{appended}#' {file}")
+}
+
+/// The command that adds a line to the section of a pool.
+fn add_setting(pool: &PhpPool, line: &str) -> String {
+    format!("sudo sed -i '/{}/a {line}' {}", section_of(pool), shell_path(&pool.file))
 }
 
 /// All steps after the configuration was written to `output`.
@@ -130,64 +150,6 @@ fn curl(plan: &SetupPlan) -> String {
         _ => "",
     };
     format!("curl -si http://{address}/{host}{secure} | head -1")
-}
-
-/// Makes php-fpm's socket usable for the service.
-fn socket_step(
-    plan: &SetupPlan,
-    facts: &MachineFacts,
-    machine: &ExaminedMachine,
-) -> Option<NextStep> {
-    if has_http_origin(plan) {
-        return None;
-    }
-    let Some(pool) = &plan.pool else {
-        return plan.php_of_server().is_none().then(|| step(
-            "Install php-fpm: no pool was found below /etc/php or /etc/php-fpm.d. Then run this command again.",
-            &["sudo apt-get install -y php-fpm"],
-        ));
-    };
-    let service = pool.service();
-    let socket = pool.socket()?;
-    let shown = socket.display();
-    let group = match facts.socket_fault(machine, socket) {
-        Some(SocketFault::Missing) => {
-            return Some(step(
-                format!("Start php-fpm: there is no socket {shown}."),
-                &[&format!("sudo systemctl enable --now {service}")],
-            ));
-        }
-        Some(SocketFault::NotASocket) => {
-            return Some(step(
-                format!("Correct `listen` in {}: {shown} is not a socket.", pool.file.display()),
-                &[&format!("sudo systemctl restart {service}")],
-            ));
-        }
-        Some(SocketFault::Mode(mode)) => {
-            return Some(step(
-                format!(
-                    "Allow the group of php-fpm's socket to connect: {shown} has the mode {mode:o}. Write `listen.mode \
-                     = 0660` in {}, then:",
-                    pool.file.display()
-                ),
-                &[&format!("sudo systemctl restart {service}")],
-            ));
-        }
-        Some(SocketFault::Group(group)) => group,
-        // Before the package is installed, its user is in no group.
-        None if facts.service.is_none() => pool.socket_group.clone(),
-        None => return None,
-    };
-    plain_name(&group).then(|| {
-        step(
-            format!(
-                "Allow the service to connect to php-fpm ({shown}); otherwise every page is a 502."
-            ),
-            &[&format!(
-                "sudo adduser {SERVICE_USER} {group} && sudo systemctl try-restart pagewell"
-            )],
-        )
-    })
 }
 
 /// Lets the server in front pass requests to Pagewell. For nginx, a step has either commands or lines of a file, so that

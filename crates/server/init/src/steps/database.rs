@@ -4,11 +4,11 @@
 //! A step has either commands or statements, and each command can be run as it is printed. No part that exists is
 //! made a second time: a second password would lock Pagewell out.
 
-use super::{CONFIG, NextStep, step};
+use super::{CONFIG, NextStep, add_setting, append_to_setting, step};
 use crate::facts::{PASSWORD_FILE, SERVICE_USER};
 use crate::file_text::CAPTURE_DIRECTORY;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
-use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name, shell_path};
+use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name};
 use std::path::Path;
 
 /// Turns on the change stream, and creates the account that reads it.
@@ -130,23 +130,15 @@ fn captured_directories() -> [&'static Path; 2] {
 
 /// The commands that have a pool load Pagewell's file. Without access to it, PHP would answer no request.
 fn prepend_lines(pool: &PhpPool) -> Vec<String> {
-    let file = shell_path(&pool.file);
-    let section = format!("^[[:space:]]*\\[{}\\]", pool.name.replace('.', "\\."));
     let mut lines = Vec::new();
     let closed = captured_directories().into_iter().filter(|dir| !pool.may_open(dir));
-    let closed: Vec<String> = closed.map(|dir| dir.display().to_string()).collect();
+    let closed: String = closed.map(|dir| format!(":{}", dir.display())).collect();
     if !closed.is_empty() {
-        // In the section of the pool, behind the last directory of the value.
-        let setting = "^([[:space:]]*php(_admin)?_value\\[open_basedir\\] *= *\"?[^\";]*[^\"; ])";
-        lines.push(format!(
-            "sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&:{}#' {file}",
-            closed.join(":")
-        ));
+        lines.push(append_to_setting(pool, "php(_admin)?_value\\[open_basedir\\]", &closed));
     }
     if pool.prepend != PREPEND_FILE {
-        lines.push(format!(
-            "test -r {PREPEND_FILE} && sudo sed -i '/{section}/a php_value[auto_prepend_file] = {PREPEND_FILE}' {file}"
-        ));
+        let add = add_setting(pool, &format!("php_value[auto_prepend_file] = {PREPEND_FILE}"));
+        lines.push(format!("test -r {PREPEND_FILE} && {add}"));
     }
     lines.push(format!("sudo systemctl reload {}", pool.service()));
     lines

@@ -128,3 +128,38 @@ fn automatic_dependencies_are_left_out_if_another_file_is_loaded_before_each_scr
         assert!(tree.check(&tree.init("/var/www/blog").1).automatic.is_some(), "{value}");
     }
 }
+
+/// With an access list, php-fpm ignores the group of the socket: RHEL's pool has one, and its socket belongs to root.
+#[test]
+fn the_service_is_added_to_the_access_list_of_a_pool() {
+    let with =
+        |list: &str| format!("[www]\nlisten = /run/php/php8.2-fpm.sock\n{list}pm = static\n");
+    let changes = [
+        ("listen.acl_users = apache,nginx\n", "listen.acl_users = apache,nginx,pagewell\n"),
+        (
+            "listen.acl_users = \"apache, nginx\" ; two\n",
+            "listen.acl_users = \"apache, nginx,pagewell\" ; two\n",
+        ),
+    ];
+    for (before, after) in changes {
+        let tree = Tree::with_php().wordpress().file(POOL, &with(before));
+        let said = tree.init("/var/www/blog").0;
+        assert!(said.contains("sudo systemctl restart php8.2-fpm"), "{said}");
+        assert!(!said.contains("usermod"), "{said}");
+        let changed = with_printed_commands(&tree, &said);
+        assert!(changed.contains(after), "{changed}");
+        // Then it is there, and no step is printed.
+        let dry = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+        let said = init::run(&dry, None).expect("a site");
+        assert!(!said.contains("the access list"), "{said}");
+    }
+    let tree = Tree::with_php().wordpress().file(POOL, &with("listen.acl_groups = www-data\n"));
+    let said = tree.init("/var/www/blog").0;
+    let changed = with_printed_commands(&tree, &said);
+    assert!(changed.contains("\nlisten.acl_users = pagewell\n"), "{changed}");
+    // The service is in a group of the list.
+    let of_group = "root:x:0:\nwww-data:x:33:pagewell\npagewell:x:998:\n";
+    let tree = Tree::with_php().wordpress().file("/etc/group", of_group);
+    let tree = tree.file(POOL, &with("listen.acl_groups = www-data\n"));
+    assert!(!tree.init("/var/www/blog").0.contains("the access list"));
+}

@@ -6,6 +6,8 @@
 //! Pagewell.
 
 use config::{Address, Config, OriginConfig, OriginServer};
+use init::machine::ExaminedMachine;
+use init::php_pools::php_pools;
 use origin::probe::{self, ProbeFailure};
 use origin_servers::Connector;
 use pagewell::privileges::{Account, run_as};
@@ -281,12 +283,29 @@ fn denied(path: &Path, user: &User) -> String {
     let facts = format!(
         "permission denied for {shown}: the socket belongs to {owner}:{group}, mode {mode:o}"
     );
+    if let Some(file) = access_list(path, name) {
+        return format!("{facts}; add {name} to `listen.acl_users` in {file}, and restart php-fpm");
+    }
     match (mode & 0o002, mode & 0o020) {
         (0, 0) => format!(
             "{facts}; set `listen.mode = 0660` and a `listen.group` that {name} is in, in the pool's \
              .conf, and restart php-fpm"
         ),
-        (0, _) => format!("{facts}; run `adduser {name} {group}`, and restart Pagewell"),
+        (0, _) if group == "root" => format!(
+            "{facts}; set a `listen.group` that {name} is in, in the pool's .conf, and restart php-fpm"
+        ),
+        (0, _) => {
+            format!("{facts}; run `usermod --append --groups {group} {name}`, and restart Pagewell")
+        }
         _ => directory,
     }
+}
+
+/// The file of the pool with this socket, if the pool has an access list without this user: group and mode do not count
+/// then.
+fn access_list(socket: &Path, user: &str) -> Option<String> {
+    let pools = php_pools(&ExaminedMachine::new("/".into()));
+    let pool = pools.iter().find(|pool| pool.socket() == Some(socket))?;
+    let is_missing = pool.has_access_list() && !pool.acl_users.iter().any(|name| name == user);
+    is_missing.then(|| pool.file.display().to_string())
 }

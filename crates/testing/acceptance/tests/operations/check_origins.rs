@@ -85,8 +85,8 @@ fn a_socket_without_permission_is_reported_with_its_owner_and_the_remedy() {
     assert!(line.contains("permission denied for user "), "{line}");
     assert!(line.contains("the socket belongs to ") && line.contains(", mode "), "{line}");
     if am_root() {
-        let remedy =
-            "www-data:www-data, mode 660; run `adduser nobody www-data`, and restart Pagewell";
+        let remedy = "www-data:www-data, mode 660; run `usermod --append --groups www-data nobody`, and restart \
+                      Pagewell";
         assert!(line.contains("for user nobody, groups nogroup: "), "{line}");
         assert!(line.ends_with(remedy), "{line}");
     }
