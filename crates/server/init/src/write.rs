@@ -1,17 +1,20 @@
 //! Writes the configuration: complete or not at all, and never over an existing file.
 //!
-//! The text is written to a new file beside it and renamed, without replacing anything. After an error the
-//! new file is removed.
+//! The text is written to a new file beside it and renamed, without replacing anything. File systems that cannot do that
+//! (NFS, older ZFS) get a second name for the file instead. After an error the new file is removed.
 
 use crate::plan::shell_path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The mode of the file. It has no password, and the service reads it.
 const MODE: u32 = 0o644;
+/// Maximum number of names that are tried for the new file. A process that was killed leaves its file.
+const NAMES_MAX: usize = 100;
 
 /// Writes `text` to the new file `path`. `shown` is its name for messages.
 ///
@@ -21,23 +24,46 @@ pub fn write_new(path: &Path, shown: &Path, text: &str) -> Result<(), String> {
     if fs::symlink_metadata(path).is_ok() {
         return Err(exists(shown));
     }
-    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let result = create(&beside, text).and_then(|()| {
-        renameat_with(CWD, &beside, CWD, path, RenameFlags::NOREPLACE).map_err(io::Error::from)
-    });
-    result.map_err(|error| {
-        if error.kind() != ErrorKind::AlreadyExists || path.exists() {
-            let _ = fs::remove_file(&beside);
-        }
+    let beside = create_beside(path, text).map_err(|error| sentence(&error, shown))?;
+    rename_new(&beside, path).map_err(|error| {
+        let _ = fs::remove_file(&beside);
         sentence(&error, shown)
     })
 }
 
-fn create(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+/// Creates a file with this text beside `path`. After an error there is none.
+fn create_beside(path: &Path, text: &str) -> io::Result<PathBuf> {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    for attempt in 0..NAMES_MAX {
+        let beside = path.with_file_name(format!(".{name}.{}.{attempt}", std::process::id()));
+        let opened = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&beside);
+        let mut file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        };
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            let _ = fs::remove_file(&beside);
+        }
+        return written.map(|()| beside);
+    }
+    Err(io::Error::other(format!("remove the files .{name}.* beside it, which were left there")))
+}
+
+/// Renames a file, if there is none of the new name.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_new(from, to),
+        renamed => renamed.map_err(io::Error::from),
+    }
+}
+
+/// Does the same in two steps: the second name, which replaces nothing, and the end of the first.
+fn link_new(from: &Path, to: &Path) -> io::Result<()> {
+    fs::hard_link(from, to)?;
+    let _ = fs::remove_file(from);
+    Ok(())
 }
 
 fn exists(path: &Path) -> String {
@@ -68,6 +94,21 @@ fn sentence(error: &io::Error, path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_rename_that_replaces_nothing_a_second_name_replaces_nothing() {
+        let dir = std::env::temp_dir().join(format!("pw-init-write-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        let [from, to] = [".new", "pagewell.toml"].map(|name| dir.join(name));
+        fs::write(&from, "new").expect("a file");
+        link_new(&from, &to).expect("it is new");
+        assert!(!from.exists());
+        fs::write(&from, "newer").expect("a file");
+        let error = link_new(&from, &to).expect_err("it exists");
+        let text = fs::read_to_string(&to).expect("the first file");
+        fs::remove_dir_all(&dir).expect("the directory of the test");
+        assert_eq!((error.kind(), text.as_str()), (ErrorKind::AlreadyExists, "new"));
+    }
 
     #[test]
     fn a_failure_names_its_remedy() {

@@ -73,6 +73,11 @@ fn an_existing_file_is_never_overwritten() {
         names(&tree.real("/etc/pagewell")),
         ["README", "pagewell.new.toml", "pagewell.toml"]
     );
+    // A file of a process that was killed is no obstacle.
+    let left = format!("/etc/pagewell/.pagewell.toml.{}.0", std::process::id());
+    let tree = Tree::with_php().wordpress().file(&left, "half");
+    tree.check(&tree.init("/var/www/blog").1);
+    assert_eq!(fs::read_to_string(tree.real(&left)).unwrap(), "half");
     // A dangling link is not written through either.
     let tree = Tree::with_php().wordpress().link("/etc/pagewell/out.toml", "nowhere");
     let mut args = tree.args("/var/www/blog");
