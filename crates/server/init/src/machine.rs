@@ -2,8 +2,9 @@
 //! directory, so that tests examine a small tree in a temporary directory.
 //!
 //! Nothing is executed, and nothing but regular files is opened for reading: no device, no FIFO. Files of
-//! a site may be written by its user, and root runs this program. So a symbolic link of a site is followed
-//! only to a file of the link's own owner, or if it belongs to root ([`ExaminedMachine::site_text`]).
+//! a site may be written by its user, and root runs this program. So a symbolic link to a file of a site, or in the
+//! path to it, is followed only to what the link's own owner has, or if it belongs to root
+//! ([`ExaminedMachine::site_text`]).
 
 use rustix::fs::OFlags;
 use site_rules::fits_name;
@@ -142,21 +143,29 @@ impl ExaminedMachine {
     /// The text of a file of a site; `None` if there is no such file. Bytes that are not UTF-8 are replaced.
     ///
     /// # Errors
-    /// It exists and cannot be read, or it is a link to the file of another user.
+    /// It exists and cannot be read, or it or a directory above it is a link to what another user owns.
     pub fn site_text(&self, path: &Path) -> Result<Option<String>, UnreadableFile> {
-        match fs::symlink_metadata(self.real(path)) {
-            Ok(found) if found.is_symlink() && found.uid() != 0 => {
-                let target = self.metadata(path);
-                match target {
-                    Ok(target) if target.uid() != found.uid() => Err(UnreadableFile {
-                        path: path.to_owned(),
-                        reason: "is a link to the file of another user, and was not read".into(),
-                    }),
-                    _ => self.read(path, OFlags::empty()),
-                }
+        match path.ancestors().find(|part| self.is_foreign_link(part)) {
+            Some(link) => {
+                let reason = if link == path {
+                    "is a link to the file of another user, and was not read".into()
+                } else {
+                    let link = link.display();
+                    format!(
+                        "is behind {link}, a link to a directory of another user, and was not read"
+                    )
+                };
+                Err(UnreadableFile { path: path.to_owned(), reason })
             }
-            _ => self.read(path, OFlags::empty()),
+            None => self.read(path, OFlags::empty()),
         }
+    }
+
+    /// Whether a path is a symbolic link of a user, not of root, to a file or directory of another user.
+    fn is_foreign_link(&self, path: &Path) -> bool {
+        let Ok(link) = fs::symlink_metadata(self.real(path)) else { return false };
+        let is_foreign = |target: Metadata| target.uid() != link.uid();
+        link.is_symlink() && link.uid() != 0 && self.metadata(path).is_ok_and(is_foreign)
     }
 
     fn read(&self, path: &Path, flags: OFlags) -> Result<Option<String>, UnreadableFile> {

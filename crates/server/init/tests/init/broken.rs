@@ -4,7 +4,7 @@
 use crate::tree::{Tree, lines, names};
 use command_line::options::{InitArgs, SiteKind};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, lchown};
 
 fn failure(args: &InitArgs) -> String {
     init::run(args, None).expect_err("it fails")
@@ -238,6 +238,29 @@ fn links_that_lead_nowhere_or_to_the_files_of_others() {
     }
     let args = InitArgs { application: Some(SiteKind::WordPress), ..tree.args("/etc") };
     assert!(failure(&args).contains("wp-includes/version.php is missing"));
+}
+
+/// Root reads for the site's user only what is that user's.
+#[test]
+fn a_link_in_the_path_is_followed_only_to_a_directory_of_its_owner() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Another user cannot own a link of the test.
+    }
+    let (tree, dir) = Tree::with_php().site(SiteKind::Drupal);
+    let settings = "<?php $databases['default']['default'] = ['database' => 'payroll'];";
+    fs::remove_dir_all(tree.real("/var/www/drupal/web/sites/default")).unwrap();
+    let tree = tree
+        .file("/var/www/other/settings.php", settings)
+        .link("/var/www/drupal/web/sites/default", "../../../other");
+    lchown(tree.real("/var/www/drupal/web/sites/default"), Some(33), Some(33)).unwrap();
+    let dry = InitArgs { dry_run: true, ..tree.args(dir) };
+    let said = init::run(&dry, None).unwrap();
+    assert!(said.contains("is behind /var/www/drupal/web/sites/default, a link"), "{said}");
+    assert!(!said.contains("payroll"), "{said}");
+
+    chown(tree.real("/var/www/other"), Some(33), Some(33)).unwrap();
+    let said = init::run(&dry, None).unwrap();
+    assert!(said.contains("payroll") && !said.contains("was not read"), "{said}");
 }
 
 #[test]
