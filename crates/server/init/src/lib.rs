@@ -154,6 +154,7 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
             facts.other_program(8081).unwrap_or("another program")
         ));
     }
+    all.extend(unknown_programs(facts));
     all.extend(missing_pool(plan));
     if ["/home", "/root"].iter().any(|home| plan.site.root.starts_with(home)) {
         all.push(format!(
@@ -196,6 +197,19 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// The ports in use whose program this user may not know: Pagewell's own look like those of another program.
+fn unknown_programs(facts: &MachineFacts) -> Option<String> {
+    let unknown = facts.listeners.iter().filter(|listener| listener.program.is_none());
+    let ports: Vec<String> = unknown.map(|listener| listener.port.to_string()).collect();
+    (!ports.is_empty()).then(|| {
+        format!(
+            "the programs at these ports are unknown to this user, and one may be Pagewell itself ({}): run it with \
+             sudo, or the addresses in the file are wrong",
+            ports.join(", ")
+        )
+    })
 }
 
 /// The consequence, if no pool has the address of php-fpm.

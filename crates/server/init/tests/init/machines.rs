@@ -316,6 +316,23 @@ fn apache_goes_behind_and_other_programs_stay() {
     assert!(lines.contains(&"admin = \"127.0.0.1:8181\"".into()), "{text}");
 }
 
+/// Without root, Pagewell's own port is one of an unknown program.
+#[test]
+fn an_unknown_program_at_a_port_is_a_doubt() {
+    let dry = |tree: &Tree| {
+        let args = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+        init::run(&args, None).expect("a site")
+    };
+    let tree = Tree::with_php().wordpress().port(80, "pagewell", 11).port(8081, "pagewell", 12);
+    let said = dry(&tree);
+    assert!(said.contains("listen = \":80\"") && !said.contains("run it with sudo"), "{said}");
+    for process in ["/proc/4011", "/proc/4012"] {
+        fs::remove_dir_all(tree.real(process)).expect("it is there");
+    }
+    let said = dry(&tree);
+    assert!(said.contains("may be Pagewell itself (80, 8081): run it with sudo"), "{said}");
+}
+
 #[test]
 fn questions_have_defaults_and_the_answers_count() {
     let tree = Tree::with_php().wordpress();
