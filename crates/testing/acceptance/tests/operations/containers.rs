@@ -1,5 +1,5 @@
-//! The container file, without a container: every file that it names exists, and the command that it runs
-//! works. `scripts/package-test` builds the image, which takes too long for this test.
+//! The container file and the manifests for Kubernetes, without a container: every file that they name exists, and
+//! the commands that they run work. `scripts/package-test` builds the image, which takes too long for this test.
 
 use acceptance::{BOUND, Site, binary, until};
 use harness::{Address, Client, Pagewell, PhpFpm, PoolOptions, PrivateDir, Request, Signal, Wait};
@@ -194,4 +194,60 @@ fn the_environment_configures_the_image() {
         assert!((400..500).contains(&metrics(fields).status), "{fields:?}");
     }
     assert_eq!(pagewell.log(), "", "nothing below the level");
+}
+
+/// The lines below this line of a file that are indented further, without their indentation.
+fn block_below(path: &str, line: &str) -> String {
+    let text = text(path);
+    let mut lines = text.lines().skip_while(|found| found.trim() != line);
+    let depth = indentation(lines.next().unwrap_or_else(|| panic!("{path}: no {line}")));
+    let is_below = |line: &&str| line.trim().is_empty() || indentation(line) > depth;
+    let block: Vec<&str> = lines.take_while(is_below).map(str::trim).collect();
+    block.join("\n")
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+/// Kubernetes lets the group of a pod write to the top of its volumes, and may give it all files of an old one.
+#[test]
+fn the_manifest_starts_on_a_volume_to_which_a_group_may_write() {
+    const MANIFESTS: &str = "examples/kubernetes/wordpress";
+    let site = Site::new(&[("index.php", "<?php echo 'by php';")]);
+    let dir = PrivateDir::temporary("fpm").expect("a directory can be made");
+    let php = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
+    let volume = site.at("volume");
+    for (directory, mode) in [(volume.clone(), 0o2775), (volume.join("pages"), 0o2770)] {
+        fs::create_dir(&directory).expect("a directory can be made");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode)).expect("can be set");
+    }
+    let here = |text: &str| {
+        let places = [
+            ("/usr/share/pagewell/prepend.php", top().join("php/capture/prepend.php")),
+            ("/var/lib/pagewell", volume.clone()),
+            ("/var/www/html", site.root()),
+            ("/run/pagewell", site.at("run")),
+        ];
+        places
+            .iter()
+            .fold(text.to_owned(), |text, (from, to)| text.replace(from, &to.display().to_string()))
+    };
+    let script = here(&block_below(&format!("{MANIFESTS}/wordpress.yaml"), "- |"));
+    let made = Command::new("sh").args(["-ec", &script]).output().expect("it runs");
+    assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
+    assert!(site.at("run/capture").is_dir() && site.at("run/prepend.php").is_file());
+    let file = block_below(&format!("{MANIFESTS}/configuration.yaml"), "pagewell.toml: |");
+    // The tables below need servers that are not started here.
+    let (file, _) = file.split_once("[[database]]").expect("the database comes after the site");
+    let file = here(file).replace("\":8080\"", "\"127.0.0.1:0\"");
+    let path = site.at("kubernetes.toml");
+    fs::write(&path, file).expect("written");
+    let mut serve = Command::new(binary());
+    serve.args(["serve", "--config"]).arg(&path);
+    serve.env("PAGEWELL_PHP", format!("unix:{}", php.socket().display()));
+    serve.env("PAGEWELL_ADMIN_LISTEN", "127.0.0.1:0");
+    let dir = PrivateDir::temporary("container").expect("a directory can be made");
+    let pagewell = Pagewell::start_command(dir, &mut serve).expect("it starts");
+    assert_eq!(acceptance::client(&pagewell).get("/").expect("an answer").text(), "by php");
 }
