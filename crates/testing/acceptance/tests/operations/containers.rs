@@ -237,6 +237,7 @@ fn the_manifest_starts_on_a_volume_to_which_a_group_may_write() {
     let made = Command::new("sh").args(["-ec", &script]).output().expect("it runs");
     assert!(made.status.success(), "{script}: {}", String::from_utf8_lossy(&made.stderr));
     assert!(site.at("run/capture").is_dir() && site.at("run/prepend.php").is_file());
+    assert!(site.root().join("wp-content/uploads").is_dir());
     let file = block_below(&format!("{MANIFESTS}/configuration.yaml"), "pagewell.toml: |");
     // The tables below need servers that are not started here.
     let (file, _) = file.split_once("[[database]]").expect("the database comes after the site");
