@@ -270,6 +270,18 @@ mod tests {
         assert!(workflow.contains(&format!("machine: x86_64{MUSL}, make: dist-musl")));
     }
 
+    /// An emulated machine compiles for hours, and the release waits for its image.
+    #[test]
+    fn each_machine_builds_its_own_image() {
+        let workflow = root::repository().join(".github/workflows/release.yaml");
+        let workflow = fs::read_to_string(workflow).expect("text");
+        for machine in ["os: ubuntu-24.04, machine: amd64", "os: ubuntu-24.04-arm, machine: arm64"]
+        {
+            assert!(workflow.contains(machine), "{machine}");
+        }
+        assert!(!workflow.contains("setup-qemu-action"));
+    }
+
     /// An unpacked archive, and beside it an empty system to install it in.
     struct UnpackedArchive {
         place: PrivateDir,
