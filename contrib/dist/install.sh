@@ -8,7 +8,8 @@
 #
 # DESTDIR is put before every path, for packages of other systems: then no user is created and nothing is reloaded.
 # An existing configuration is never changed, and no service is started, restarted or stopped, but by --uninstall.
-# Exit status: 0 done · 2 wrong usage · 3 not root · 4 a package is installed · 1 a file cannot be written
+# Exit status: 0 done · 1 a file cannot be written · 2 wrong usage · 3 not root · 4 a package is installed ·
+# 5 the user cannot be created
 set -eu
 # Also where root's own files are hidden: the service's user runs the program.
 umask 022
@@ -48,6 +49,42 @@ FILES
 
 has_systemd() { [ -n "$root" ] || [ -d /run/systemd/system ]; }
 
+# ---- the user --------------------------------------------------------------------------------
+
+has() { command -v "$1" >/dev/null; }
+is_known() { getent "$1" pagewell >/dev/null 2>&1 || grep -q '^pagewell:' "/etc/$1"; }
+# Alpine has the commands of busybox.
+add_group() { if has groupadd; then groupadd --system pagewell; else addgroup -S pagewell; fi; }
+add_user() {
+    if has useradd; then
+        useradd --system --gid pagewell --home-dir /var/lib/pagewell --no-create-home --shell /usr/sbin/nologin pagewell
+    else
+        adduser -S -D -H -h /var/lib/pagewell -s /sbin/nologin -G pagewell pagewell
+    fi
+}
+create_user() {
+    { is_known group || add_group; } && { is_known passwd || add_user; } && return
+    echo "install.sh: the group and the user pagewell cannot be created: create both, and run this again" >&2
+    exit 5
+}
+
+print_next_steps() {
+    echo "Installed in $prefix. Next:"
+    printf '  %-48s %s\n' "edit $config" "document root, php-fpm's socket, ports"
+    join='usermod --append --groups GROUP pagewell'
+    has usermod || join='addgroup pagewell GROUP'
+    printf '  %-48s %s\n' "$join" "the group of php-fpm's socket (www-data, apache, nginx …)"
+    echo "  pagewell check --config $config"
+    if has_systemd; then
+        echo "  systemctl enable --now pagewell"
+    else
+        echo "  without systemd: write user = \"pagewell\" at the top of that file, and let your supervisor run as root:"
+        echo "    $prefix/bin/pagewell serve --config $config"
+    fi
+}
+
+# ---- the files -------------------------------------------------------------------------------
+
 if [ $action = uninstall ]; then
     if [ -z "$root" ] && has_systemd; then systemctl disable --now pagewell.service pagewell.socket 2>/dev/null || true; fi
     files | while read -r _ to _; do rm -f "$root$to"; done
@@ -58,6 +95,8 @@ if [ $action = uninstall ]; then
     echo "These stay: /etc/pagewell /var/lib/pagewell /var/log/pagewell /var/lib/pagewell-php, and the user pagewell."
     exit 0
 fi
+
+[ -n "$root" ] || create_user
 
 files | while read -r from to mode; do
     mkdir -p "$root${to%/*}"
@@ -89,9 +128,6 @@ if has_systemd; then
     done
 fi
 if [ -z "$root" ]; then
-    getent group pagewell >/dev/null || groupadd --system pagewell
-    getent passwd pagewell >/dev/null ||
-        useradd --system --gid pagewell --home-dir /var/lib/pagewell --no-create-home --shell /usr/sbin/nologin pagewell
     for dir in /var/lib/pagewell /var/log/pagewell; do
         [ -d $dir ] || install -d -o pagewell -g pagewell -m 750 $dir
     done
@@ -105,10 +141,4 @@ Installed in $prefix. The service still runs the version before. Next:
 TEXT
     exit 0
 fi
-cat <<TEXT
-Installed in $prefix. Next:
-  edit /etc/pagewell/pagewell.toml                 document root, php-fpm's socket, ports
-  usermod --append --groups GROUP pagewell         the group of php-fpm's socket (www-data, apache, nginx …)
-  pagewell check --config /etc/pagewell/pagewell.toml
-  systemctl enable --now pagewell
-TEXT
+print_next_steps

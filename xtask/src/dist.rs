@@ -391,6 +391,54 @@ mod tests {
         assert!(unpacked.system("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
     }
 
+    /// Runs the part of the installer that creates the user, and its last lines, where there are only these programs
+    /// and no systemd. Returns the exit status, and what the programs and the installer print.
+    fn user_of(programs: &[&str], is_known: bool) -> (Option<i32>, String) {
+        let script = root::repository().join("contrib/dist/install.sh");
+        let script = fs::read_to_string(script).expect("text");
+        let from = script.find("\nhas() {").expect("the functions for the user");
+        let to = script.find("# ---- the files").expect("the end of the functions");
+        let place = PrivateDir::temporary("user").expect("a directory");
+        let stand_in = |name: &str, does: &str| {
+            let text = format!("#!/bin/sh\n{does}\n");
+            harness::write_script(&place.path().join(name), &text).expect("can be written");
+        };
+        for name in ["getent", "grep"] {
+            stand_in(name, if is_known { "true" } else { "false" });
+        }
+        for name in programs {
+            stand_in(name, &format!("echo {name} $*"));
+        }
+        let set = format!("PATH={}\nset -eu\nroot= prefix=/usr/local", place.path().display());
+        let rest = "config=/etc/pagewell/pagewell.toml\nhas_systemd() { false; }";
+        let functions = &script[from..to];
+        let text = format!("{set}\n{rest}\n{functions}\ncreate_user\nprint_next_steps\n");
+        let output = Command::new("sh").args(["-c", &text]).output().expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    #[test]
+    fn the_user_is_created_with_the_commands_that_are_there() {
+        let (status, printed) = user_of(&["groupadd", "useradd", "usermod"], false);
+        let lines: Vec<&str> = printed.lines().collect();
+        assert_eq!((status, lines[0]), (Some(0), "groupadd --system pagewell"));
+        assert!(lines[1].starts_with("useradd --system --gid pagewell "), "{printed}");
+        assert!(printed.contains("  usermod --append --groups GROUP pagewell  "), "{printed}");
+        // Alpine's busybox.
+        let (status, printed) = user_of(&["addgroup", "adduser"], false);
+        let lines: Vec<&str> = printed.lines().collect();
+        assert_eq!((status, lines[0]), (Some(0), "addgroup -S pagewell"));
+        assert!(
+            lines[1].starts_with("adduser -S -D -H ")
+                && lines[1].ends_with(" -G pagewell pagewell")
+        );
+        assert!(printed.contains("  addgroup pagewell GROUP  "), "{printed}");
+        assert!(printed.contains("supervisor") && !printed.contains("systemctl"), "{printed}");
+        let (status, printed) = user_of(&["addgroup", "adduser"], true);
+        assert!(status == Some(0) && printed.starts_with("Installed in /usr/local."), "{printed}");
+        assert_eq!(user_of(&[], false), (Some(5), String::new()), "nothing is installed");
+    }
+
     #[test]
     fn the_bill_of_materials_names_every_library_of_the_program() {
         let libraries = package::names_of_libraries().expect("cargo knows them");
