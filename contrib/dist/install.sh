@@ -8,8 +8,8 @@
 #
 # DESTDIR is put before every path, for packages of other systems: then no user is created and nothing is reloaded.
 # An existing configuration is never changed, and no service is started, restarted or stopped, but by --uninstall.
-# Exit status: 0 done · 1 a file cannot be written · 2 wrong usage · 3 not root · 4 a package is installed ·
-# 5 the user cannot be created
+# Exit status: 0 done · 1 a file cannot be written: then nothing is changed · 2 wrong usage · 3 not root ·
+# 4 a package is installed · 5 the user cannot be created
 set -eu
 # Also where root's own files are hidden: the service's user runs the program.
 umask 022
@@ -98,35 +98,51 @@ fi
 
 [ -n "$root" ] || create_user
 
-files | while read -r from to mode; do
-    mkdir -p "$root${to%/*}"
-    # In one step, also while the program runs.
-    install -m "$mode" "$from" "$root$to.new"
-    mv -f "$root$to.new" "$root$to"
+# Nothing takes its place before all is written, so that a full disk changes nothing.
+written='' state='nothing is changed'
+undo() {
+    for path in $written; do rm -rf "$root$path.new" || true; done
+    echo "install.sh: $state. Free space (df -h $root$prefix), or name a writable directory by --prefix; then run this again" >&2
+    exit 1
+}
+trap undo EXIT
+trap 'exit 1' HUP INT TERM
+
+# write FROM TO MODE: beside its place.
+write() {
+    mkdir -p "$root${2%/*}"
+    written="$written $2"
+    install -m "$3" "$1" "$root$2.new"
+}
+
+# shellcheck disable=SC2046
+set -- $(files)
+while [ $# -gt 0 ]; do
+    write "$1" "$2" "$3"
+    shift 3
 done
 # The licences, also those of the libraries in the program, and the manual as HTML.
-doc=$root$prefix/share/doc/pagewell
-rm -rf "$doc"
-mkdir -p "$doc"
-cp LICENSE-MIT LICENSE-APACHE LICENSES-OF-LIBRARIES CHANGELOG.md "$doc/"
-[ ! -d doc ] || cp -R doc "$doc/html"
-if [ ! -e "$root$config" ] && [ ! -L "$root$config" ]; then
-    install -d -m 755 "$root${config%/*}"
-    install -m 644 etc/pagewell.toml "$root$config.new"
-    mv "$root$config.new" "$root$config"
-fi
+doc=$prefix/share/doc/pagewell
+written="$written $doc"
+rm -rf "$root$doc.new"
+mkdir -p "$root$doc.new"
+cp LICENSE-MIT LICENSE-APACHE LICENSES-OF-LIBRARIES CHANGELOG.md "$root$doc.new/"
+[ ! -d doc ] || cp -R doc "$root$doc.new/html"
+if [ ! -e "$root$config" ] && [ ! -L "$root$config" ]; then write etc/pagewell.toml $config 644; fi
 # For automatic dependencies (docs/guide/automatic.md). It stays: PHP answers no request of a pool that misses it.
-install -d -m 755 "$root/var/lib/pagewell-php"
-install -m 644 php/prepend.php "$root/var/lib/pagewell-php/prepend.php.new"
-mv -f "$root/var/lib/pagewell-php/prepend.php.new" "$root/var/lib/pagewell-php/prepend.php"
+write php/prepend.php /var/lib/pagewell-php/prepend.php 644
 if has_systemd; then
-    install -d "$root$units"
     for unit in pagewell.service pagewell.socket; do
+        write "systemd/$unit" "$units/$unit" 644
         sed "s|/usr/bin/pagewell|$prefix/bin/pagewell|" "systemd/$unit" >"$root$units/$unit.new"
-        chmod 644 "$root$units/$unit.new"
-        mv -f "$root$units/$unit.new" "$root$units/$unit"
     done
 fi
+
+state='only some files are of this version'
+rm -rf "$root$doc"
+for path in $written; do mv -f "$root$path.new" "$root$path"; done
+trap - EXIT HUP INT TERM
+
 if [ -z "$root" ]; then
     for dir in /var/lib/pagewell /var/log/pagewell; do
         [ -d $dir ] || install -d -o pagewell -g pagewell -m 750 $dir

@@ -306,8 +306,13 @@ mod tests {
 
         /// Runs the installer with a umask that hides new files from other users.
         fn run(&self, arguments: &str) -> Output {
+            self.run_after("umask 077", arguments)
+        }
+
+        /// Runs the installer in a shell that has run another command before.
+        fn run_after(&self, before: &str, arguments: &str) -> Output {
             let mut sh = Command::new("sh");
-            sh.args(["-c", &format!("umask 077 && exec ./install.sh {arguments}")]);
+            sh.args(["-c", &format!("{before} && exec ./install.sh {arguments}")]);
             sh.current_dir(&self.tree).env("DESTDIR", self.system(""));
             sh.output().expect("it runs")
         }
@@ -389,6 +394,37 @@ mod tests {
         let left = files_below(&unpacked.system("usr"));
         assert!(left.is_empty() && config.is_symlink(), "{left:?}");
         assert!(unpacked.system("var/lib/pagewell-php/prepend.php").exists(), "PHP may need it");
+    }
+
+    /// A limit for the size of files stands in for a full disk, and a file in the way for one that is read-only.
+    #[test]
+    fn a_file_that_cannot_be_written_changes_nothing() {
+        let program = harness::program(&["echo"]).expect("a tool of every system");
+        let unpacked = UnpackedArchive::new(&program);
+        unpacked.install("");
+        let installed = unpacked.system("usr/local/bin/pagewell");
+        fs::write(&installed, "before").expect("written");
+        let fails = |before: &str| {
+            let output = unpacked.run_after(before, "");
+            let error = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{before}: {error}");
+            assert!(error.contains("nothing is changed") && error.contains("df -h"), "{error}");
+            assert_eq!(fs::read_to_string(&installed).expect("text"), "before");
+            let files = files_below(&unpacked.system(""));
+            let is_new = |path: &&PathBuf| path.to_string_lossy().contains(".new");
+            assert_eq!(files.iter().find(is_new), None, "{before}");
+        };
+        fails("ulimit -c 0 && ulimit -f 8");
+        let in_the_way = unpacked.system("usr/local/share/fish");
+        fs::remove_dir_all(&in_the_way).expect("removed");
+        fs::write(&in_the_way, "").expect("written");
+        fails("true");
+        fs::remove_file(&in_the_way).expect("removed");
+        // The remains of a killed installer are no obstacle.
+        let left = unpacked.system("usr/local/share/doc/pagewell.new/html");
+        fs::create_dir_all(&left).expect("a directory");
+        unpacked.install("");
+        assert!(!left.exists() && fs::metadata(&installed).expect("a file").len() > 6);
     }
 
     /// Runs the part of the installer that creates the user, and its last lines, where there are only these programs
