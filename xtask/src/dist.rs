@@ -18,6 +18,14 @@ use std::process::Command;
 const GLIBC: (u32, u32) = (2, 31);
 /// The end of the name of an archive for musl. `docs/install.md` has it, too.
 const MUSL: &str = "-musl";
+/// The table `[php]` in the archive's configuration. That of the package names pagewell-php.service, which the archive
+/// does not have.
+const PHP_OF_THE_SYSTEM: &str = "[php]
+# The socket of the system's php-fpm. The user pagewell must be in its group:
+#   usermod --append --groups www-data pagewell
+# INSTALL.md has the names in RHEL.
+at = \"unix:/run/php/php-fpm.sock\"
+";
 
 /// Builds the files of a release, and prints their paths. With a `program` that is built already they are for tests,
 /// and in a directory of their own.
@@ -150,7 +158,6 @@ fn archive(place: &Path, name: &str, program: &Path, profile: Profile) -> Result
         ("contrib/man/pagewell.toml.5", "man/pagewell.toml.5", 0o644),
         ("contrib/systemd/pagewell.service", "systemd/pagewell.service", 0o644),
         ("contrib/systemd/pagewell.socket", "systemd/pagewell.socket", 0o644),
-        ("contrib/debian/pagewell.toml", "etc/pagewell.toml", 0o644),
         ("php/capture/prepend.php", "php/prepend.php", 0o644),
         ("LICENSE-MIT", "LICENSE-MIT", 0o644),
         ("LICENSE-APACHE", "LICENSE-APACHE", 0o644),
@@ -159,6 +166,8 @@ fn archive(place: &Path, name: &str, program: &Path, profile: Profile) -> Result
     ] {
         write(&tree.join(to), &read(&repository.join(from))?, mode)?;
     }
+    let configuration = configuration(&repository.join("contrib/debian/pagewell.toml"))?;
+    write(&tree.join("etc/pagewell.toml"), configuration.as_bytes(), 0o644)?;
     write(&tree.join("bin/pagewell"), &read(program)?, 0o755)?;
     book::install(above, &tree.join("doc"), profile)?;
     write(&tree.join("LICENSES-OF-LIBRARIES"), &package::licences_of_libraries()?, 0o644)?;
@@ -183,6 +192,19 @@ fn archive(place: &Path, name: &str, program: &Path, profile: Profile) -> Result
     } else {
         Err(format!("dist: tar: {}", String::from_utf8_lossy(&made.stderr)))
     }
+}
+
+/// The configuration of the archive: that of the package, with the system's php-fpm.
+///
+/// # Errors
+/// The file cannot be read, or has no table `[php]`.
+fn configuration(of_package: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(of_package).map_err(|error| error_text(of_package, error))?;
+    let php = text.split_once("[php]\n").and_then(|(before, php)| {
+        let (_, after) = php.split_once("\n\n")?;
+        Some(format!("{before}{PHP_OF_THE_SYSTEM}\n{after}"))
+    });
+    php.ok_or_else(|| format!("dist: {}: no table [php]", of_package.display()))
 }
 
 /// The libraries in the program, in CycloneDX's format. cargo-cyclonedx writes a file beside each `Cargo.toml`.
@@ -372,6 +394,10 @@ mod tests {
         assert!(!unpacked.system("").exists(), "nothing is written");
         unpacked.install("");
         let config = unpacked.system("etc/pagewell/pagewell.toml");
+        let text = fs::read_to_string(&config).expect("text");
+        let settings: toml::Table = text.parse().expect("TOML");
+        assert_eq!(settings["php"]["at"].as_str(), Some("unix:/run/php/php-fpm.sock"));
+        assert!(!text.contains("pagewell-php") && text.contains("#[snapshot]"), "{text}");
         fs::write(&config, "# changed\n").expect("written");
         unpacked.install("");
         assert_eq!(fs::read_to_string(&config).expect("text"), "# changed\n");
