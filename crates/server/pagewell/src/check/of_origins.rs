@@ -242,6 +242,11 @@ fn sentence(failure: &ProbeFailure, place: &Place, user: &User) -> String {
 fn not_connected(error: &Error, place: &Place, user: &User) -> String {
     let is_php = matches!(place, Place::FastCgi(_));
     match (error.kind(), place.socket()) {
+        (ErrorKind::NotFound, Some(path)) if path.starts_with("/run/pagewell-php") => {
+            "there is no such socket: pagewell-php.service starts php-fpm with Pagewell; install it if it \
+             is missing (`apt-get install php-fpm`)"
+                .into()
+        }
         (ErrorKind::NotFound, Some(_)) => "there is no such socket: start php-fpm, or name the \
              socket of its pool (`listen` in the pool's .conf)"
             .into(),

@@ -121,6 +121,9 @@ fn addresses_where_nothing_listens_are_reported() {
     let socket = site.at("left.sock");
     let line = with_php(&site, &unix(&socket), "nobody");
     assert!(line.contains("there is no such socket: start php-fpm"), "{line}");
+    // That of the package is started with Pagewell.
+    let line = with_php(&site, "unix:/run/pagewell-php/no-such.sock", "nobody");
+    assert!(line.contains("(`apt-get install php-fpm`)"), "{line}");
     drop(UnixListener::bind(&socket).expect("a socket"));
     assert!(Address::Unix(socket.clone()).closes());
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).expect("set");

@@ -166,3 +166,28 @@ fn systemd_accepts_the_units() {
     let said = security.output().expect("it is there");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
 }
+
+#[test]
+fn the_unit_of_php_starts_the_newest_php_fpm_or_names_the_package() {
+    let dir = PrivateDir::temporary("sbin").expect("a directory can be made");
+    let unit =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/systemd/pagewell-php.service");
+    let unit = std::fs::read_to_string(unit).expect("it is there").replace("\\\n", " ");
+    let command = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c '")?.strip_suffix('\''))
+        .expect("a command for a shell");
+    let programs = format!("{}/php-fpm", dir.path().display());
+    let command = command.replace("$$", "$").replace("/usr/sbin/php-fpm", &programs);
+    let run = || Command::new("sh").args(["-c", &command]).output().expect("it runs");
+    let ended = run();
+    let error = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{error}");
+    assert!(error.contains("apt-get install php-fpm") && error.lines().count() == 1, "{error}");
+    for version in ["8.2", "8.10"] {
+        let text = format!("#!/bin/sh\necho {version} $*\n");
+        harness::write_script(format!("{programs}{version}").as_ref(), &text).expect("a script");
+    }
+    let printed = String::from_utf8_lossy(&run().stdout).into_owned();
+    assert_eq!(printed, "8.10 --nodaemonize --fpm-config /etc/pagewell/php-fpm.conf\n");
+}
