@@ -192,8 +192,14 @@ fn with_https(machine: &mut Machine) {
     machine.certificate("blog.example", "/etc/ssl/blog.example.pem", "/etc/ssl/blog.example.key");
 }
 
+/// The user pagewell is in its own group alone, as after the installation.
+fn leave_groups(machine: &Machine) {
+    std::fs::write(machine.at("/state/groups"), "").expect("written");
+}
+
 fn behind_nginx(guide: &mut Guide, machine: &mut Machine) {
     with_https(machine);
+    leave_groups(machine);
     let section = "1. nginx stays in front";
     let site = |directives: &str| {
         format!(
@@ -226,6 +232,7 @@ fn behind_nginx(guide: &mut Guide, machine: &mut Machine) {
 
 fn instead_of_nginx(guide: &mut Guide, machine: &mut Machine) {
     let section = "2. Pagewell instead of nginx";
+    leave_groups(machine);
     let toml = guide.next(section, "toml");
     machine.write(TOML, &toml);
     machine.run(&guide.next(section, "sh"));
