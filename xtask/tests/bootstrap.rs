@@ -92,16 +92,22 @@ impl Machine {
         fs::write(place.join("rustup-init.sha256"), sum).expect("written");
     }
 
-    /// Runs the script without a terminal. Returns its status and what it printed.
-    fn bootstrap(&self, args: &[&str]) -> (i32, String) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/bootstrap");
-        // A session of its own has no terminal that could be asked.
-        let mut command = Command::new(self.at("bin/setsid"));
-        command.arg("--wait").arg(self.at("bin/sh")).arg(script).args(args).env_clear();
+    /// A command that finds this machine's programs alone, and its server of rustup.
+    fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().stdin(Stdio::null());
         command.env("PATH", self.at("bin")).env("BIN", self.at("bin")).env("HOME", self.at("home"));
         command.env("NOTES", self.at("notes")).env("SETUP_PATH", self.at("bin"));
         let server = format!("file://{}", self.at("server").display());
-        command.env("RUSTUP_UPDATE_ROOT", server).stdin(Stdio::null());
+        command.env("RUSTUP_UPDATE_ROOT", server);
+        command
+    }
+
+    /// Runs the script without a terminal. Returns its status and what it printed.
+    fn bootstrap(&self, args: &[&str]) -> (i32, String) {
+        // A session of its own has no terminal that could be asked.
+        let mut command = self.command(&self.at("bin/setsid"));
+        command.arg("--wait").arg(self.at("bin/sh")).arg(script()).args(args);
         let Output { status, stdout, stderr } = command.output().expect("it runs");
         let printed = [stdout, stderr].concat();
         (status.code().unwrap_or(-1), String::from_utf8_lossy(&printed).into_owned())
@@ -111,6 +117,10 @@ impl Machine {
         let notes = fs::read_to_string(self.at("notes")).unwrap_or_default();
         notes.lines().map(str::to_owned).collect()
     }
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/bootstrap")
 }
 
 fn write_program(path: &Path, does: &str) {
@@ -152,6 +162,32 @@ fn missing_programs_are_installed_and_make_runs_with_the_toolchain() {
     let (status, printed) = machine.bootstrap(&["build"]);
     assert_eq!((status, machine.notes().len()), (0, 5), "{printed}");
     assert_eq!(machine.notes()[4], "make build, cargo 99.1.0");
+}
+
+#[test]
+fn a_download_shows_its_progress_on_a_terminal() {
+    let real = harness::program(&["curl"]).expect("curl");
+    let terminal = harness::program(&["script"]).expect("a tool of every system");
+    for (has_terminal, option) in [(false, "--silent"), (true, "--progress-bar")] {
+        let machine = Machine::new();
+        machine.serves_rustup("99.1.0");
+        machine.has("make", "");
+        machine.has("git", "");
+        let note = "echo \"curl $*\" >>\"$NOTES\"";
+        machine.has("curl", &format!("{note}\nexec {} \"$@\"", real.display()));
+        let ended = if has_terminal {
+            let shell = machine.at("bin/sh");
+            let line = format!("{} {} --yes build", shell.display(), script().display());
+            let mut command = machine.command(&terminal);
+            command.args(["-qec", &line, "/dev/null"]).output().expect("it runs").status.code()
+        } else {
+            Some(machine.bootstrap(&["--yes", "build"]).0)
+        };
+        let notes = machine.notes();
+        let fetched: Vec<&String> = notes.iter().filter(|note| note.starts_with("curl ")).collect();
+        assert_eq!((ended, fetched.len()), (Some(0), 2), "{notes:?}");
+        assert!(fetched.iter().all(|note| note.contains(option)), "{notes:?}");
+    }
 }
 
 #[test]
