@@ -2,7 +2,8 @@
 # Writes random passwords to the directory `secrets`, once; what is there is kept.
 #
 # With Docker as root, because Pagewell reads no secret that belongs to another user. With rootless Podman as the user
-# who runs it, who is root in the containers.
+# who runs it, who is root in the containers. With Docker Desktop on macOS also as the user, because it runs as the
+# user; not tried.
 set -eu
 cd "$(dirname "$0")"
 # The containers get single files, and read them as users of their own.
