@@ -30,16 +30,18 @@ const READERS: usize = 8;
 pub const PAUSE: Duration = Duration::from_millis(2);
 /// Every hit is audited. The budget of renders is a share of the places at the origin.
 pub const EVERY_HIT: &str = "audit = \"1 in 1\"\n[limits]\norigin_connections = 1000\n";
-/// The time in which the binary without the lease check has to be found out: five renders agree against a page, which is
-/// then watched for a minute before it is reported. Alone on two cores it takes 1 to 6 s.
+/// The time in which the binary without the lease check has to be found out: five renders agree against a page, and one
+/// ten seconds later shows that its text does not follow the clock. The page is then watched for a minute before it is
+/// reported. Alone on two cores it takes 16 to 22 s.
 pub const FOUND_WITHIN: Duration = Duration::from_secs(30);
 /// The same on a machine that does other work.
 pub const FOUND_WITHIN_BUSY: Duration = Duration::from_secs(90);
 /// The writes a second of the binary without the lease check.
 const FOUND_RATE: u32 = 5;
-/// So many items and pages: a write purges four pages, which then stay for ten seconds. Renders of the pages that the
-/// last write purged are under way when the next write comes, and one write in ten meets one that it changes.
-const FOUND_PAGES: usize = 200;
+/// So many items and pages: a write purges one page, which then stays for long. It is made twice, and the second one
+/// meets the render after the first in one case of two.
+const FOUND_ITEMS: usize = 500;
+const FOUND_PAGES: usize = 100;
 /// The longest of these renders, in microseconds.
 const FOUND_RENDER_MICROS: usize = 400_000;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -141,7 +143,11 @@ pub fn torture(amount: &Amount, comparisons: u64) -> Result<(), String> {
 /// It was not within this time; or the other was.
 pub fn found_out(amount: &Amount, within: Duration) -> Result<String, String> {
     let rate = Rate::PerSecond(FOUND_RATE);
-    let site = || Site::new(amount.seed, FOUND_PAGES, FOUND_PAGES).rendered_in(FOUND_RENDER_MICROS);
+    let amount = &Amount { writers: 1, ..amount.clone() };
+    let site = || {
+        let site = Site::new(amount.seed, FOUND_ITEMS, FOUND_PAGES);
+        site.slow_and_saved_twice(FOUND_RENDER_MICROS)
+    };
     let is_found = |counts: &VerdictCounts| counts.wrong > 0;
     let without = audit(amount, site(), (LeaseCheck::LeftOut, rate, within), is_found)?;
     let AuditedRun { counts, changes, seconds, .. } = without;

@@ -176,6 +176,8 @@ pub struct Site {
     pub by: By,
     /// The longest render, in microseconds.
     pub render_micros: usize,
+    /// Whether each writer makes each change twice, as an author does who saves again.
+    pub saves_twice: bool,
     cells: Vec<Cell>,
 }
 
@@ -199,7 +201,14 @@ impl Site {
         };
         let pages: Vec<Page> = (0..pages).map(page).collect();
         let cells = (0..items + pages.len()).map(|_| Cell::default()).collect();
-        Site { pages, items, by: By::Mixed, render_micros: RENDER_MICROS, cells }
+        Site {
+            pages,
+            items,
+            by: By::Mixed,
+            render_micros: RENDER_MICROS,
+            saves_twice: false,
+            cells,
+        }
     }
 
     /// The same site, whose changes are published in another way.
@@ -207,9 +216,10 @@ impl Site {
         Site { by, ..self }
     }
 
-    /// The same site, whose longest render takes so many microseconds.
-    pub fn rendered_in(self, render_micros: usize) -> Site {
-        Site { render_micros, ..self }
+    /// The same site, whose longest render takes so many microseconds, and whose writers make each change twice: the
+    /// second one meets renders that the first has caused.
+    pub fn slow_and_saved_twice(self, render_micros: usize) -> Site {
+        Site { render_micros, saves_twice: true, ..self }
     }
 
     /// The page at this path and query.

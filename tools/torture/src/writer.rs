@@ -82,6 +82,8 @@ impl Done {
 struct Writer<'a> {
     run: &'a Run,
     chance: Chance,
+    /// Before the draws of the last change.
+    before: Chance,
     visitor: Client,
     operator: Client,
     done: Done,
@@ -89,9 +91,11 @@ struct Writer<'a> {
 
 /// Writes until the run is over, as one of `writers`.
 pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
+    let chance = Chance::new(run.seed, 1 << 24 | number as u64);
     let mut writer = Writer {
         run,
-        chance: Chance::new(run.seed, 1 << 24 | number as u64),
+        before: chance.clone(),
+        chance,
         visitor: Client::new(run.pagewell).host(HOST).within(WITHIN),
         operator: Client::new(run.control).within(WITHIN),
         done: Done::default(),
@@ -105,13 +109,18 @@ pub fn write(run: &Run, number: usize, writers: usize, rate: Rate) -> Done {
         if run.is_over() {
             break;
         }
-        writer.change();
+        writer.change(run.site.saves_twice && turn % 2 == 1);
     }
     writer.done
 }
 
 impl Writer<'_> {
-    fn change(&mut self) {
+    fn change(&mut self, is_second: bool) {
+        if is_second {
+            // The same draws make the same change.
+            self.chance = self.before.clone();
+        }
+        self.before = self.chance.clone();
         let begun_micros = self.run.micros();
         let publication = Publication::draw(self.run.site.by, &mut self.chance);
         if self.change_by(publication) {
