@@ -481,23 +481,24 @@ pub(crate) async fn render_with(
     if !budget().may_begin(site.clock.monotonic(), used) {
         return Err(UnjudgedReason::NoBudget);
     }
-    match reference(site, ask, parts).await {
-        Ok(render) => {
-            budget().spent(render.took);
-            site.trial.rendered(render.took);
-            site.counters.audit_origin_us.add_many(render.took.as_micros() as u64);
-            Ok(render)
+    let begun = site.clock.monotonic();
+    let rendered = reference(site, ask, parts).await;
+    let took = match &rendered {
+        Ok(render) => render.took,
+        Err(NoReference::NoPlace) => return Err(UnjudgedReason::NoPlace),
+        // It may have held a place until the origin's timeout.
+        Err(_) => site.clock.monotonic().saturating_sub(begun),
+    };
+    budget().spent(took);
+    site.trial.rendered(took);
+    site.counters.audit_origin_us.add_many(took.as_micros() as u64);
+    rendered.map_err(|why| {
+        // The parts of a visitor's request may be why a render with them fails.
+        if why == NoReference::Failed && parts.is_empty() && site.trial.is_on() {
+            site.trial.notice(TrialNotice::OriginFailing, true);
         }
-        Err(NoReference::NoPlace) => Err(UnjudgedReason::NoPlace),
-        Err(why) => {
-            budget().spent(Duration::ZERO);
-            // The parts of a visitor's request may be why a render with them fails.
-            if why == NoReference::Failed && parts.is_empty() && site.trial.is_on() {
-                site.trial.notice(TrialNotice::OriginFailing, true);
-            }
-            Err(UnjudgedReason::RenderFailed)
-        }
-    }
+        UnjudgedReason::RenderFailed
+    })
 }
 
 /// Waits until all writes in flight have ended, and then everything committed is applied and settled.
