@@ -7,7 +7,7 @@
 //! A comparison begins only if there is something left, and its cost is subtracted when it is known.
 //!
 //! An answer of a visitor is compared with a page without a render. This uses at most half of the budget, so that renders
-//! always get the other half. What one comparison takes beyond that is earned before the next one.
+//! always get the other half. Time of a comparison beyond that is earned before the next one.
 
 use std::time::Duration;
 

@@ -236,7 +236,7 @@ fn next_steps(value: &serde_json::Value) -> String {
         format!("\n{}. {} {}", number + 1, word("what"), word("how"))
     };
     let lines: String = steps.iter().enumerate().map(line).collect();
-    if lines.is_empty() { lines } else { format!("\n\nWhat to do next:{lines}") }
+    if lines.is_empty() { lines } else { format!("\n\nNext steps:{lines}") }
 }
 
 /// The results of the audits of the last day, a line for each site; empty while all are off.

@@ -78,11 +78,10 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
     let ((admin, admin_token), memory_bytes) = (resolve_admin(file)?, memory_bytes(file)?);
     let trusted_proxies = resolve_rules::trusted_proxies(file)?;
     let (listen, listen_tls) = (resolve_listen(file)?, resolve_listen_tls(file)?);
-    let memcached = super::memcached::resolve(&file.memcached)?;
+    let (site, memcached) = (resolve_site(file)?, super::memcached::resolve(&file.memcached)?);
     check_all_addresses([&listen, &listen_tls], memcached.as_ref(), &admin)?;
     let dialects = super::dialects::resolve(&file.dialects)?;
-    let (site, hosts) = (resolve_site(file)?, resolve_rules::hosts(file)?);
-    let databases = super::database::resolve(file)?;
+    let (databases, hosts) = (super::database::resolve(file)?, resolve_rules::hosts(file)?);
     let automatic = super::automatic::resolve(&file.automatic, &site.origin, &databases)?;
     let mut policy = resolve_policy(file, &limits)?;
     policy.reads_lifetime_ms = automatic.as_ref().map(|one| one.lifetime_max.as_millis() as u64);
@@ -110,7 +109,7 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
         policy,
         listen,
         listen_tls,
-        tls: pairs(file),
+        tls: file.tls.iter().map(pair).collect(),
         https_redirect: resolve_redirect(file)?,
         admin,
         admin_token,
@@ -145,9 +144,8 @@ pub(super) fn resolve_one(file: &File, before: Option<&Config>) -> Result<Config
     })
 }
 
-fn pairs(file: &File) -> Vec<TlsPair> {
-    let pairs = file.tls.iter().cloned();
-    pairs.map(|raw::Tls { certificate, key }| TlsPair { certificate, key }).collect()
+fn pair(files: &raw::Tls) -> TlsPair {
+    TlsPair { certificate: files.certificate.clone(), key: files.key.clone() }
 }
 
 /// Checks that no address is used twice: of those for visitors, of the memcached port, of the control interface.

@@ -64,7 +64,7 @@ fn an_address_without_a_pool_is_kept_and_nothing_is_installed() {
 }
 
 #[test]
-fn a_name_that_is_no_upstream_is_no_address() {
+fn a_name_without_a_group_of_servers_is_no_address() {
     let tree = behind_nginx(Tree::with_php(), "upstream php { ip_hash; server php; }", "php");
     let (_, text) = tree.init("/var/www/blog");
     tree.check(&text);

@@ -74,7 +74,7 @@ fn all_is_well_until_the_origin_fails() {
     let pagewell = pagewell.expect("it starts");
     let (text, code) = status(&pagewell, &[]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.starts_with("All is well.\n\nWhat to do next:\n1. No request has"), "{text}");
+    assert!(text.starts_with("All is well.\n\nNext steps:\n1. No request has"), "{text}");
     assert_eq!(metric(&pagewell, "origin-failing"), 0);
     let request = Request::get("/").header("Host", "a.test");
     assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 502);
@@ -82,7 +82,7 @@ fn all_is_well_until_the_origin_fails() {
     let (text, code) = status(&pagewell, &[]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.starts_with("origin-failing (") && !text.contains("(for 0 s)"), "{text}");
-    assert!(text.contains("What to do next:\n1. ") && !text.contains("No request has"), "{text}");
+    assert!(text.contains("Next steps:\n1. ") && !text.contains("No request has"), "{text}");
     assert!(
         text.contains("failed to answer 1 of 1 requests") && text.contains("\n  do  "),
         "{text}"
