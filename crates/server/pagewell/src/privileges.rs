@@ -200,8 +200,8 @@ fn look(account: &Account, config: &Config, file: Option<&Path>) -> Result<(), S
         FileUse::Renewal => "a renewed file is not used until the next restart",
         FileUse::Connection => "the certificate of the server is not trusted",
     };
-    // A pipe cannot be read twice.
-    let own = file.filter(|file| file.is_file());
+    // A pipe cannot be read twice. The user does not see what is in a directory that it may not enter.
+    let own = file.filter(|file| fs::metadata(file).map_or(true, |found| found.is_file()));
     let own = own.map(|file| (file.to_owned(), consequence(FileUse::Reload)));
     let named = config.all_sites().flat_map(Config::files_read);
     let named: BTreeMap<_, _> = named.map(|file| (file.path, consequence(file.is_for))).collect();

@@ -206,6 +206,30 @@ fn running_as_root_is_reported() {
     assert!(pagewell.log().contains("remedy="), "{}", pagewell.log());
 }
 
+/// The file, or the directory above it, is closed to the user.
+#[test]
+fn a_configuration_that_cannot_be_read_again_is_reported() {
+    if !is_root() {
+        return;
+    }
+    let (site, mode) = (site(), fs::Permissions::from_mode);
+    let closed = site.at("closed");
+    fs::create_dir(&closed).expect("a directory");
+    let file = closed.join("pagewell.toml");
+    let written = site.config(&format!("user = {USER:?}\n"), "");
+    fs::rename(written, &file).expect("moved");
+    let path = file.display().to_string();
+    for (directory, of_file, is_reported) in
+        [(0o755, 0o644, false), (0o755, 0o600, true), (0o700, 0o644, true)]
+    {
+        fs::set_permissions(&closed, mode(directory)).expect("can be set");
+        fs::set_permissions(&file, mode(of_file)).expect("can be set");
+        let log = site.serve_with_args(&["--config", &path]).log();
+        let is_it = |line: &str| line.contains("not-read-again") && line.contains(&path);
+        assert_eq!(log.lines().any(is_it), is_reported, "{directory:o} {of_file:o}: {log}");
+    }
+}
+
 /// Tries what a hostile script would: to get the listening sockets, and to read the memory of Pagewell.
 const HOSTILE: &str = r#"<?php
 preg_match_all('#@(pagewell/take-over/\w+)#', file_get_contents('/proc/net/unix'), $names);
