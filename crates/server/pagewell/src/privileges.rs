@@ -200,16 +200,48 @@ fn look(account: &Account, config: &Config, file: Option<&Path>) -> Result<(), S
         FileUse::Renewal => "a renewed file is not used until the next restart",
         FileUse::Connection => "the certificate of the server is not trusted",
     };
-    // A pipe cannot be read twice. The user does not see what is in a directory that it may not enter.
-    let own = file.filter(|file| fs::metadata(file).map_or(true, |found| found.is_file()));
-    let own = own.map(|file| (file.to_owned(), consequence(FileUse::Reload)));
-    let named = config.all_sites().flat_map(Config::files_read);
-    let named: BTreeMap<_, _> = named.map(|file| (file.path, consequence(file.is_for))).collect();
-    for (path, then) in own.into_iter().chain(named) {
+    for (path, is_for) in read_again(config, file) {
         if let Err(error) = fs::File::open(&path) {
-            let path = path.display();
+            let (path, then) = (path.display(), consequence(is_for));
             tracing::warn!(event = "not-read-again", %path, user = account.name, %error, then);
         }
     }
     Ok(())
+}
+
+/// The files that are read again after the start. One with several uses has the use with the worst consequence. `file`:
+/// the configuration file, if there is one.
+fn read_again(config: &Config, file: Option<&Path>) -> BTreeMap<PathBuf, FileUse> {
+    // A pipe cannot be read twice. The user does not see what is in a directory that it may not enter.
+    let own = file.filter(|file| fs::metadata(file).map_or(true, |found| found.is_file()));
+    let own = own.map(|file| (file.to_owned(), FileUse::Reload));
+    let named = config.all_sites().flat_map(Config::files_read);
+    let mut all = BTreeMap::new();
+    for (path, is_for) in own.into_iter().chain(named.map(|file| (file.path, file.is_for))) {
+        let worst = all.entry(path).or_insert(is_for);
+        *worst = is_for.min(*worst);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_again_for_the_use_with_the_worst_consequence() {
+        let toml = "listen_tls = \":1\"\n[site]\norigin = \"https://127.0.0.1:1\"\n\
+                    origin_tls = { ca_file = \"/x/both.pem\" }\n\
+                    [[tls]]\ncertificate = \"/x/both.pem\"\nkey = \"/x/tls.key\"\n";
+        let file = toml::from_str(toml).expect("a configuration");
+        let config = config::resolve(&file).expect("it can be used");
+        let all = |file: Option<&str>| read_again(&config, file.map(Path::new));
+        let is_for = |file: Option<&str>, path: &str| all(file).get(Path::new(path)).copied();
+        assert_eq!(is_for(None, "/x/both.pem"), Some(FileUse::Renewal));
+        assert_eq!(is_for(Some("/x/both.pem"), "/x/both.pem"), Some(FileUse::Reload));
+        let own = "/x/pagewell.toml";
+        assert_eq!(is_for(Some(own), own), Some(FileUse::Reload), "it may be there");
+        assert_eq!(is_for(Some("/dev/null"), "/dev/null"), None, "it is no file");
+        assert_eq!((all(None).len(), all(Some(own)).len()), (2, 3));
+    }
 }

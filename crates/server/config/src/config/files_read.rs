@@ -21,8 +21,9 @@ pub struct ConfiguredFile {
     pub is_for: FileUse,
 }
 
-/// When Pagewell reads a file that the configuration names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When Pagewell reads a file that the configuration names. The first use has the worst consequence if the file cannot be
+/// read, and is the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileUse {
     /// At the start, before root becomes another user, and at each reload, which fails if it cannot be read.
     Reload,
