@@ -195,14 +195,9 @@ fn look(account: &Account, config: &Config, file: Option<&Path>) -> Result<(), S
             format!("site.root {root}: the user {} cannot read it ({error})", account.name)
         })?;
     }
-    let consequence = |is_for| match is_for {
-        FileUse::Reload => "every reload of the configuration fails",
-        FileUse::Renewal => "a renewed file is not used until the next restart",
-        FileUse::Connection => "the certificate of the server is not trusted",
-    };
     for (path, is_for) in read_again(config, file) {
         if let Err(error) = fs::File::open(&path) {
-            let (path, then) = (path.display(), consequence(is_for));
+            let (path, then) = (path.display(), is_for.consequence());
             tracing::warn!(event = "not-read-again", %path, user = account.name, %error, then);
         }
     }

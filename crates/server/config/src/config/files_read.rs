@@ -33,6 +33,18 @@ pub enum FileUse {
     Connection,
 }
 
+impl FileUse {
+    /// The consequence if the user that serves cannot read the file after a start as root, as the end of a sentence.
+    #[must_use]
+    pub fn consequence(self) -> &'static str {
+        match self {
+            FileUse::Reload => "a reload that cannot read it fails",
+            FileUse::Renewal => "a renewed file is not used until the next restart",
+            FileUse::Connection => "without it, no certificate of the server is trusted",
+        }
+    }
+}
+
 impl Config {
     /// The files that this site's configuration names; those of the top of the file are in each site.
     pub fn files_read(&self) -> impl Iterator<Item = ConfiguredFile> {

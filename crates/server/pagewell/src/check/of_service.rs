@@ -55,17 +55,16 @@ struct PathUse {
     path: PathBuf,
     is_for: Use,
     remedy: &'static str,
+    /// The consequence of a file that cannot be read, if the remedy does not show it.
+    consequence: Option<&'static str>,
     /// Whether the service starts nevertheless.
     is_warning: bool,
 }
 
 const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/certbot.md";
-const READ_AT_START: &str =
-    "let its group read it (chgrp, chmod 640): a start or a reload that cannot read it fails";
-const READ_AGAIN: &str =
-    "let its group read it (chgrp, chmod 640): a reload that cannot read it fails";
-const AUTHORITIES: &str =
-    "let its group read it (chgrp, chmod 640): without it, no certificate of the server is trusted";
+const READABLE: &str = "let its group read it (chgrp, chmod 640)";
+/// The consequence of [`FileUse::Reload`] for a service that does not start as root.
+const AT_START: &str = "a start or a reload that cannot read it fails";
 const DOCUMENT_ROOT: &str =
     "let this user enter the directories and read the files (a group, or chmod o+rx)";
 const ACME: &str =
@@ -208,7 +207,8 @@ fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport 
 fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     let mut all = Vec::new();
     let mut add = |path: &Path, is_for, remedy, is_warning| {
-        all.push(PathUse { path: path.to_owned(), is_for, remedy, is_warning });
+        let path = path.to_owned();
+        all.push(PathUse { path, is_for, remedy, consequence: None, is_warning });
     };
     for site in config.all_sites() {
         if let Some(files) = &site.site.files {
@@ -271,18 +271,27 @@ impl PathUse {
         match file.is_for {
             FileUse::Reload => one,
             // Root reads it at the start; a renewed one is read by the user.
-            FileUse::Renewal => PathUse { remedy: CERTIFICATES, ..one },
-            FileUse::Connection => {
-                PathUse { is_for: Use::ReadOfAnyone, remedy: AUTHORITIES, is_warning: false, ..one }
-            }
+            FileUse::Renewal => PathUse { remedy: CERTIFICATES, consequence: None, ..one },
+            FileUse::Connection => PathUse {
+                is_for: Use::ReadOfAnyone,
+                consequence: Some(file.is_for.consequence()),
+                is_warning: false,
+                ..one
+            },
         }
     }
 
     /// A file that is read at the start and at each reload. Root reads it at the start; a reload reads it as the user.
     fn of_file(path: &Path, is_for: Use, user: &ServiceUser) -> PathUse {
         let is_warning = user.begins_as_root;
-        let remedy = if is_warning { READ_AGAIN } else { READ_AT_START };
-        PathUse { path: path.to_owned(), is_for, remedy, is_warning }
+        let consequence = if is_warning { FileUse::Reload.consequence() } else { AT_START };
+        PathUse {
+            path: path.to_owned(),
+            is_for,
+            remedy: READABLE,
+            consequence: Some(consequence),
+            is_warning,
+        }
     }
 
     /// The reason why the current user cannot use the path, with the remedy.
@@ -310,8 +319,9 @@ impl PathUse {
         let creates = matches!(self.is_for, Use::Create | Use::Own);
         let verb = if creates { "write to" } else { "read" };
         let culprit = culprit(path, self.is_for).unwrap_or_else(|| error.to_string());
+        let then = self.consequence.map(|then| format!(": {then}")).unwrap_or_default();
         Some(format!(
-            "{shown}: user {} cannot {verb} it ({culprit}) – {}",
+            "{shown}: user {} cannot {verb} it ({culprit}) – {}{then}",
             user.name,
             self.remedy.replace("USER", &user.name).replace("PATH", &shown.to_string())
         ))
@@ -467,6 +477,7 @@ mod tests {
             path: "/no/such/file".into(),
             is_for: Use::Read,
             remedy: CERTIFICATES,
+            consequence: None,
             is_warning: false,
         };
         let said = wanted.test(&current(false)).expect("it is not there");
@@ -489,6 +500,7 @@ mod tests {
             path: "/etc/passwd/below".into(),
             is_for: Use::Create,
             remedy: DIRECTORIES,
+            consequence: None,
             is_warning: false,
         };
         let said = wanted.test(&current(false)).expect("nobody can create it");
