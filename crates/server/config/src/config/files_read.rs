@@ -1,7 +1,8 @@
 //! The files that a configuration names and that Pagewell reads: certificates, secrets, password files, redirects,
 //! error pages, networks. `pagewell check` tests them as the user of the service, and so does a start as root.
 //!
-//! Invariant: every option that names such a file is here. A test compares with the types of the file as written.
+//! Invariant: every option that names such a file is here. A test compares with the types of the file as written, but
+//! for those that its function `fields` does not see.
 //! Not here: the configuration file, whose path the configuration does not have; directories, sockets and programs;
 //! files that are sent to clients.
 
@@ -21,8 +22,8 @@ pub struct ConfiguredFile {
     pub is_for: FileUse,
 }
 
-/// When Pagewell reads a file that the configuration names. The first use has the worst consequence if the file cannot be
-/// read, and is the least.
+/// When Pagewell reads a file that the configuration names. The uses are in the order of their
+/// consequences if the file cannot be read, the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileUse {
     /// At the start, before root becomes another user, and at each reload, which fails if it cannot be read.
@@ -137,7 +138,8 @@ mod tests {
     /// Keys whose value is a URL with the name of a file in its query.
     const URLS: [&str; 2] = ["database.url", "cluster.url"];
 
-    /// The fields of the types in this source that have a path, or the word `file` in their name, as `Type.field`.
+    /// The fields of the types in this source that have a path, or the word `file` in their name, as `Type.field`. It
+    /// does not see the fields of an enum's variant, nor a path that is a `String` under another name.
     fn fields(source: &str) -> Vec<String> {
         let (mut of, mut all) = ("", Vec::new());
         for line in source.lines().take_while(|line| !line.starts_with("#[cfg(test)]")) {
