@@ -64,7 +64,7 @@ pub struct Facts {
 impl Facts {
     /// The memory in bytes for Pagewell, PHP and the database: of the machine, or less if the cgroup limits it.
     pub(crate) fn usable_memory(&self) -> Option<u64> {
-        self.cgroup.memory_max.into_iter().chain(self.memory.total).min()
+        process_limits::usable_memory(self.memory.total, self.cgroup.memory_max)
     }
 }
 

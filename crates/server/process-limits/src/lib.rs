@@ -20,6 +20,13 @@ pub fn memory_bytes(text_of: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let meminfo = text_of("/proc/meminfo").unwrap_or_default();
     let total = meminfo_bytes(&meminfo, "MemTotal");
     let limit = ControlGroup::of("self", &text_of).least_limit("memory.max", &text_of);
+    usable_memory(total, limit)
+}
+
+/// Returns the usable memory in bytes: `total` of the machine, or the `limit` of a control group if that is less.
+/// `None` if neither is known.
+#[must_use]
+pub fn usable_memory(total: Option<u64>, limit: Option<u64>) -> Option<u64> {
     total.into_iter().chain(limit).min()
 }
 
