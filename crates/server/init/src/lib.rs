@@ -29,10 +29,10 @@ pub mod write;
 use application::{FoundSite, recognise};
 use command_line::options::InitArgs;
 use facts::MachineFacts;
-use machine::ExaminedMachine;
+use machine::{ExaminedMachine, without_dots};
 use plan::{DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plan};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use steps::CONFIG;
 use web_server::WebServer;
 
@@ -70,13 +70,7 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
 /// The absolute path of the site, without `.` and `..`.
 fn absolute(dir: &Path) -> Result<PathBuf, String> {
     let path = std::path::absolute(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
+    let plain = without_dots(&path);
     if plain.to_str().is_none_or(|text| text.contains(char::is_control)) {
         return Err(format!(
             "{}: a path of a configuration is UTF-8 without control characters",

@@ -12,7 +12,7 @@ use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Maximum length of a file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -114,14 +114,14 @@ impl ExaminedMachine {
         fs::read_link(self.real(path)).ok()?.into_os_string().into_string().ok()
     }
 
-    /// The path to which a path leads, if its last component is a symbolic link, and so on. Directories are not
-    /// resolved.
+    /// The path to which a path leads, if its last component is a symbolic link, and so on, without `.` and `..`.
+    /// Directories are not resolved.
     #[must_use]
     pub fn followed(&self, path: &Path) -> PathBuf {
         let mut found = path.to_owned();
         for _ in 0..LINKS_MAX {
             let Some(target) = self.link_target(&found) else { break };
-            found = found.with_file_name(target);
+            found = without_dots(&found.with_file_name(target));
         }
         found
     }
@@ -186,6 +186,18 @@ impl ExaminedMachine {
         }
         bounded(file).map(Some).map_err(failed)
     }
+}
+
+/// An absolute path without `.` and `..`. Symbolic links are not resolved.
+pub(crate) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// The error of the system as the end of a sentence.

@@ -35,13 +35,15 @@ fn the_pool_that_nginx_names_is_recognised_in_each_form_of_its_address() {
             "/etc/php/8.1/fpm/pool.d/www.conf",
             5,
         ),
+        ("unix:/run/shop.sock", "unix:/run/shop.sock", "/etc/php/8.1/fpm/pool.d/www.conf", 5),
         ("localhost:9000", "127.0.0.1:9000", "/etc/php/8.1/fpm/pool.d/shop.conf", 3),
         ("php", "unix:/run/php/php8.1-fpm.sock", "/etc/php/8.1/fpm/pool.d/www.conf", 5),
     ] {
         let tree = behind_nginx(Tree::with_php(), servers, pass)
             .file("/etc/php/8.1/fpm/pool.d/shop.conf", of_port)
             .link("/run/php/php-fpm.sock", "/etc/alternatives/php-fpm.sock")
-            .link("/etc/alternatives/php-fpm.sock", "/run/php/php8.1-fpm.sock");
+            .link("/etc/alternatives/php-fpm.sock", "/run/php/php8.1-fpm.sock")
+            .link("/run/shop.sock", "./php/../../run/php/php8.1-fpm.sock");
         let (said, text) = tree.init("/var/www/blog");
         tree.check(&text);
         let lines = lines(&text);
