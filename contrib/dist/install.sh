@@ -8,8 +8,9 @@
 #
 # DESTDIR is put before every path, for packages of other systems: then no user is created and nothing is reloaded.
 # An existing configuration is never changed, and no service is started, restarted or stopped, but by --uninstall.
-# Exit status: 0 done · 1 a file cannot be written: then nothing is changed · 2 wrong usage · 3 not root ·
-# 4 a package is installed · 5 the user cannot be created
+# Exit status: 0 done · 1 a file cannot be written, or a signal has ended it: the message says whether files
+# have changed, and the user and new directories stay · 2 wrong usage · 3 not root · 4 a package is installed ·
+# 5 the user cannot be created
 set -eu
 # Also where root's own files are hidden: the service's user runs the program.
 umask 022
@@ -98,15 +99,16 @@ fi
 
 [ -n "$root" ] || create_user
 
-# Nothing takes its place before all is written, so that a full disk changes nothing.
-written='' state='nothing is changed'
+# Nothing takes its place before all is written, so that a full disk changes no file.
+written='' state='no file is changed'
+remedy="Free space (df -h $root$prefix), or name a writable directory by --prefix; then run this again"
 undo() {
     for path in $written; do rm -rf "$root$path.new" || true; done
-    echo "install.sh: $state. Free space (df -h $root$prefix), or name a writable directory by --prefix; then run this again" >&2
+    echo "install.sh: $state. $remedy" >&2
     exit 1
 }
 trap undo EXIT
-trap 'exit 1' HUP INT TERM
+trap 'remedy="Run this again" && exit 1' HUP INT TERM
 
 # write FROM TO MODE: beside its place.
 write() {
@@ -137,18 +139,22 @@ if has_systemd; then
         sed "s|/usr/bin/pagewell|$prefix/bin/pagewell|" "systemd/$unit" >"$root$units/$unit.new"
     done
 fi
-
-state='only some files are of this version'
-rm -rf "$root$doc"
-for path in $written; do mv -f "$root$path.new" "$root$path"; done
-trap - EXIT HUP INT TERM
-
 if [ -z "$root" ]; then
     for dir in /var/lib/pagewell /var/log/pagewell; do
         [ -d $dir ] || install -d -o pagewell -g pagewell -m 750 $dir
     done
-    ! has_systemd || systemctl daemon-reload
 fi
+
+state='only some files are of this version'
+for path in $written; do
+    # The documents are a directory, which does not replace another.
+    [ "$path" != "$doc" ] || rm -rf "$root$doc"
+    mv -f "$root$path.new" "$root$path"
+done
+state='every file is of this version, but systemd has not read the units' remedy='Run systemctl daemon-reload'
+[ -n "$root" ] || ! has_systemd || systemctl daemon-reload
+trap - EXIT HUP INT TERM
+
 if [ -z "$root" ] && has_systemd && systemctl --quiet is-active pagewell.service; then
     cat <<TEXT
 Installed in $prefix. The service still runs the version before. Next:

@@ -424,27 +424,42 @@ mod tests {
 
     /// A limit for the size of files stands in for a full disk, and a file in the way for one that is read-only.
     #[test]
-    fn a_file_that_cannot_be_written_changes_nothing() {
+    fn an_installation_that_fails_changes_no_file() {
         let program = harness::program(&["echo"]).expect("a tool of every system");
         let unpacked = UnpackedArchive::new(&program);
         unpacked.install("");
         let installed = unpacked.system("usr/local/bin/pagewell");
         fs::write(&installed, "before").expect("written");
-        let fails = |before: &str| {
+        let fails = |before: &str, says: &str| {
             let output = unpacked.run_after(before, "");
             let error = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(1), "{before}: {error}");
-            assert!(error.contains("nothing is changed") && error.contains("df -h"), "{error}");
+            assert!(error.contains(says), "{before}: {error}");
             assert_eq!(fs::read_to_string(&installed).expect("text"), "before");
             let files = files_below(&unpacked.system(""));
             let is_new = |path: &&PathBuf| path.to_string_lossy().contains(".new");
             assert_eq!(files.iter().find(is_new), None, "{before}");
+            let licence = unpacked.system("usr/local/share/doc/pagewell/LICENSE-MIT");
+            assert!(licence.exists(), "{before}: the documents of the version before");
         };
-        fails("ulimit -c 0 && ulimit -f 8");
+        let is_full = "no file is changed. Free space (df -h ";
+        fails("ulimit -c 0 && ulimit -f 8", is_full);
+        let stand_ins = unpacked.place.path().join("stand-ins");
+        let path = format!("PATH={}:$PATH", stand_ins.display());
+        for (tool, does, says) in [
+            ("install", "kill -TERM $PPID", "no file is changed. Run this again"),
+            ("mv", "exit 1", "only some files are of this version. Free space"),
+        ] {
+            fs::create_dir(&stand_ins).expect("a directory");
+            let script = format!("#!/bin/sh\n{does}\n");
+            harness::write_script(&stand_ins.join(tool), &script).expect("can be written");
+            fails(&path, says);
+            fs::remove_dir_all(&stand_ins).expect("removed");
+        }
         let in_the_way = unpacked.system("usr/local/share/fish");
         fs::remove_dir_all(&in_the_way).expect("removed");
         fs::write(&in_the_way, "").expect("written");
-        fails("true");
+        fails("true", is_full);
         fs::remove_file(&in_the_way).expect("removed");
         // The remains of a killed installer are no obstacle.
         let left = unpacked.system("usr/local/share/doc/pagewell.new/html");
