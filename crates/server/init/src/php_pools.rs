@@ -68,6 +68,12 @@ impl PhpPool {
         self.open_basedir.is_empty() || self.open_basedir.split(':').any(allowed)
     }
 
+    /// Whether `open_basedir` is a list of absolute paths: a command adds a path only to such a list.
+    #[must_use]
+    pub fn has_plain_basedir(&self) -> bool {
+        self.open_basedir.split(':').all(|dir| dir.starts_with('/'))
+    }
+
     /// The path of its socket, if it has one.
     #[must_use]
     pub fn socket(&self) -> Option<&Path> {
@@ -136,12 +142,11 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
             owner_group.push(String::new());
             continue;
         }
-        let (Some((key, value)), Some(pool)) = (line.split_once('='), found.last_mut()) else {
+        let (Some((key, value)), Some(pool)) = (setting(line), found.last_mut()) else {
             continue;
         };
-        let value = value.split(" ;").next().unwrap_or_default().trim().trim_matches('"');
         let value = value.replace("$pool", &pool.name);
-        match key.trim() {
+        match key {
             "listen" => pool.at = plain_address(&pool_address(&value)),
             "user" => pool.user = value,
             "pm.max_children" => pool.children = value.parse().unwrap_or(0),
@@ -167,6 +172,17 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
     }
     found.retain(|pool| !pool.at.is_empty() && pool.name != "global");
     found
+}
+
+/// The key and the value of a line such as `key = "value" ; comment`.
+fn setting(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once('=')?;
+    let value = value.trim();
+    let value = match value.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => value.split(';').next(),
+    };
+    Some((key.trim(), value.unwrap_or_default().trim()))
 }
 
 /// The names of a list with commas.

@@ -44,9 +44,16 @@ fn section_of(pool: &PhpPool) -> String {
 /// The command that appends to the value of a setting in the section of a pool. `key`: an extended regular expression.
 fn append_to_setting(pool: &PhpPool, key: &str, appended: &str) -> String {
     // Behind the last character of the value, which may be in quotes and before a comment.
-    let setting = format!("^([[:space:]]*{key} *= *\"?[^\";]*[^\"; ])");
+    let setting = format!("^([[:space:]]*{key}[[:space:]]*=[[:space:]]*\"?[^\";]*[^\";[:space:]])");
     let (section, file) = (section_of(pool), shell_path(&pool.file));
     format!("sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&{appended}#' {file}")
+}
+
+/// The command that succeeds if a line of the section of a pool, which is no comment, has a setting with this text in its
+/// value. `key` and `part`: regular expressions.
+fn has_in_setting(pool: &PhpPool, key: &str, part: &str) -> String {
+    let (section, file) = (section_of(pool), shell_path(&pool.file));
+    format!("sudo sed -n '/{section}/,/^[[:space:]]*\\[/p' {file} | grep -q '^[^;]*{key}.*{part}'")
 }
 
 /// The command that adds a line to the section of a pool.

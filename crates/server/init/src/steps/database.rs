@@ -4,12 +4,15 @@
 //! A step has either commands or statements, and each command can be run as it is printed. No part that exists is
 //! made a second time: a second password would lock Pagewell out.
 
-use super::{CONFIG, NextStep, add_setting, append_to_setting, step};
+use super::{CONFIG, NextStep, add_setting, append_to_setting, has_in_setting, step};
 use crate::facts::{PASSWORD_FILE, SERVICE_USER};
 use crate::file_text::CAPTURE_DIRECTORY;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
 use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name};
 use std::path::Path;
+
+/// The setting of a pool that has PHP load a file before each script.
+const PREPEND_KEY: &str = "php_value[auto_prepend_file]";
 
 /// Turns on the change stream, and creates the account that reads it.
 pub(super) fn database_steps(
@@ -96,19 +99,18 @@ fn account(database: &FollowedDatabase, from: &str, password: &str, is_mysql: bo
 /// the operator does that in the file of several sites.
 pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
-    let mut title = match known {
-        Some(pool) => format!(
-            "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does \
-             nothing for other servers.",
-            pool.name
-        ),
-        None => format!(
-            "Add `php_value[auto_prepend_file] = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload \
-             it. Add {} to its `open_basedir`, if it has one.",
-            captured_directories().map(|dir| dir.display().to_string()).join(" and ")
+    let directories = captured_directories().map(|dir| dir.display().to_string()).join(" and ");
+    let (mut title, mut lines) = match known {
+        Some(pool) if has_unknown_basedir(pool) => (title_by_hand(pool, &directories), Vec::new()),
+        Some(pool) => (title_with_commands(pool), prepend_lines(pool)),
+        None => (
+            format!(
+                "Add `{PREPEND_KEY} = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload it. Add \
+                 {directories} to its `open_basedir`, if it has one."
+            ),
+            Vec::new(),
         ),
     };
-    let mut lines = known.map(prepend_lines).unwrap_or_default();
     if has_others {
         title.push_str(
             " Then add [[database]] and [automatic] of the new file, without the first #.",
@@ -122,6 +124,30 @@ pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     NextStep { title, lines }
 }
 
+/// The title of the step with commands for a pool.
+fn title_with_commands(pool: &PhpPool) -> String {
+    format!(
+        "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does nothing \
+         for other servers.",
+        pool.name
+    )
+}
+
+/// The title of the step without commands for a pool.
+fn title_by_hand(pool: &PhpPool, directories: &str) -> String {
+    let (name, file) = (&pool.name, pool.file.display());
+    format!(
+        "First add {directories} to `open_basedir` in {file}: otherwise PHP answers no request. Then add `{PREPEND_KEY} \
+         = {PREPEND_FILE}` to the pool {name} in {file}, and reload php-fpm."
+    )
+}
+
+/// Whether no command can open the directories to a pool that may not open them.
+fn has_unknown_basedir(pool: &PhpPool) -> bool {
+    let is_closed = captured_directories().iter().any(|dir| !pool.may_open(dir));
+    is_closed && !pool.has_plain_basedir()
+}
+
 /// The directories from which the scripts of a pool load files of Pagewell.
 fn captured_directories() -> [&'static Path; 2] {
     let of_prepend = Path::new(PREPEND_FILE).parent().unwrap_or(Path::new("/"));
@@ -133,12 +159,14 @@ fn prepend_lines(pool: &PhpPool) -> Vec<String> {
     let mut lines = Vec::new();
     let closed = captured_directories().into_iter().filter(|dir| !pool.may_open(dir));
     let closed: String = closed.map(|dir| format!(":{}", dir.display())).collect();
+    let mut may_open = String::new();
     if !closed.is_empty() {
         lines.push(append_to_setting(pool, "php(_admin)?_value\\[open_basedir\\]", &closed));
+        may_open = format!("{} && ", has_in_setting(pool, "open_basedir", &closed));
     }
     if pool.prepend != PREPEND_FILE {
-        let add = add_setting(pool, &format!("php_value[auto_prepend_file] = {PREPEND_FILE}"));
-        lines.push(format!("test -r {PREPEND_FILE} && {add}"));
+        let add = add_setting(pool, &format!("{PREPEND_KEY} = {PREPEND_FILE}"));
+        lines.push(format!("{may_open}test -r {PREPEND_FILE} && {add}"));
     }
     lines.push(format!("sudo systemctl reload {}", pool.service()));
     lines

@@ -80,6 +80,13 @@ fn access_list_step(pool: &PhpPool, facts: &MachineFacts) -> Option<NextStep> {
     if facts.is_listed(pool) || !plain_name(&pool.name) {
         return None;
     }
+    if !pool.acl_users.iter().all(|user| plain_name(user)) {
+        let title = format!(
+            "Add {SERVICE_USER} to `listen.acl_users` in {}, and restart php-fpm; otherwise every page is a 502.",
+            pool.file.display()
+        );
+        return Some(step(title, &[]));
+    }
     let change = if pool.acl_users.is_empty() {
         add_setting(pool, &format!("listen.acl_users = {SERVICE_USER}"))
     } else {

@@ -3,10 +3,12 @@
 use crate::tree::{Tree, lines};
 use command_line::options::InitArgs;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 /// The file of the pool that the tests configure.
 const POOL: &str = "/etc/php/8.2/fpm/pool.d/www.conf";
+/// The file that PHP loads before each script.
+const PREPEND: &str = "/var/lib/pagewell-php/prepend.php";
 
 /// A site that nginx serves with this `fastcgi_pass`, after this `upstream`.
 fn behind_nginx(tree: Tree, servers: &str, pass: &str) -> Tree {
@@ -76,13 +78,28 @@ fn a_name_without_a_group_of_servers_is_no_address() {
 /// Runs the printed commands that change the file of the pool, in their order. Returns the file.
 fn with_printed_commands(tree: &Tree, said: &str) -> String {
     let file = tree.real(POOL);
-    let commands = said.lines().filter(|line| line.contains("sudo sed") && line.contains(POOL));
-    for command in commands {
-        let command = command.split_once("sudo ").expect("a command").1;
-        let command = command.replace(POOL, &file.display().to_string());
-        assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
+    for command in pool_commands(said) {
+        assert!(run(tree, command).success(), "{command}");
     }
     fs::read_to_string(file).expect("the file of the pool")
+}
+
+/// The printed commands that change the file of the pool. Titles are not indented as far.
+fn pool_commands(said: &str) -> Vec<&str> {
+    let lines = said.lines().filter_map(|line| line.strip_prefix("       "));
+    lines.filter(|line| line.contains("sudo sed") && line.contains(POOL)).collect()
+}
+
+/// Runs a command as root of this machine would, whose Pagewell is installed.
+fn run(tree: &Tree, command: &str) -> ExitStatus {
+    let prepend = tree.real(PREPEND);
+    fs::create_dir_all(prepend.parent().expect("a directory")).expect("the tree of the test");
+    fs::write(&prepend, "<?php").expect("the tree of the test");
+    let command = command
+        .replace("sudo ", "")
+        .replace(POOL, &tree.real(POOL).display().to_string())
+        .replace(&format!("test -r {PREPEND}"), &format!("test -r {}", prepend.display()));
+    Command::new("sh").args(["-c", &command]).status().expect("sh runs")
 }
 
 #[test]
@@ -108,6 +125,66 @@ fn a_pool_with_open_basedir_may_open_pagewells_file_before_it_loads_it() {
     let said = init::run(&dry, None).expect("a site");
     assert!(!said.contains(POOL), "{said}");
     assert!(said.contains("sudo systemctl reload php8.2-fpm"), "{said}");
+}
+
+/// php-fpm takes tabs for spaces, and a comment needs neither in front of it.
+#[test]
+fn tabs_and_ends_of_lines_belong_to_no_value() {
+    let values = [
+        ("\t= /var/www/blog:/tmp", ""),
+        ("=\t\"/var/www/blog:/tmp", "\""),
+        (" = /var/www/blog:/tmp", "\t; the site"),
+        (" = /var/www/blog:/tmp", "; the site"),
+        (" = /var/www/blog:/tmp", "\r"),
+    ];
+    for (before, behind) in values {
+        let with = |added: &str| {
+            format!("php_admin_value[open_basedir]{before}{added}{behind}\nlisten.mode = 0660\n")
+        };
+        let text = format!("[blog]\nlisten = /run/php/blog.sock\n{}", with(""));
+        let tree = Tree::with_php().wordpress().file(POOL, &text);
+        let changed = with_printed_commands(&tree, &tree.init("/var/www/blog").0);
+        let wanted = with(":/var/lib/pagewell-php:/run/pagewell");
+        assert!(changed.contains(&wanted), "{before}|{behind}\n{changed}");
+        assert_eq!(changed.matches(PREPEND).count(), 1, "{changed}");
+        // The next time, nothing of it is missing.
+        let dry = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+        assert!(!init::run(&dry, None).expect("a site").contains(POOL), "{changed}");
+    }
+}
+
+/// Otherwise PHP answers no request of the pool.
+#[test]
+fn pagewells_file_is_not_loaded_by_a_pool_whose_open_basedir_did_not_change() {
+    let of_pool = "[www]\nlisten = /run/php/php8.2-fpm.sock\n\
+                   php_admin_value[open_basedir] = /var/www/blog\n";
+    let tree = Tree::with_php().wordpress().file(POOL, of_pool);
+    let said = tree.init("/var/www/blog").0;
+    let commands = pool_commands(&said);
+    assert!(
+        commands.len() == 2 && commands[1].contains("/a php_value[auto_prepend_file]"),
+        "{said}"
+    );
+    assert!(!run(&tree, commands[1]).success(), "the first command did not run");
+    assert_eq!(fs::read_to_string(tree.real(POOL)).expect("the file of the pool"), of_pool);
+}
+
+#[test]
+fn a_value_that_is_no_plain_list_is_changed_by_hand() {
+    for value in ["none", "'/var/www/blog'", ".:/tmp", "/var/www/blog:"] {
+        let text = format!(
+            "[www]\nlisten = /run/php/php8.2-fpm.sock\nphp_admin_value[open_basedir] = {value}\n"
+        );
+        let said = Tree::with_php().wordpress().file(POOL, &text).init("/var/www/blog").0;
+        assert_eq!(pool_commands(&said), Vec::<&str>::new(), "{value}");
+        let title = format!("and /run/pagewell to `open_basedir` in {POOL}: otherwise PHP");
+        assert!(said.contains(&title), "{value}: {said}");
+        assert!(!said.contains("systemctl reload php"), "{value}: {said}");
+    }
+    let text = "[www]\nlisten = /run/php/php8.2-fpm.sock\nlisten.acl_users = 'apache,nginx'\n";
+    let said = Tree::with_php().wordpress().file(POOL, text).init("/var/www/blog").0;
+    assert!(said.contains(&format!("Add pagewell to `listen.acl_users` in {POOL}")), "{said}");
+    assert!(!said.contains("/s#"), "{said}");
 }
 
 /// PHP loads one file before each script: a second setting would end the first, such as that of a firewall.
@@ -142,6 +219,7 @@ fn the_service_is_added_to_the_access_list_of_a_pool() {
             "listen.acl_users = \"apache, nginx\" ; two\n",
             "listen.acl_users = \"apache, nginx,pagewell\" ; two\n",
         ),
+        ("listen.acl_users\t=\tapache\t; one\n", "listen.acl_users\t=\tapache,pagewell\t; one\n"),
     ];
     for (before, after) in changes {
         let tree = Tree::with_php().wordpress().file(POOL, &with(before));
