@@ -49,8 +49,8 @@ fn append_to_setting(pool: &PhpPool, key: &str, appended: &str) -> String {
     format!("sudo sed -i -E '/{section}/,/^[[:space:]]*\\[/s#{setting}#&{appended}#' {file}")
 }
 
-/// The command that succeeds if a line of the section of a pool, which is no comment, has a setting with this text in its
-/// value. `key` and `part`: regular expressions.
+/// The command that succeeds if a setting in the section of a pool has this text in its value, and is no comment. `key`
+/// and `part`: regular expressions.
 fn has_in_setting(pool: &PhpPool, key: &str, part: &str) -> String {
     let (section, file) = (section_of(pool), shell_path(&pool.file));
     format!("sudo sed -n '/{section}/,/^[[:space:]]*\\[/p' {file} | grep -q '^[^;]*{key}.*{part}'")
@@ -235,7 +235,8 @@ fn other_front_step(plan: &SetupPlan, program: &str) -> NextStep {
         format!("    server_name {name};"),
     ];
     lines.extend(nginx_lines(plan).iter().map(|line| format!("    {line}")));
-    lines.push("}' | sudo tee /etc/nginx/conf.d/pagewell.conf".into());
+    // Each host has a file of its own: that of another site is not replaced.
+    lines.push(format!("}}' | sudo tee /etc/nginx/conf.d/pagewell-{name}.conf"));
     lines.push(NGINX_RELOAD.into());
     NextStep { title: "Give nginx a `server` block for this host: none was found.".into(), lines }
 }

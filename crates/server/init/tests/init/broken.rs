@@ -118,6 +118,20 @@ fn the_configuration_of_another_site_is_not_replaced() {
     }
 }
 
+/// Nginx has no block for the second host, as it had none for the first.
+#[test]
+fn the_server_block_of_another_host_is_not_replaced() {
+    let file = |host: &str| {
+        let tree = Tree::with_php().wordpress().port(80, "nginx", 11);
+        let args = InitArgs { name: Some(host.into()), ..tree.args("/var/www/blog") };
+        let said = init::run(&args, None).unwrap();
+        let (_, file) = said.split_once("sudo tee /etc/nginx/conf.d/").expect("a command");
+        file.lines().next().expect("a file").to_owned()
+    };
+    assert_eq!(file("blog.example"), "pagewell-blog.example.conf");
+    assert_eq!(file("shop.example:8443"), "pagewell-shop.example.conf");
+}
+
 #[test]
 fn a_directory_that_cannot_be_written() {
     let tree = Tree::with_php().wordpress();

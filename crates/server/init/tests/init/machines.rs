@@ -115,7 +115,8 @@ fn nginx_without_this_site_and_without_https_gets_commands() {
     let (said, text) = tree.init_with(&args);
     tree.check(&text);
     let begin = said.find("echo 'server {").expect("a command");
-    let end = said.find(" | sudo tee /etc/nginx/conf.d/pagewell.conf\n").expect("a file");
+    let file = "/etc/nginx/conf.d/pagewell-blog.example.org.conf";
+    let end = said.find(&format!(" | sudo tee {file}\n")).expect("a file");
     let run = Command::new("sh").args(["-c", &said[begin..end]]).output().expect("sh runs");
     let block = String::from_utf8_lossy(&run.stdout).into_owned();
     for part in ["server_name blog.example.org;", "http://127.0.0.1:8080;", "Host $host;"] {
