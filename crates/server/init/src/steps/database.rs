@@ -32,7 +32,8 @@ pub(super) fn database_steps(
                  the site waits for it."
             ),
             &[
-                &format!("printf '%s\\n' {options} | sudo tee {file}"),
+                // The file may have the other options, from the first time.
+                &format!("printf '%s\\n' {options} | sudo tee -a {file}"),
                 &format!("sudo systemctl restart {}", stream.service()),
             ],
         ));

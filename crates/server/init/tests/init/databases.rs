@@ -2,7 +2,7 @@
 //! on another machine.
 
 use crate::tree::Tree;
-use command_line::options::SiteKind;
+use command_line::options::{InitArgs, SiteKind};
 use std::fs;
 use std::process::Command;
 
@@ -47,13 +47,29 @@ fn each_step_has_commands_or_lines_alone() {
 fn the_options_of_the_change_stream_are_written_by_a_command() {
     let said = Tree::with_php().wordpress().init("/var/www/blog").0;
     let line = said.lines().find(|line| line.contains("printf ")).expect("a command");
-    let (command, file) = line.split_once(" | sudo tee ").expect("a file");
+    let (command, file) = line.split_once(" | sudo tee -a ").expect("a file");
     assert_eq!(file, "/etc/mysql/mariadb.conf.d/60-pagewell.cnf");
     let written = Command::new("sh").args(["-c", command]).output().expect("sh runs").stdout;
     assert_eq!(
         String::from_utf8_lossy(&written),
         "[mariadb]\nlog_bin\nserver_id = 1\nbinlog_format = ROW\n"
     );
+}
+
+#[test]
+fn options_that_are_there_stay_when_the_missing_ones_are_written() {
+    const FILE: &str = "/etc/mysql/mariadb.conf.d/60-pagewell.cnf";
+    let before = "[mariadb]\nlog_bin\nserver_id = 1\n";
+    let tree = Tree::with_php().wordpress().file(FILE, before);
+    let said = tree.init("/var/www/blog").0;
+    let command = said.lines().find(|line| line.contains("printf ")).expect("a command");
+    let real = tree.real(FILE);
+    let command = command.replace("sudo ", "").replace(FILE, &real.display().to_string());
+    assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
+    let wanted = format!("{before}[mariadb]\nbinlog_format = ROW\n");
+    assert_eq!(fs::read_to_string(real).expect("the file"), wanted);
+    let dry = InitArgs { dry_run: true, ..tree.args("/var/www/blog") };
+    assert!(!init::run(&dry, None).expect("a site").contains("printf "));
 }
 
 #[test]
