@@ -12,7 +12,7 @@ use crate::machine::ExaminedMachine;
 use crate::php_pools::PhpPool;
 use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_name, plugins, shell_path};
 use command_line::options::SiteKind;
-use database::{capture_step, database_steps};
+use database::{capture_step, database_steps, grant_step};
 use socket::socket_step;
 use std::path::Path;
 
@@ -91,8 +91,12 @@ pub fn next_steps(
     ));
     all.extend(front_steps(plan));
     all.extend(invalidation_step(plan).map(|step| with_checkout(step, machine)));
-    if let DatabaseFollowing::Prepared(database) = &plan.following {
-        all.extend(database_steps(database, facts.has_password_file));
+    match &plan.following {
+        DatabaseFollowing::Prepared(database) => {
+            all.extend(database_steps(database, facts.has_password_file));
+        }
+        DatabaseFollowing::Ready(database) => all.push(grant_step(database)),
+        DatabaseFollowing::Not(_) => {}
     }
     if !matches!(plan.following, DatabaseFollowing::Not(_)) {
         all.push(capture_step(plan, other.is_some()));

@@ -5,12 +5,15 @@
 //! made a second time: a second password would lock Pagewell out.
 
 use super::{CONFIG, NextStep, add_setting, append_to_setting, has_in_setting, step};
+use crate::change_stream::ChangeStream;
 use crate::facts::{PASSWORD_FILE, SERVICE_USER};
 use crate::file_text::CAPTURE_DIRECTORY;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
 use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name};
 use std::path::Path;
 
+/// The host of Pagewell's account at a database on another machine, which the operator fills in.
+const THIS_MACHINE: &str = "'ADDRESS OF THIS MACHINE'";
 /// The setting of a pool that has PHP load a file before each script.
 const PREPEND_KEY: &str = "php_value[auto_prepend_file]";
 
@@ -39,24 +42,44 @@ pub(super) fn database_steps(
         ));
     }
     // With a password, the account exists: another password would lock Pagewell out.
-    if !has_password_file {
+    if has_password_file {
+        all.push(grant_step(database));
+    } else {
         let [secret, made] = password_lines();
         let password = format!("$(sudo cat {PASSWORD_FILE})");
         let sql = account(database, "localhost", &password, stream.is_mysql).join(" ");
-        let create = format!("echo \"{}\" | sudo {}", sql.replace('`', "\\`"), stream.client());
         all.push(step(
             "Create the account that reads it, with a password that only the service can read.",
-            &[&secret, &made, &create],
+            &[&secret, &made, &run_statements(&sql, stream)],
         ));
     }
     all
+}
+
+/// Lets the account that exists read the database of this site: it may be that of another one.
+pub(super) fn grant_step(database: &FollowedDatabase) -> NextStep {
+    match &database.stream {
+        Some(stream) => step(
+            "Allow Pagewell's account to read this site's database (safe to repeat).",
+            &[&run_statements(&grant(database, "localhost"), stream)],
+        ),
+        None => step(
+            "On the database's machine, allow Pagewell's account to read this site's database (safe to repeat).",
+            &[&grant(database, THIS_MACHINE)],
+        ),
+    }
+}
+
+/// The command that runs statements in a server on this machine.
+fn run_statements(sql: &str, stream: &ChangeStream) -> String {
+    format!("echo \"{}\" | sudo {}", sql.replace('`', "\\`"), stream.client())
 }
 
 /// The steps for a database on another machine: the statements are run there.
 fn distant_steps(database: &FollowedDatabase) -> Vec<NextStep> {
     let [secret, made] = password_lines();
     let show = format!("sudo cat {PASSWORD_FILE}");
-    let statements = account(database, "'ADDRESS OF THIS MACHINE'", "THAT PASSWORD", false);
+    let statements = account(database, THIS_MACHINE, "THAT PASSWORD", false);
     vec![
         step(
             "Optional: on the database's machine, run this statement. The answer must be 1, ROW, FULL.",
@@ -87,13 +110,18 @@ fn password_lines() -> [String; 2] {
 
 /// The statements that create Pagewell's account, for connections from a host.
 fn account(database: &FollowedDatabase, from: &str, password: &str, is_mysql: bool) -> Vec<String> {
-    let name = database.name.replace('_', "\\_");
     let of_server = if is_mysql { ", REPLICATION CLIENT, XA_RECOVER_ADMIN" } else { "" };
     vec![
         format!("CREATE USER pagewell@{from} IDENTIFIED BY '{password}';"),
         format!("GRANT REPLICATION SLAVE{of_server} ON *.* TO pagewell@{from};"),
-        format!("GRANT SELECT ON `{name}`.* TO pagewell@{from};"),
+        grant(database, from),
     ]
+}
+
+/// The statement that lets Pagewell's account read the database of the site.
+fn grant(database: &FollowedDatabase, from: &str) -> String {
+    let name = database.name.replace('_', "\\_");
+    format!("GRANT SELECT ON `{name}`.* TO pagewell@{from};")
 }
 
 /// Lets php-fpm report the statements of a render, and turns on the lines of the followed database; with `has_others`,

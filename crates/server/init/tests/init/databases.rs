@@ -101,6 +101,24 @@ fn a_password_that_exists_is_not_replaced() {
     assert!(said.contains("/^#\\[\\[database/"), "{said}");
 }
 
+/// The account is that of another site, whose database alone it may read.
+#[test]
+fn the_account_that_exists_may_read_the_database_of_this_site() {
+    let grant = "echo \"GRANT SELECT ON \\`blog\\`.* TO pagewell@localhost;\" | sudo mariadb";
+    let without_stream = Tree::with_php().file("/etc/pagewell/database-password", "first\n");
+    for tree in [without_stream, Tree::with_php().with_followed_database()] {
+        let said = tree.wordpress().init("/var/www/blog").0;
+        assert!(said.contains(grant) && !said.contains("CREATE USER"), "{said}");
+    }
+    let config = "<?php define('DB_NAME', 'my_blog'); define('DB_HOST', '10.1.2.3');\n\
+                  $table_prefix = 'wp_';";
+    let tree = Tree::with_php().with_followed_database().wordpress();
+    let said = tree.file("/var/www/blog/wp-config.php", config).init("/var/www/blog").0;
+    let grant = "GRANT SELECT ON `my\\_blog`.* TO pagewell@'ADDRESS OF THIS MACHINE';".to_owned();
+    assert!(steps(&said).contains(&vec![grant]), "{said}");
+    assert!(!said.contains("/dev/urandom") && !said.contains("sudo mariadb"), "{said}");
+}
+
 #[test]
 fn the_account_of_a_database_on_another_machine_is_not_created_on_this_one() {
     let config = "<?php define('DB_NAME', 'my_blog'); define('DB_HOST', '10.1.2.3');\n\
