@@ -36,6 +36,8 @@ pub struct FoundSite {
     pub is_network: bool,
     /// The file of the site that sets `auto_prepend_file`, if one does.
     pub prepend_setting: Option<PathBuf>,
+    /// The file of the site that sets `open_basedir`, if one does.
+    pub basedir_setting: Option<PathBuf>,
     /// Whether Pagewell's plugin or extension is installed.
     pub has_plugin: bool,
     /// Files that could not be read, and settings that are unknown: sentences.

@@ -16,6 +16,11 @@ const PLACES: [&str; 5] = [
     "/usr/local/etc/php-fpm.d/*.conf",
 ];
 
+/// The settings of PHP for all pools, in the order in which they are read: paths in the directory above that of the
+/// pools.
+const PHP_INI: [&str; 5] =
+    ["php.ini", "conf.d/*.ini", "php.d/*.ini", "php/php.ini", "php/conf.d/*.ini"];
+
 /// The file that reports the statements of a render to Pagewell, for PHP's `auto_prepend_file`.
 pub const PREPEND_FILE: &str = "/var/lib/pagewell-php/prepend.php";
 
@@ -44,6 +49,8 @@ pub struct PhpPool {
     pub links: Vec<String>,
     /// `open_basedir`: the directories whose files its scripts may open; empty for all.
     pub open_basedir: String,
+    /// The file that sets `open_basedir`: the pool's, or one of PHP that counts for each pool without the setting.
+    pub basedir_file: PathBuf,
     /// `auto_prepend_file`: the file that is loaded before each script; empty for none.
     pub prepend: String,
 }
@@ -96,9 +103,13 @@ pub fn php_pools(machine: &ExaminedMachine) -> Vec<PhpPool> {
         if found.iter().any(|pool| pool.file == file) {
             continue;
         }
-        found.extend(
-            machine.text_or_none(&file).map(|text| of_file(&text, &file)).unwrap_or_default(),
-        );
+        let Some(text) = machine.text_or_none(&file) else { continue };
+        let mut pools = of_file(&text, &file);
+        let unset = pools.iter_mut().filter(|pool| pool.basedir_file.as_os_str().is_empty());
+        for pool in unset {
+            (pool.open_basedir, pool.basedir_file) = basedir_of_php(machine, &file);
+        }
+        found.append(&mut pools);
     }
     found.sort_by_key(|pool| std::cmp::Reverse(number(&pool.version)));
     found
@@ -114,6 +125,29 @@ pub fn plain_address(at: &str) -> String {
         Some(port) => format!("127.0.0.1:{port}"),
         None => at.to_owned(),
     }
+}
+
+/// The value of `open_basedir` for the pools of a file that do not set it, and the file of PHP that sets it; both empty
+/// if none does.
+fn basedir_of_php(machine: &ExaminedMachine, pools: &Path) -> (String, PathBuf) {
+    let mut found = (String::new(), PathBuf::new());
+    let Some(above) = pools.parent().and_then(Path::parent) else { return found };
+    for place in PHP_INI {
+        for file in machine.matching(&above.join(place).to_string_lossy()) {
+            let text = machine.text_or_none(&file).unwrap_or_default();
+            if let Some(value) = basedir_setting(&text) {
+                found = (value.to_owned(), file);
+            }
+        }
+    }
+    found
+}
+
+/// The last value of `open_basedir` in a file of settings of PHP.
+#[must_use]
+pub fn basedir_setting(text: &str) -> Option<&str> {
+    let settings = text.lines().filter_map(setting);
+    settings.filter(|(key, _)| *key == "open_basedir").map(|(_, value)| value).next_back()
 }
 
 /// The value of `auto_prepend_file`; empty if no file is loaded.
@@ -158,6 +192,7 @@ fn of_file(text: &str, file: &Path) -> Vec<PhpPool> {
             "listen.acl_groups" => pool.acl_groups = listed(&value),
             "php_value[open_basedir]" | "php_admin_value[open_basedir]" => {
                 pool.open_basedir = value;
+                pool.basedir_file = file.to_owned();
             }
             "php_value[auto_prepend_file]" | "php_admin_value[auto_prepend_file]" => {
                 pool.prepend = prepend_file(&value).to_owned();

@@ -44,6 +44,8 @@ pub struct ServedSite {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// The address of php-fpm, as `php.at` has it.
     pub php: Option<String>,
+    /// Whether it sends `open_basedir` to PHP.
+    pub sets_basedir: bool,
     /// Rules of its own: directives that Pagewell does not have.
     pub rules: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl ServedSite {
             root: None,
             certificate: None,
             php: None,
+            sets_basedir: false,
             rules: Vec::new(),
         }
     }

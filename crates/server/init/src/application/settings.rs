@@ -7,7 +7,7 @@
 use super::dotenv::DotEnv;
 use super::{DatabaseProduct, FoundSite, SiteDatabase};
 use crate::machine::ExaminedMachine;
-use crate::php_pools::{PREPEND_FILE, prepend_file};
+use crate::php_pools::{PREPEND_FILE, basedir_setting, prepend_file};
 use crate::php_source::{PhpSource, PhpValue, Setting};
 use command_line::options::SiteKind;
 use std::path::{Path, PathBuf};
@@ -81,8 +81,9 @@ fn wordpress(machine: &ExaminedMachine, project: &Path, site: &mut FoundSite) {
     site.has_shop = machine.is_dir(&content.join("plugins/woocommerce"));
     site.has_plugin = machine.is_dir(&content.join("plugins/pagewell"));
     let user_ini = site.root.join(".user.ini");
-    let text = machine.site_text(&user_ini).ok().flatten();
-    site.prepend_setting = text.is_some_and(|text| sets_prepend(&text)).then_some(user_ini);
+    let text = machine.site_text(&user_ini).ok().flatten().unwrap_or_default();
+    site.basedir_setting = basedir_setting(&text).map(|_| user_ini.clone());
+    site.prepend_setting = sets_prepend(&text).then_some(user_ini);
     site.has_persistent_cache = machine.is_file(&content.join("object-cache.php"));
     let mut places = vec![core.join("wp-config.php")];
     places.extend(core.parent().map(|above| above.join("wp-config.php")));

@@ -9,7 +9,9 @@ use crate::change_stream::ChangeStream;
 use crate::facts::{PASSWORD_FILE, SERVICE_USER};
 use crate::file_text::CAPTURE_DIRECTORY;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
-use crate::plan::{DatabaseFollowing, FollowedDatabase, SetupPlan, plain_name};
+use crate::plan::{
+    DatabaseFollowing, FollowedDatabase, FrontServer, SetupPlan, plain_name, shell_path,
+};
 use std::path::Path;
 
 /// The host of Pagewell's account at a database on another machine, which the operator fills in.
@@ -129,10 +131,10 @@ fn grant(database: &FollowedDatabase, from: &str) -> String {
 pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
     let directories = captured_directories().map(|dir| dir.display().to_string()).join(" and ");
-    let (mut title, mut lines) = match known {
-        Some(pool) if has_unknown_basedir(pool) => (title_by_hand(pool, &directories), Vec::new()),
-        Some(pool) => (title_with_commands(pool), prepend_lines(pool)),
-        None => (
+    let (mut title, mut lines) = match (known, known.and_then(|pool| file_to_edit(plan, pool))) {
+        (Some(pool), Some(file)) => (title_by_hand(pool, file, &directories), Vec::new()),
+        (Some(pool), None) => (title_with_commands(pool), prepend_lines(pool)),
+        (None, _) => (
             format!(
                 "Add `{PREPEND_KEY} = {PREPEND_FILE}` to the pool of php-fpm that runs the site, and reload it. Add \
                  {directories} to its `open_basedir`, if it has one."
@@ -153,28 +155,49 @@ pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     NextStep { title, lines }
 }
 
-/// The title of the step with commands for a pool.
+/// The title of the step with commands for a pool. `open_basedir` may be set where nobody looks, so it has a way back.
 fn title_with_commands(pool: &PhpPool) -> String {
-    format!(
+    let mut title = format!(
         "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does nothing \
          for other servers.",
         pool.name
-    )
+    );
+    if pool.prepend != PREPEND_FILE {
+        title.push_str(&format!(
+            " If PHP then answers no request, another file sets `open_basedir`. To undo this step: `sudo sed -i \
+             '\\#{PREPEND_FILE}#d' {} && sudo systemctl reload {}`.",
+            shell_path(&pool.file),
+            pool.service()
+        ));
+    }
+    title
 }
 
-/// The title of the step without commands for a pool.
-fn title_by_hand(pool: &PhpPool, directories: &str) -> String {
-    let (name, file) = (&pool.name, pool.file.display());
+/// The title of the step without commands for a pool. `basedir`: the file that sets `open_basedir`.
+fn title_by_hand(pool: &PhpPool, basedir: &Path, directories: &str) -> String {
+    let (name, basedir, file) = (&pool.name, basedir.display(), pool.file.display());
     format!(
-        "First add {directories} to `open_basedir` in {file}: otherwise PHP answers no request. Then add `{PREPEND_KEY} \
-         = {PREPEND_FILE}` to the pool {name} in {file}, and reload php-fpm."
+        "First add {directories} to `open_basedir` in {basedir}: otherwise PHP answers no request. Then add \
+         `{PREPEND_KEY} = {PREPEND_FILE}` to the pool {name} in {file}, and reload php-fpm."
     )
 }
 
-/// Whether no command can open the directories to a pool that may not open them.
-fn has_unknown_basedir(pool: &PhpPool) -> bool {
+/// The file with an `open_basedir` that may lack the directories, and that no command changes: not the pool's, or not a
+/// plain list.
+fn file_to_edit<'a>(plan: &'a SetupPlan, pool: &'a PhpPool) -> Option<&'a Path> {
     let is_closed = captured_directories().iter().any(|dir| !pool.may_open(dir));
-    is_closed && !pool.has_plain_basedir()
+    if is_closed && (pool.basedir_file != pool.file || !pool.has_plain_basedir()) {
+        return Some(&pool.basedir_file);
+    }
+    // A pool that loads the file already may open it, or `pagewell check` names it.
+    if pool.prepend == PREPEND_FILE {
+        return None;
+    }
+    let of_server = match &plan.front {
+        FrontServer::Nginx(served) if served.sets_basedir => Some(served.file.as_path()),
+        _ => None,
+    };
+    plan.site.basedir_setting.as_deref().or(of_server)
 }
 
 /// The directories from which the scripts of a pool load files of Pagewell.

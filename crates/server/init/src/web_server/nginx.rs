@@ -128,6 +128,10 @@ impl Reader<'_> {
                     site.certificate.take().map(|(chain, _)| chain).unwrap_or_default();
                 site.certificate = Some((certificate, first.into()));
             }
+            // PHP_ADMIN_VALUE or PHP_VALUE, with one setting a line.
+            "fastcgi_param" => {
+                site.sets_basedir |= values.iter().any(|value| value.contains("open_basedir"));
+            }
             "fastcgi_pass" if !first.contains('$') => site.php = Some(first.to_owned()),
             _ if RULES.contains(&name.as_str()) => site.rule(name),
             _ => {}

@@ -187,6 +187,49 @@ fn a_value_that_is_no_plain_list_is_changed_by_hand() {
     assert!(!said.contains("/s#"), "{said}");
 }
 
+/// Where no command can change it, the operator does so first.
+#[test]
+fn an_open_basedir_outside_of_the_pools_file_is_changed_by_hand() {
+    let by_hand = |tree: &Tree, file: &str| {
+        let said = tree.init("/var/www/blog").0;
+        assert_eq!(pool_commands(&said), Vec::<&str>::new(), "{file}: {said}");
+        assert!(said.contains(&format!("to `open_basedir` in {file}: otherwise")), "{said}");
+        assert!(said.contains(&format!("to the pool www in {POOL}, and reload")), "{said}");
+    };
+    let closed = "; settings\nopen_basedir = \"/var/www:/tmp\" ; all sites\n";
+    for file in ["/etc/php/8.2/fpm/php.ini", "/etc/php/8.2/fpm/conf.d/99-panel.ini"] {
+        by_hand(&Tree::with_php().wordpress().file(file, closed), file);
+    }
+    let user_ini = "/var/www/blog/.user.ini";
+    by_hand(&Tree::with_php().wordpress().file(user_ini, closed), user_ini);
+    let pass = "unix:/run/php/php8.2-fpm.sock; \
+                fastcgi_param PHP_ADMIN_VALUE \"open_basedir=/var/www/blog:/tmp\"";
+    by_hand(&behind_nginx(Tree::with_php(), "", pass), "/etc/nginx/nginx.conf");
+
+    // The pool's own setting counts, or the directories are in that of PHP.
+    let own = "[www]\nlisten = /run/php/php8.2-fpm.sock\nphp_value[open_basedir] = /var/www\n";
+    let php_ini = "/etc/php/8.2/fpm/php.ini";
+    let tree = Tree::with_php().wordpress().file(php_ini, closed).file(POOL, own);
+    assert_eq!(pool_commands(&tree.init("/var/www/blog").0).len(), 2);
+    let open = "open_basedir = /var/www:/var/lib/pagewell-php:/run\n";
+    let tree = Tree::with_php().wordpress().file(php_ini, open);
+    assert_eq!(pool_commands(&tree.init("/var/www/blog").0).len(), 1);
+}
+
+/// For an `open_basedir` that nothing shows.
+#[test]
+fn the_step_of_a_pool_has_a_way_back() {
+    let tree = Tree::with_php().wordpress();
+    let before = fs::read_to_string(tree.real(POOL)).expect("the file of the pool");
+    let said = tree.init("/var/www/blog").0;
+    assert_ne!(with_printed_commands(&tree, &said), before);
+    let (_, undo) = said.split_once("To undo this step: `").expect("a command");
+    let (undo, reload) = undo.split_once(" && ").expect("two commands");
+    assert!(reload.starts_with("sudo systemctl reload php8.2-fpm`"), "{reload}");
+    assert!(run(&tree, undo).success());
+    assert_eq!(fs::read_to_string(tree.real(POOL)).expect("the file of the pool"), before);
+}
+
 /// PHP loads one file before each script: a second setting would end the first, such as that of a firewall.
 #[test]
 fn automatic_dependencies_are_left_out_if_another_file_is_loaded_before_each_script() {

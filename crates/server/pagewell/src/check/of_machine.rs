@@ -135,7 +135,11 @@ fn closed_prepends(pools: &[PhpPool], has_file: bool) -> Vec<String> {
         let remedy = if !has_file {
             format!("{PREPEND_FILE} does not exist: install it, or remove the line")
         } else if !pool.may_open(directory) {
-            format!("its open_basedir lacks {}: add it", directory.display())
+            format!(
+                "its open_basedir lacks {}: add it in {}",
+                directory.display(),
+                pool.basedir_file.display()
+            )
         } else {
             return None;
         };
@@ -206,6 +210,7 @@ mod tests {
             name: "blog".into(),
             prepend: prepend.into(),
             open_basedir: open_basedir.into(),
+            basedir_file: "/etc/php.ini".into(),
             ..PhpPool::default()
         };
         let with_file = |open_basedir| pool(PREPEND_FILE, open_basedir);
@@ -214,7 +219,8 @@ mod tests {
         assert_eq!(closed_prepends(&pools, false).len(), 2);
         let said = closed_prepends(&[with_file("/var/www/blog:/tmp")], true);
         assert!(said[0].contains("of the pool blog"), "{said:?}");
-        assert!(said[0].contains("open_basedir lacks /var/lib/pagewell-php: add it"), "{said:?}");
+        let remedy = "its open_basedir lacks /var/lib/pagewell-php: add it in /etc/php.ini";
+        assert!(said[0].contains(remedy), "{said:?}");
     }
 
     #[test]
