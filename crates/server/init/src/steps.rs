@@ -105,8 +105,8 @@ pub fn next_steps(
     all
 }
 
-/// Puts the new file in its place, and turns the trial on. `other`: the site that the service has already; then its
-/// file is not replaced, and no command changes it.
+/// Puts the new file in its place, and turns the trial on. `other`: why the file of the service is not replaced; then
+/// no command changes it.
 fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
     let shown = shell_path(output);
     let mut all = Vec::new();
@@ -114,8 +114,8 @@ fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
         _ if output == Path::new(CONFIG) => {}
         Some(other) => {
             let title = format!(
-                "{CONFIG} serves another site, {other}: do not replace it. Add [site] and the tables behind it in \
-                 {shown} to it as a [[site]] with mode = \"trial\" (guide to several sites)."
+                "{CONFIG} {other}: do not replace it. Add [site] and the tables behind it in {shown} to it as a [[site]] \
+                 with mode = \"trial\" (guide to several sites)."
             );
             return vec![step(title, &[])];
         }

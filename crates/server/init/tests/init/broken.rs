@@ -118,6 +118,36 @@ fn the_configuration_of_another_site_is_not_replaced() {
     }
 }
 
+/// What cannot be compared may be another site.
+#[test]
+fn a_configuration_is_replaced_only_if_it_is_known_to_have_no_other_site() {
+    const FILE: &str = "/etc/pagewell/pagewell.toml";
+    let said = |tree: Tree| init::run(&tree.args("/var/www/blog"), None).unwrap();
+    let of_others = [
+        ("[site]\nhost = \"shop.example\"\norigin = \"http://10.0.0.1\"\n", "shop.example"),
+        ("[site]\norigin = \"http://10.0.0.1\"\n", "http://10.0.0.1"),
+        ("[site]\nhost = \"shop.example\"\nroot = \"/srv/shop\"\n", "shop.example"),
+        ("[site]\nroot = \"/srv/static\"\n", "/srv/static"),
+    ];
+    for (text, name) in of_others {
+        let tree = Tree::with_php().wordpress().file("/srv/static/index.html", "");
+        let said = said(tree.file(FILE, text));
+        assert!(said.contains(&format!("{FILE} serves another site, {name}: do not")), "{said}");
+        assert!(!said.contains("sudo mv"), "{said}");
+    }
+    // One that has an error, and one that cannot be read, not even by root.
+    let with_error = said(Tree::with_php().wordpress().file(FILE, "[site\n"));
+    let unreadable = said(Tree::with_php().wordpress().file(&format!("{FILE}/x"), ""));
+    for (said, why) in [(with_error, "`pagewell check` names"), (unreadable, "it is not a regular")]
+    {
+        assert!(said.contains(&format!("{FILE} may serve another site ({why}")), "{said}");
+        assert!(!said.contains("sudo mv"), "{said}");
+    }
+    // The same document root, with a host that this machine does not show.
+    let own = "[site]\nhost = \"blog.example\"\nroot = \"/var/www/blog/\"\n";
+    assert!(said(Tree::with_php().wordpress().file(FILE, own)).contains("sudo mv"));
+}
+
 /// Nginx has no block for the second host, as it had none for the first.
 #[test]
 fn the_server_block_of_another_host_is_not_replaced() {
