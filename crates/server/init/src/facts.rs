@@ -96,9 +96,8 @@ impl MachineFacts {
     #[must_use]
     pub fn is_listed(&self, pool: &PhpPool) -> bool {
         let groups = self.service.iter().flat_map(|service| &service.groups);
-        let mut names = groups.filter_map(|number| name_of(&self.groups, *number));
-        pool.acl_users.iter().any(|user| user == SERVICE_USER)
-            || names.any(|name| pool.acl_groups.contains(&name))
+        let names: Vec<_> = groups.filter_map(|number| name_of(&self.groups, *number)).collect();
+        pool.lists(SERVICE_USER, &names)
     }
 
     /// The fault of a socket for the user of the service; `None` if it can connect, or is unknown.

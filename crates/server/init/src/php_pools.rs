@@ -68,6 +68,13 @@ impl PhpPool {
         !self.acl_users.is_empty() || !self.acl_groups.is_empty()
     }
 
+    /// Whether the access list has a user, or one of the user's groups, all by name.
+    #[must_use]
+    pub fn lists(&self, user: &str, groups: &[String]) -> bool {
+        self.acl_users.iter().any(|listed| listed == user)
+            || groups.iter().any(|group| self.acl_groups.contains(group))
+    }
+
     /// Whether `open_basedir` allows the files in a directory.
     #[must_use]
     pub fn may_open(&self, dir: &Path) -> bool {

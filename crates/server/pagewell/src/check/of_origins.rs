@@ -7,7 +7,7 @@
 
 use config::{Address, Config, OriginConfig, OriginServer};
 use init::machine::ExaminedMachine;
-use init::php_pools::php_pools;
+use init::php_pools::{PhpPool, php_pools};
 use origin::probe::{self, ProbeFailure};
 use origin_servers::Connector;
 use pagewell::privileges::{Account, run_as};
@@ -173,6 +173,8 @@ fn test(places: &BTreeMap<String, TestedOrigin>) -> Result<Vec<Result<(), ProbeF
 /// The user that connects.
 struct User {
     name: String,
+    /// The names of the user's groups.
+    groups: Vec<String>,
     /// The user with groups, for a sentence.
     shown: String,
 }
@@ -197,7 +199,7 @@ impl User {
         } else {
             format!("user {name}, groups {}", names.join(" "))
         };
-        User { name, shown }
+        User { name, groups: names, shown }
     }
 }
 
@@ -276,7 +278,7 @@ fn is_socket(path: &Path) -> bool {
 
 /// The owner and mode of a socket that the user may not connect to, and what to do.
 fn denied(path: &Path, user: &User) -> String {
-    let User { name, shown } = user;
+    let User { name, groups, shown } = user;
     let directory = format!(
         "permission denied for {shown}: a directory above the socket cannot be searched by {name}; \
          allow it (`chmod o+x DIRECTORY`)"
@@ -288,8 +290,10 @@ fn denied(path: &Path, user: &User) -> String {
     let facts = format!(
         "permission denied for {shown}: the socket belongs to {owner}:{group}, mode {mode:o}"
     );
-    if let Some(file) = access_list(path, name) {
-        return format!("{facts}; add {name} to `listen.acl_users` in {file}, and restart php-fpm");
+    let pools = php_pools(&ExaminedMachine::new("/".into()));
+    let pool = pools.iter().find(|pool| pool.socket() == Some(path) && pool.has_access_list());
+    if let Some(pool) = pool {
+        return format!("{facts}; {}", list_remedy(pool, name, groups));
     }
     match (mode & 0o002, mode & 0o020) {
         (0, 0) => format!(
@@ -306,11 +310,38 @@ fn denied(path: &Path, user: &User) -> String {
     }
 }
 
-/// The file of the pool with this socket, if the pool has an access list without this user: group and mode do not count
-/// then.
-fn access_list(socket: &Path, user: &str) -> Option<String> {
-    let pools = php_pools(&ExaminedMachine::new("/".into()));
-    let pool = pools.iter().find(|pool| pool.socket() == Some(socket))?;
-    let is_missing = pool.has_access_list() && !pool.acl_users.iter().any(|name| name == user);
-    is_missing.then(|| pool.file.display().to_string())
+/// The remedy for a user that may not connect to the socket of a pool with an access list. Its group and mode do not
+/// count.
+fn list_remedy(pool: &PhpPool, user: &str, groups: &[String]) -> String {
+    let file = pool.file.display();
+    if pool.lists(user, groups) {
+        format!(
+            "the access list in {file} has {user} or one of its groups: restart php-fpm if the list is new, and allow \
+             {user} to search each directory above the socket (`chmod o+x DIRECTORY`)"
+        )
+    } else {
+        format!("add {user} to `listen.acl_users` in {file}, and restart php-fpm")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_user_that_is_not_on_the_access_list_is_added_to_it() {
+        let pool = PhpPool {
+            file: "/etc/php-fpm.d/www.conf".into(),
+            acl_users: vec!["apache".into()],
+            acl_groups: vec!["web".into()],
+            ..PhpPool::default()
+        };
+        let remedy = |user: &str, group: &str| list_remedy(&pool, user, &[group.to_owned()]);
+        let add = "add pagewell to `listen.acl_users` in /etc/php-fpm.d/www.conf";
+        assert!(remedy("pagewell", "pagewell").starts_with(add));
+        for (user, group) in [("pagewell", "web"), ("apache", "apache")] {
+            let said = remedy(user, group);
+            assert!(said.contains("chmod o+x") && !said.contains("add "), "{said}");
+        }
+    }
 }
