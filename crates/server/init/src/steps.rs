@@ -114,8 +114,8 @@ fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
         _ if output == Path::new(CONFIG) => {}
         Some(other) => {
             let title = format!(
-                "{CONFIG} {other}: do not replace it. Add [site] and the tables behind it in {shown} to it as a [[site]] \
-                 with mode = \"trial\" (guide to several sites)."
+                "{CONFIG} {other}: do not replace it. Add [site] and the tables behind it in {shown} to it as a \
+                 [[site]] with mode = \"trial\" (guide to several sites)."
             );
             return vec![step(title, &[])];
         }

@@ -118,7 +118,7 @@ fn the_configuration_of_another_site_is_not_replaced() {
     }
 }
 
-/// What cannot be compared may be another site.
+/// A site that cannot be compared may be another one.
 #[test]
 fn a_configuration_is_replaced_only_if_it_is_known_to_have_no_other_site() {
     const FILE: &str = "/etc/pagewell/pagewell.toml";
