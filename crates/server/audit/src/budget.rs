@@ -22,8 +22,8 @@ const SHARE_OF_VISITORS: u32 = 25;
 /// The share of one place's time that is there in any case, in percent.
 const SHARE_OF_ONE: u32 = 10;
 
-/// Comparing the answers of visitors gets one part of this many of the budget.
-const PARTS: u32 = 2;
+/// The share of the budget that comparing the answers of visitors gets, in percent.
+const ANSWER_SHARE: u32 = 50;
 
 /// The places of an origin, and the time that its requests have used.
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +40,10 @@ pub(crate) struct RenderBudget {
     left: Duration,
     /// The rest of the share of the visitors' time; `None` if that is no bound.
     left_of_visitors: Option<Duration>,
-    /// The time in which answers of visitors were compared, without what was earned for it since: by the places' time,
-    /// and by the visitors'.
-    answers: [Duration; 2],
+    /// The time in which answers of visitors were compared, without what the places' time has earned for it since.
+    answered_by_places: Duration,
+    /// The same without what the visitors' time has earned; zero if that is no bound.
+    answered_by_visitors: Duration,
     /// The visitors' time at `at`.
     visitors: Duration,
     at: Duration,
@@ -57,7 +58,8 @@ impl RenderBudget {
         RenderBudget {
             left: LEAST * AT_FIRST,
             left_of_visitors: None,
-            answers: [Duration::ZERO; 2],
+            answered_by_places: Duration::ZERO,
+            answered_by_visitors: Duration::ZERO,
             visitors: Duration::ZERO,
             at: now,
             mean: LEAST,
@@ -81,7 +83,8 @@ impl RenderBudget {
     /// Whether an answer of a visitor may be compared.
     pub(crate) fn may_compare(&mut self, now: Duration, used: OriginUse) -> bool {
         self.earn(now, used);
-        self.answers.iter().all(|spent| *spent < LEAST * AT_FIRST / PARTS)
+        let answered = self.answered_by_places.max(self.answered_by_visitors);
+        answered < LEAST * AT_FIRST * ANSWER_SHARE / 100
     }
 
     /// Adds the shares of the time since the last call. Returns the most that may be left.
@@ -101,9 +104,10 @@ impl RenderBudget {
             share_of_visitors = by_visitors.saturating_mul(SHARE_OF_VISITORS) / 100 + least;
             *left = left.saturating_add(share_of_visitors).min(most);
         }
-        for (spent, share) in self.answers.iter_mut().zip([share, share_of_visitors]) {
-            *spent = spent.saturating_sub(share / PARTS);
-        }
+        let part = |share: Duration| share.saturating_mul(ANSWER_SHARE) / 100;
+        self.answered_by_places = self.answered_by_places.saturating_sub(part(share));
+        self.answered_by_visitors =
+            self.answered_by_visitors.saturating_sub(part(share_of_visitors));
         most
     }
 
@@ -120,7 +124,8 @@ impl RenderBudget {
     /// Subtracts the time that comparing an answer of a visitor took.
     pub(crate) fn compared_answer(&mut self, took: Duration) {
         self.compared(took);
-        self.answers.iter_mut().for_each(|spent| *spent = spent.saturating_add(took));
+        self.answered_by_places = self.answered_by_places.saturating_add(took);
+        self.answered_by_visitors = self.answered_by_visitors.saturating_add(took);
     }
 
     /// Subtracts the cost of a render.

@@ -205,7 +205,7 @@ async fn hit(
         if has_noise && state.is_last_suspect(pattern, key) {
             site.trial.explained(&url);
         }
-        state.is_restless(key, false, 0);
+        state.count_comparison(key, false, 0);
         return;
     }
     let now_ms = site.clock.now().0;
@@ -252,8 +252,8 @@ async fn missed(
             }
             return;
         }
-        MadePage::Changed => {
-            if state.is_always_changed(key, site.clock.now().0) {
+        MadePage::Overtaken => {
+            if state.count_overtaken(key, site.clock.now().0) {
                 writes_at_each_view(site, first.request.target.page());
             }
             return;
@@ -376,8 +376,8 @@ enum MadePage {
     Stored(SharedPage),
     /// It would not be stored.
     Refused,
-    /// A change came between. It is made again, unless that happens each time.
-    Changed,
+    /// A change of its data has overtaken it. It is made again, unless that happens each time.
+    Overtaken,
     /// It was not made: there is no budget or no place; without a reason there is no memory, or nothing is stored now.
     NotNow(Option<UnjudgedReason>),
 }
@@ -417,9 +417,9 @@ async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) ->
 fn not_there(site: &Site, key: &[u8]) -> MadePage {
     let is_gone = || site.store.peek(site.store.key(key)).as_slice().is_empty();
     match site.history.of_key(key).and_then(|entry| entry.render).map(|last| last.outcome) {
-        Some(StoreOutcome::Stored(_)) if is_gone() => MadePage::Changed,
+        Some(StoreOutcome::Stored(_)) if is_gone() => MadePage::Overtaken,
         Some(StoreOutcome::NotStored(Reason::ChangedSince | Reason::ReadsChanged)) => {
-            MadePage::Changed
+            MadePage::Overtaken
         }
         Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => {
             MadePage::NotNow(None)
@@ -451,7 +451,7 @@ async fn examine(
     let was_purged = matches!(result, Err(UnjudgedReason::ChangedMeanwhile))
         || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
     let pattern = state.pattern(url);
-    if state.is_restless(key, was_purged, now_ms) {
+    if state.count_comparison(key, was_purged, now_ms) {
         writes_at_each_view(site, url);
         return false;
     }

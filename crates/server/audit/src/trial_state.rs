@@ -29,8 +29,7 @@ const FIRST_REQUESTS_MAX: usize = 64;
 const KEYS_MAX: usize = 4_096;
 /// Renders for the same version of a page: later differences say nothing new.
 const EXAMINED_MAX: u8 = 3;
-/// Comparisons of a key in a row that end with a purge, with renders in a row during which its data change: the page
-/// writes at each view, and is left alone for an hour.
+/// The sum of `purged` and `overtaken` of a key at which its page writes at each view, and is left alone for an hour.
 const RESTLESS_MAX: u8 = 3;
 const RESTLESS_MS: u64 = 3_600_000;
 /// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
@@ -82,8 +81,8 @@ struct SharedTrial {
 struct KeyExaminations {
     /// Comparisons in a row that a purge has ended.
     purged: u8,
-    /// Renders in a row that were not stored, because the data changed.
-    changed: u8,
+    /// Renders in a row that were not stored, because a change of their data overtook them.
+    overtaken: u8,
     /// Until when the key is left alone, and whether because its page was a leak.
     until_ms: u64,
     is_leak: bool,
@@ -104,11 +103,11 @@ struct VersionExaminations {
 }
 
 impl KeyExaminations {
-    /// Whether the page writes at each view. It is left alone from now on, then.
-    fn is_restless(&mut self, now_ms: u64) -> bool {
-        let is_restless = self.purged.saturating_add(self.changed) >= RESTLESS_MAX;
+    /// Leaves the page alone from now on if it writes at each view. Returns whether it does.
+    fn leave_if_restless(&mut self, now_ms: u64) -> bool {
+        let is_restless = self.purged.saturating_add(self.overtaken) >= RESTLESS_MAX;
         if is_restless {
-            (self.purged, self.changed) = (0, 0);
+            (self.purged, self.overtaken) = (0, 0);
             self.until_ms = now_ms + RESTLESS_MS;
         }
         is_restless
@@ -229,7 +228,7 @@ impl TrialState {
         shared.made.insert(key);
         // Its render has not changed it: the earlier changes came from elsewhere.
         if let Some(known) = shared.examined.get_mut(&key) {
-            known.changed = 0;
+            known.overtaken = 0;
         }
         drop(shared);
         self.refused_pages().forget(key);
@@ -375,24 +374,25 @@ impl TrialState {
         self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
     }
 
-    /// Counts a comparison. Returns whether the page is purged at each view, as with this one.
-    pub(crate) fn is_restless(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
+    /// Counts a comparison. Returns whether the page writes at each view, as with this one.
+    pub(crate) fn count_comparison(&self, key: u64, was_purged: bool, now_ms: u64) -> bool {
         let mut shared = self.lock();
         let known = shared.examined(key);
         if was_purged {
             known.purged = known.purged.saturating_add(1);
-            return known.is_restless(now_ms);
+            return known.leave_if_restless(now_ms);
         }
-        (known.purged, known.changed) = (0, 0);
+        (known.purged, known.overtaken) = (0, 0);
         false
     }
 
-    /// Counts a render that was not stored because its data changed. Returns whether this happens at each view.
-    pub(crate) fn is_always_changed(&self, key: u64, now_ms: u64) -> bool {
+    /// Counts a render that was not stored because a change of its data overtook it. Returns whether the page writes at
+    /// each view.
+    pub(crate) fn count_overtaken(&self, key: u64, now_ms: u64) -> bool {
         let mut shared = self.lock();
         let known = shared.examined(key);
-        known.changed = known.changed.saturating_add(1);
-        known.is_restless(now_ms)
+        known.overtaken = known.overtaken.saturating_add(1);
+        known.leave_if_restless(now_ms)
     }
 
     /// Counts an answer by the proxy in front; see [`ProxyWindow::count`].
@@ -501,24 +501,24 @@ mod tests {
     fn a_page_that_is_stored_between_changes_does_not_write_at_each_view() {
         let state = state();
         for _ in 0..9 {
-            assert!(!state.is_always_changed(1, 0) && !state.is_always_changed(1, 0));
+            assert!(!state.count_overtaken(1, 0) && !state.count_overtaken(1, 0));
             state.made(1);
         }
-        assert!(!state.is_always_changed(1, 0) && !state.is_left_alone(1, 0));
-        assert!(!state.is_restless(1, true, 0), "a changed render, and an ended comparison");
-        assert!(state.is_always_changed(1, 0) && state.is_left_alone(1, RESTLESS_MS - 1));
-        assert!(!state.is_restless(2, true, 0) && !state.is_restless(2, true, 0));
+        assert!(!state.count_overtaken(1, 0) && !state.is_left_alone(1, 0));
+        assert!(!state.count_comparison(1, true, 0), "overtaken, and then purged");
+        assert!(state.count_overtaken(1, 0) && state.is_left_alone(1, RESTLESS_MS - 1));
+        assert!(!state.count_comparison(2, true, 0) && !state.count_comparison(2, true, 0));
         state.made(2);
-        assert!(state.is_restless(2, true, 0), "each view has ended the page that was stored");
+        assert!(state.count_comparison(2, true, 0), "each view has ended the page that was stored");
     }
 
     #[test]
     fn a_page_that_is_purged_at_each_view_is_left_alone_for_an_hour() {
         let state = state();
-        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
-        assert!(!state.is_restless(1, false, 0), "a comparison with a result between them");
-        assert!(!state.is_restless(1, true, 0) && !state.is_restless(1, true, 0));
-        assert!(state.is_restless(1, true, 0));
+        assert!(!state.count_comparison(1, true, 0) && !state.count_comparison(1, true, 0));
+        assert!(!state.count_comparison(1, false, 0), "a comparison with a result between them");
+        assert!(!state.count_comparison(1, true, 0) && !state.count_comparison(1, true, 0));
+        assert!(state.count_comparison(1, true, 0));
         assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, page(5, 0, 0), 0));
         assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
         state.leave_leak_alone(2, 9);
