@@ -20,6 +20,7 @@ mod cause;
 mod comparison;
 mod detections;
 mod known_parameters;
+mod made_page;
 mod parameters;
 mod refused_pages;
 mod seen_answer;

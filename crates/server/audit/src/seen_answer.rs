@@ -110,8 +110,13 @@ impl FirstAnswer {
     }
 }
 
-/// Whether a status says something about a request, and not about the page: those of RFC 9110 section 15.5 but 404 and
-/// 410. A page that is withheld by law (RFC 7725) is a difference that the operator must know.
+/// Whether the origin has refused a visitor by this status, in place of this page.
+pub(crate) fn is_refused_beside(status: StatusCode, page: &SharedPage) -> bool {
+    is_refusal(status) && status != page.response().status
+}
+
+/// Whether a status says something about a request, and not about the page: all of 4xx but 404, 410 and 451. A page that
+/// is withheld by law (451, RFC 7725) is a difference that the operator must know.
 fn is_refusal(status: StatusCode) -> bool {
     let is_of_page = matches!(
         status,

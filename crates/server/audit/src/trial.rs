@@ -26,40 +26,37 @@
 //! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys and as many versions of pages
 //! with the number of their requests and comparisons, and 16 comparisons at a time.
 
-use crate::cause::is_replayable;
 use crate::comparison::{
-    act, compute, fresh_page, identity, is_purged_elsewhere, is_stored, origin_use, render,
-    render_tokens, request_of,
+    act, compute, identity, is_purged_elsewhere, is_stored, render, render_tokens, request_of,
 };
 use crate::detections::{Detection, PageUrl};
+use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
 use crate::refused_pages::RefusedAnswer;
-use crate::seen_answer::{SeenAnswer, is_personal};
+use crate::seen_answer::{SeenAnswer, is_personal, is_refused_beside};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
-    AnswerKind, answer_tokens, both_tokens, compute_with, judged, version, visitor_tokens,
+    AnswerKind, answer_tokens, both_tokens, compute_with, judged, reason_without_render, version,
+    visitor_tokens,
 };
 use crate::trial_notices::{cache_in_front, note_origin, writes_at_each_view};
-use crate::trial_state::TrialState;
+use crate::trial_state::{LeaveReason, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
 use config::target::TargetUri;
 use delivery::audit::PathLimit;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
-use history::StoreOutcome;
 use http::{StatusCode, header};
 use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, DifferingText, UnjudgedReason, differing,
     example_url, path_pattern,
 };
-use reasons::Reason;
-use render::{NoReference, is_of_mobile, store_for_trial};
+use render::is_of_mobile;
 use std::hash::BuildHasher;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
-use telemetry::client::Spent;
 use telemetry::phase::{Phase, PhaseWatch};
 use telemetry::request_fields::AsSent;
 use tokio::sync::Semaphore;
@@ -164,22 +161,26 @@ async fn compared(
     parameters::look(site, state, (&answer, visitor)).await;
     let page = answer.page.take();
     // Renders are of the page: they have no parameter that was removed from it.
-    let may_render =
-        may_request(site, &answer.request.target) && !state.is_left_alone(key, site.clock.now().0);
+    let left_alone = state.left_alone(key, site.clock.now().0);
+    let may_render = may_request(site, &answer.request.target) && left_alone.is_none();
     match page {
-        Some(page) => hit(site, state, (page, answer, visitor), (key, guard), may_render).await,
+        Some(page) => {
+            let way = (may_render, left_alone);
+            hit(site, state, (page, answer, visitor), (key, guard), way).await;
+        }
         None if may_render => missed(site, state, (answer, visitor), (key, guard)).await,
         None => {}
     }
 }
 
-/// Compares an answer with the page that would have been sent instead.
+/// Compares an answer with the page that would have been sent instead. `left_alone`: the reason why nothing is rendered
+/// for the key now.
 async fn hit(
     site: &Arc<Site>,
     state: &Arc<TrialState>,
     (page, answer, visitor): (SharedPage, VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
-    may_render: bool,
+    (may_render, left_alone): (bool, Option<LeaveReason>),
 ) {
     let url = answer.request.target.page().to_owned();
     let pattern = state.pattern(&url);
@@ -208,13 +209,16 @@ async fn hit(
         state.count_comparison(key, false, 0);
         return;
     }
-    let now_ms = site.clock.now().0;
-    if !may_render || !state.may_examine(key, identity(site, &page), now_ms) {
-        // Looked into for this version before, or not allowed.
-        if !may_render && !state.is_known_leak(key, now_ms) {
-            state.suspect(pattern, key);
-            site.trial.unjudged(&url, UnjudgedReason::RenderFailed, true);
+    if !may_render {
+        let is_refused = is_refused_beside(answer.status, &page);
+        let why = reason_without_render(left_alone, is_stored(site, &page), is_refused);
+        if let Some(why) = why {
+            note_unjudged(site, state, (&url, pattern, key), why);
         }
+        return;
+    }
+    if !state.may_examine(key, identity(site, &page), site.clock.now().0) {
+        // Looked into for this version before.
         return;
     }
     let tokens = Some(match &answer.content {
@@ -262,7 +266,7 @@ async fn missed(
             if state.has_made_none() {
                 site.trial.notice(TrialNotice::NothingStored, true);
             }
-            state.leave_alone(key, site.clock.now().0 + REFUSED_MS);
+            state.leave_alone(key, LeaveReason::NotStored, site.clock.now().0 + REFUSED_MS);
             // A page that an audit does not let be stored is none that could be.
             let limit = site.audit.limit_of(&first.request.target, site.clock.now().0);
             if let Some(second) = second.filter(|_| limit == PathLimit::default()) {
@@ -371,63 +375,6 @@ fn refused_again(
     }
 }
 
-/// The result of making a page.
-enum MadePage {
-    Stored(SharedPage),
-    /// It would not be stored.
-    Refused,
-    /// A change of its data has overtaken it. It is made again, unless that happens each time.
-    Overtaken,
-    /// It was not made: there is no budget or no place; without a reason there is no memory, or nothing is stored now.
-    NotNow(Option<UnjudgedReason>),
-}
-
-/// Makes the page that would have been stored for this request.
-async fn stored_for(site: &Arc<Site>, state: &TrialState, first: &SeenAnswer) -> MadePage {
-    let budget = || state.audit.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    let used = origin_use(site);
-    // Nothing is stored while a database is away: the page may be made later.
-    if site.sources.feeds.iter().any(|feed| feed.keeps_pages_out()) {
-        return MadePage::NotNow(None);
-    }
-    if !budget().may_begin(site.clock.monotonic(), used) {
-        return MadePage::NotNow(Some(UnjudgedReason::NoBudget));
-    }
-    let mut ask = request_of(&first.request, None);
-    let spent = Spent::default();
-    ask.client.extras.spent = Some(spent.clone());
-    ask.client.extras.trace = None;
-    let limit = site.audit.limit_of(&ask.target, site.clock.now().0);
-    let is_replayable = is_replayable(site, &ask) && !limit.is_neutral;
-    if store_for_trial(site, ask, is_replayable).await == Err(NoReference::NoPlace) {
-        return MadePage::NotNow(Some(UnjudgedReason::NoPlace));
-    }
-    let took = Duration::from_micros(spent.micros().unwrap_or_default());
-    budget().spent(took);
-    site.trial.rendered(took);
-    match fresh_page(site, &first.request) {
-        Some(page) => MadePage::Stored(page),
-        // No request was sent.
-        None if spent.micros().is_none() => MadePage::NotNow(None),
-        None => not_there(site, &first.request.key),
-    }
-}
-
-/// Why there is no page of a key, by its last render.
-fn not_there(site: &Site, key: &[u8]) -> MadePage {
-    let is_gone = || site.store.peek(site.store.key(key)).as_slice().is_empty();
-    match site.history.of_key(key).and_then(|entry| entry.render).map(|last| last.outcome) {
-        Some(StoreOutcome::Stored(_)) if is_gone() => MadePage::Overtaken,
-        Some(StoreOutcome::NotStored(Reason::ChangedSince | Reason::ReadsChanged)) => {
-            MadePage::Overtaken
-        }
-        Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => {
-            MadePage::NotNow(None)
-        }
-        _ => MadePage::Refused,
-    }
-}
-
 /// Compares a page with renders, and records the result. Returns whether the page and the answer are right.
 async fn examine(
     site: &Arc<Site>,
@@ -467,10 +414,7 @@ async fn examine(
         }
         note_origin(site, reason);
         let is_suspect = kind.is_suspect(reason, seen.refused_beside(page).is_some());
-        if is_suspect {
-            state.suspect(pattern, key);
-        }
-        site.trial.unjudged(url, reason, is_suspect);
+        note_unjudged(site, state, (url, pattern, key), (reason, is_suspect));
         return false;
     }
     site.trial.notice(TrialNotice::OriginFailing, false);
@@ -493,6 +437,19 @@ async fn examine(
     let found = FoundDifference { class, places, cause, late_ms: 0, text };
     record_after_watch(site, state, page, (url, found));
     false
+}
+
+/// Counts a comparison without a verdict. With `is_suspect`, its path is suspect until the difference is explained.
+fn note_unjudged(
+    site: &Site,
+    state: &TrialState,
+    (url, pattern, key): (&str, u64, u64),
+    (reason, is_suspect): (UnjudgedReason, bool),
+) {
+    if is_suspect {
+        state.suspect(pattern, key);
+    }
+    site.trial.unjudged(url, reason, is_suspect);
 }
 
 /// Ends a page that is a leak if visitors may get it (`trial.serve`), and leaves its key alone for a while, unless the
@@ -522,7 +479,7 @@ fn end_leak(
     let is_second = state.audit.lock().detections.count(detection, at, now_ms);
     let limit = if is_second { detection.limit() } else { PathLimit::default() };
     act(site, (target, limit), page, &site.store.lease());
-    state.leave_leak_alone(key, now_ms + REFUSED_MS);
+    state.leave_alone(key, LeaveReason::Leak, now_ms + REFUSED_MS);
 }
 
 /// Records a difference; one that a purge may explain after the page was watched.

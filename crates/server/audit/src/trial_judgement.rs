@@ -11,7 +11,7 @@ use crate::comparison::{
     sampled, settle, stored_tokens, tokens,
 };
 use crate::seen_answer::SeenAnswer;
-use crate::trial_state::TrialState;
+use crate::trial_state::{LeaveReason, TrialState};
 use crate::trial_text::text_of;
 use crate::watch::pause;
 use delivery::audit::PathLimit;
@@ -57,6 +57,24 @@ impl AnswerKind {
             (AnswerKind::OfSecond, reason) => !reason.is_without_render(),
             (AnswerKind::WouldBeHit, _) => true,
         }
+    }
+}
+
+/// The reason why an answer that differs from its page has no verdict, if nothing may be rendered for it, and whether its
+/// path is suspect by it; `None` if it says nothing new. `left_alone`: the reason why nothing is rendered for the key now;
+/// without one, the page may not be requested. `is_stored`: whether the page is still there. `is_refused`: whether the
+/// origin has refused the visitor in place of the page, which says nothing about the page without a render.
+pub(crate) fn reason_without_render(
+    left_alone: Option<LeaveReason>,
+    is_stored: bool,
+    is_refused: bool,
+) -> Option<(UnjudgedReason, bool)> {
+    match left_alone {
+        Some(LeaveReason::Leak) => None,
+        Some(LeaveReason::WritesAtEachView) => Some((UnjudgedReason::WritesAtEachView, false)),
+        // A page that was purged meanwhile would not have been sent any more.
+        _ if !is_stored => Some((UnjudgedReason::ChangedMeanwhile, false)),
+        None | Some(LeaveReason::NotStored) => Some((UnjudgedReason::RenderFailed, !is_refused)),
     }
 }
 
@@ -491,5 +509,25 @@ mod tests {
             assert_eq!(suspects, [false, false, false, false, true]);
         }
         assert!(!AnswerKind::OfMaker.is_suspect(RenderFailed, true));
+    }
+
+    #[test]
+    fn without_a_render_only_a_page_that_is_still_sent_makes_its_path_suspect() {
+        use UnjudgedReason::{ChangedMeanwhile, RenderFailed, WritesAtEachView};
+        for left_alone in [None, Some(LeaveReason::NotStored)] {
+            let reason = |is_stored, is_refused| {
+                reason_without_render(left_alone, is_stored, is_refused).expect("it is counted")
+            };
+            assert_eq!(reason(true, false), (RenderFailed, true));
+            assert_eq!(reason(true, true), (RenderFailed, false), "its visitor was refused");
+            assert_eq!(reason(false, false), (ChangedMeanwhile, false));
+            assert_eq!(reason(false, true), (ChangedMeanwhile, false));
+        }
+        for (is_stored, is_refused) in [(true, false), (true, true), (false, false), (false, true)]
+        {
+            let reason = |why| reason_without_render(Some(why), is_stored, is_refused);
+            assert_eq!(reason(LeaveReason::WritesAtEachView), Some((WritesAtEachView, false)));
+            assert_eq!(reason(LeaveReason::Leak), None);
+        }
     }
 }

@@ -76,6 +76,17 @@ struct SharedTrial {
     proxies: ProxyWindow,
 }
 
+/// Why nothing is rendered for a key for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeaveReason {
+    /// The page writes at each view.
+    WritesAtEachView,
+    /// Its render was not stored.
+    NotStored,
+    /// Its page was a leak.
+    Leak,
+}
+
 /// The comparisons of a key.
 #[derive(Clone, Copy, Default)]
 struct KeyExaminations {
@@ -83,9 +94,9 @@ struct KeyExaminations {
     purged: u8,
     /// Renders in a row that were not stored, because a change of their data overtook them.
     overtaken: u8,
-    /// Until when the key is left alone, and whether because its page was a leak.
+    /// Until when the key is left alone, and why.
     until_ms: u64,
-    is_leak: bool,
+    left_alone: Option<LeaveReason>,
     /// Whether the next version is looked at in any case.
     is_due: bool,
 }
@@ -108,9 +119,13 @@ impl KeyExaminations {
         let is_restless = self.purged.saturating_add(self.overtaken) >= RESTLESS_MAX;
         if is_restless {
             (self.purged, self.overtaken) = (0, 0);
-            self.until_ms = now_ms + RESTLESS_MS;
+            self.leave_alone(LeaveReason::WritesAtEachView, now_ms + RESTLESS_MS);
         }
         is_restless
+    }
+
+    fn leave_alone(&mut self, why: LeaveReason, until_ms: u64) {
+        (self.left_alone, self.until_ms) = (Some(why), until_ms);
     }
 }
 
@@ -349,29 +364,16 @@ impl TrialState {
         is_last
     }
 
-    /// Lets a key alone until this time.
-    pub(crate) fn leave_alone(&self, key: u64, until_ms: u64) {
-        let mut shared = self.lock();
-        let known = shared.examined(key);
-        (known.until_ms, known.is_leak) = (until_ms, false);
+    /// Leaves a key alone until this time: nothing is rendered for it, and differences of it say nothing new.
+    pub(crate) fn leave_alone(&self, key: u64, why: LeaveReason, until_ms: u64) {
+        self.lock().examined(key).leave_alone(why, until_ms);
     }
 
-    /// The same after its page was found to be a leak: until then, differences of the key say nothing new.
-    pub(crate) fn leave_leak_alone(&self, key: u64, until_ms: u64) {
-        let mut shared = self.lock();
-        let known = shared.examined(key);
-        (known.until_ms, known.is_leak) = (until_ms, true);
-    }
-
-    /// Whether a key is left alone because its page was a leak.
-    pub(crate) fn is_known_leak(&self, key: u64, now_ms: u64) -> bool {
+    /// Why nothing is rendered for a key now, if it is left alone.
+    pub(crate) fn left_alone(&self, key: u64, now_ms: u64) -> Option<LeaveReason> {
         let shared = self.lock();
-        shared.examined.get(&key).is_some_and(|known| known.is_leak && now_ms < known.until_ms)
-    }
-
-    /// Whether nothing is rendered for a key now.
-    pub(crate) fn is_left_alone(&self, key: u64, now_ms: u64) -> bool {
-        self.lock().examined.get(&key).is_some_and(|known| now_ms < known.until_ms)
+        let known = shared.examined.get(&key).filter(|known| now_ms < known.until_ms);
+        known.and_then(|known| known.left_alone)
     }
 
     /// Counts a comparison. Returns whether the page writes at each view, as with this one.
@@ -504,9 +506,10 @@ mod tests {
             assert!(!state.count_overtaken(1, 0) && !state.count_overtaken(1, 0));
             state.made(1);
         }
-        assert!(!state.count_overtaken(1, 0) && !state.is_left_alone(1, 0));
+        assert!(!state.count_overtaken(1, 0) && state.left_alone(1, 0).is_none());
         assert!(!state.count_comparison(1, true, 0), "overtaken, and then purged");
-        assert!(state.count_overtaken(1, 0) && state.is_left_alone(1, RESTLESS_MS - 1));
+        let writes = Some(LeaveReason::WritesAtEachView);
+        assert!(state.count_overtaken(1, 0) && state.left_alone(1, RESTLESS_MS - 1) == writes);
         assert!(!state.count_comparison(2, true, 0) && !state.count_comparison(2, true, 0));
         state.made(2);
         assert!(state.count_comparison(2, true, 0), "each view has ended the page that was stored");
@@ -519,10 +522,13 @@ mod tests {
         assert!(!state.count_comparison(1, false, 0), "a comparison with a result between them");
         assert!(!state.count_comparison(1, true, 0) && !state.count_comparison(1, true, 0));
         assert!(state.count_comparison(1, true, 0));
-        assert!(state.is_left_alone(1, RESTLESS_MS - 1) && !state.may_examine(1, page(5, 0, 0), 0));
-        assert!(!state.is_left_alone(1, RESTLESS_MS) && !state.is_left_alone(2, 0));
-        state.leave_leak_alone(2, 9);
-        assert!(state.is_left_alone(2, 8) && state.is_known_leak(2, 8));
-        assert!(!state.is_known_leak(2, 9) && !state.is_known_leak(1, 0));
+        let writes = Some(LeaveReason::WritesAtEachView);
+        assert_eq!((state.left_alone(1, RESTLESS_MS - 1), state.left_alone(2, 0)), (writes, None));
+        assert!(!state.may_examine(1, page(5, 0, 0), 0));
+        assert_eq!(state.left_alone(1, RESTLESS_MS), None);
+        for why in [LeaveReason::Leak, LeaveReason::NotStored] {
+            state.leave_alone(2, why, 9);
+            assert_eq!((state.left_alone(2, 8), state.left_alone(2, 9)), (Some(why), None));
+        }
     }
 }
