@@ -19,6 +19,8 @@
 //! | data without dependencies changes between the first request and the second | the second answer equals the page: the first is no leak |
 //! | it changes between the page and its neutral render | the page's own request, sent again, does not show the page either: it is no leak |
 //! | it changes with the clock or at each view, so that no answer is like another | the request as a whole does not show its answer again, or the page differs after as long a time: no leak |
+//! | the page is purged, or its key left alone, while an answer beside it waits | nothing is rendered, and its path is not suspect |
+//! | a restart or a pause ends the state that knows a suspect, and another page of its pattern is explained | the record keeps the suspect |
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
 //! | the renders of the search for a cause see a change that ends the page | everything is settled before the page is looked at again |

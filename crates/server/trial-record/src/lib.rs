@@ -103,6 +103,8 @@ struct TrialState {
     patterns: PathPatterns,
     /// The versions of pages that were compared, as keyed hashes.
     versions: HashSet<u64>,
+    /// The suspects whose differences are not known any more: nothing explains them.
+    inherited: BTreeSet<String>,
     notices: BTreeSet<TrialNotice>,
     /// The words of problems, by class and pattern; never in the file.
     texts: BTreeMap<(DifferenceClass, String), DifferingText>,
@@ -119,6 +121,7 @@ impl Default for SiteTrial {
             record: TrialRecord::new(0, 0),
             patterns: PathPatterns::default(),
             versions: HashSet::new(),
+            inherited: BTreeSet::new(),
             notices: BTreeSet::new(),
             texts: BTreeMap::new(),
             has_read: false,
@@ -229,12 +232,20 @@ impl SiteTrial {
         });
     }
 
-    /// The difference of a suspect was explained.
+    /// The difference of a suspect was explained. One of [`SiteTrial::inherit_suspects`] stays: it has others.
     pub fn explained(&self, page: &str) {
         self.feed(|state| {
             let pattern = state.patterns.of(page);
-            state.record.explained(&pattern);
+            if !state.inherited.contains(&pattern) {
+                state.record.explained(&pattern);
+            }
         });
+    }
+
+    /// The differences of the suspects so far are not known any more, after a restart or a pause: they stay until a new
+    /// record begins.
+    pub fn inherit_suspects(&self) {
+        self.feed(|state| state.inherited = state.record.suspects().keys().cloned().collect());
     }
 
     /// Whether the operator accepts a difference of this class at this page.
@@ -373,7 +384,9 @@ impl SiteTrial {
         let texts = state.texts.iter().map(|((_, pattern), text)| pattern.len() + text.bytes());
         let texts: usize = texts.sum();
         let versions = state.versions.capacity() * VERSION_BYTES;
-        state.record.bytes() + state.patterns.bytes() + versions + texts
+        let inherited = state.inherited.iter().map(|pattern| size_of::<String>() + pattern.len());
+        let beside = versions + texts + inherited.sum::<usize>();
+        state.record.bytes() + state.patterns.bytes() + beside
     }
 
     /// Changes the state, if the trial is on.
@@ -415,6 +428,7 @@ impl TrialState {
         self.record = TrialRecord::new(now_s, self.settings.rules);
         self.patterns = PathPatterns::default();
         self.versions.clear();
+        self.inherited.clear();
         self.notices.clear();
         self.texts.clear();
         self.generation += 1;

@@ -239,6 +239,28 @@ fn a_suspect_without_a_render_ends_with_a_pause_and_not_with_other_settings() {
 }
 
 #[test]
+fn a_suspect_of_an_earlier_process_is_not_explained_with_another_page_of_its_pattern() {
+    let directory = OwnDirectory::new("inherited");
+    let before = SiteTrial::default();
+    before.begin(directory.settings(7), 1_000);
+    before.unjudged("/shop/1", UnjudgedReason::CauseUnknown, true);
+    before.save();
+    let after = SiteTrial::default();
+    after.begin(directory.settings(7), 2_000);
+    after.inherit_suspects();
+    let explain = |page: &str| {
+        after.unjudged(page, UnjudgedReason::NoBudget, true);
+        after.explained(page);
+    };
+    explain("/shop/2");
+    explain("/a");
+    assert_eq!(report(&after).suspects, ["/shop/:n"], "one of this process is explained");
+    assert!(after.restart(3_000));
+    explain("/shop/2");
+    assert_eq!(report(&after).suspects, [""; 0], "a new record");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_does_not_end_the_trial() {
     let directory = OwnDirectory::new("unusable");
     let mut settings = directory.settings(7);

@@ -21,6 +21,9 @@ const HELD: &str = "<?php header('Cache-Control: max-age=600'); if (isset($_SERV
 /// A page with another text for visitors who send `DNT`, and for all while the note `odd` is there.
 const BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if (isset($_GET['held'])) { note('held'); wait_for('go'); } echo '<p>', file_exists(getenv('NOTES') . '/odd') ? 'odd' : 'even', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
 
+/// A page with another text for visitors who send `DNT`, and for the first who sends `X-Once` while there is no note.
+const ONCE: &str = "<?php header('Cache-Control: max-age=86400'); $once = isset($_SERVER['HTTP_X_ONCE']) && !file_exists(getenv('NOTES') . '/shown'); if ($once) { note('shown'); } echo '<p>text', $once ? '<b>once</b>' : '', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
+
 /// A page of its own for each path.
 const BY_PATH: &str =
     "<?php header('Cache-Control: max-age=86400'); echo '<p>', md5($_SERVER['REQUEST_URI']);";
@@ -45,6 +48,24 @@ fn compared(pagewell: &Pagewell, path: &str) {
     let before = answers(pagewell);
     visit(pagewell, path, None);
     until("it is compared", || answers(pagewell) > before);
+}
+
+/// Visits a page with a field, and waits for the end of the comparison.
+fn compared_with(pagewell: &Pagewell, path: &str, field: &str) {
+    let before = answers(pagewell);
+    let request = Request::get(path).header(field, "1");
+    let response = client(pagewell).host("a.test").send(&request).expect("an answer");
+    assert_eq!(response.status, 200, "{path}");
+    until("it is compared", || answers(pagewell) > before);
+}
+
+/// Visits a page until there is one more comparison with a verdict.
+fn judged(pagewell: &Pagewell, path: &str) {
+    let before = report(pagewell)["compared"].as_u64();
+    until("a page is compared", || {
+        compared(pagewell, path);
+        report(pagewell)["compared"].as_u64() > before
+    });
 }
 
 /// Calls the control interface.
@@ -193,14 +214,33 @@ fn a_difference_is_explained_also_after_a_reload_with_another_budget() {
     call(&pagewell, "/v1/reload", b"{}");
     assert_eq!(suspects(), serde_json::json!(["/page.php"]), "the record goes on");
     until("it is explained", || {
-        let before = answers(&pagewell);
-        let request = Request::get("/page.php").header("DNT", "1");
-        let response = client(&pagewell).host("a.test").send(&request).expect("an answer");
-        assert_eq!(response.status, 200);
-        until("it is compared", || answers(&pagewell) > before);
+        compared_with(&pagewell, "/page.php", "DNT");
         suspects() == serde_json::json!([])
     });
     assert_eq!(classes(&pagewell), ["loses"]);
+}
+
+#[test]
+fn a_suspect_of_an_earlier_process_stays_when_another_page_of_its_pattern_is_explained() {
+    let site = Site::new(&[("index.php", ONCE)]);
+    let config = config(&site);
+    let suspects = |pagewell: &Pagewell| report(pagewell)["suspects"].clone();
+    let pattern = serde_json::json!(["/shop/:n"]);
+    let mut pagewell = site.serve(&config);
+    judged(&pagewell, "/shop/1");
+    compared_with(&pagewell, "/shop/1", "X-Once");
+    assert_eq!(suspects(&pagewell), pattern, "no render shows it again");
+    pagewell.stop();
+
+    let pagewell = site.serve(&config);
+    until("the record is read", || suspects(&pagewell) == pattern);
+    judged(&pagewell, "/shop/2");
+    fs::remove_file(site.at("notes").join("shown")).expect("it is there");
+    compared_with(&pagewell, "/shop/2", "X-Once");
+    assert_eq!(report(&pagewell)["unjudged"]["cause-unknown"], 2, "{}", report(&pagewell));
+    compared_with(&pagewell, "/shop/2", "DNT");
+    assert_eq!(classes(&pagewell), ["loses"]);
+    assert_eq!(suspects(&pagewell), pattern, "the other page is not explained");
 }
 
 #[test]
