@@ -187,15 +187,15 @@ async fn hit(
     let url = answer.request.target.page().to_owned();
     let pattern = state.pattern(&url);
     let noise = state.noise(&answer.request.key, pattern);
-    let found = compute_with(site, &state.audit, (&page, &answer, &noise), || {
+    let found = compute_with(site, &state.audit, &answer, || {
         let (of_page, of_visitor) = both_tokens(site, &state.audit, &page, &answer)?;
         let difference = differing(&of_page, &of_visitor);
         let is_equal = noise.without_noise(&difference).is_empty();
         Some((is_equal, !difference.is_empty(), of_visitor))
     });
-    let Some((is_equal, has_noise, of_visitor)) = found else {
-        site.trial.unjudged(&url, UnjudgedReason::NoBudget, false);
-        return;
+    let (is_equal, has_noise, of_visitor) = match found {
+        Ok(found) => found,
+        Err(reason) => return site.trial.unjudged(&url, reason, false),
     };
     if is_equal && has_noise && noise.is_random() {
         site.trial.unjudged(&url, UnjudgedReason::Random, false);

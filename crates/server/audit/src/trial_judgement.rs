@@ -401,13 +401,9 @@ pub(crate) fn version(
         }
         of(&noise.comparable_bytes(&version_tokens(page)))
     };
-    let takes_time = version_takes_time(page, noise);
+    // Its content is cut into tokens, or may have to be decompressed.
+    let takes_time = !noise.is_empty() || page.length() > LARGE_BYTES;
     Some(if takes_time { compute_answer(site, state, version) } else { version() })
-}
-
-/// Whether the version of a page takes time: its content is cut into tokens, or may have to be decompressed.
-fn version_takes_time(page: &SharedPage, noise: &PageNoise) -> bool {
-    !noise.is_empty() || page.length() > LARGE_BYTES
 }
 
 /// A page as tokens whose hashes are the same after a restart. They are hashed with the secret of the record.
@@ -417,19 +413,22 @@ fn version_tokens(page: &SharedPage) -> PageTokens {
     PageTokens::of(TokenSecret::of(0), response.status.as_u16(), fields, &page.content(), false)
 }
 
-/// Runs a comparison of a page with an answer: by `compute_answer`, unless only header sections are compared. None also if
-/// the budget does not allow it.
+/// Runs a comparison of a page with an answer: by `compute_answer`, unless only header sections are compared. `comparison`
+/// returns `None` if the content of the answer is unknown: there was no memory for it, or it could not be decoded. An error
+/// also if the budget allows no comparison. It allows none of an equal answer either: the confidence bound supposes that
+/// the result of a comparison does not decide whether it is made.
 pub(crate) fn compute_with<T>(
     site: &Site,
     state: &AuditState,
-    (page, answer, noise): (&SharedPage, &VisitorAnswer, &PageNoise),
+    answer: &VisitorAnswer,
     comparison: impl FnOnce() -> Option<T>,
-) -> Option<T> {
-    let is_other = matches!(&answer.content, VisitorContent::Other(_) | VisitorContent::TooLong);
-    if (is_other || version_takes_time(page, noise)) && !may_compare(site, state) {
-        return None;
+) -> Result<T, UnjudgedReason> {
+    if !may_compare(site, state) {
+        return Err(UnjudgedReason::NoBudget);
     }
-    if is_other { compute_answer(site, state, comparison) } else { comparison() }
+    let is_other = matches!(&answer.content, VisitorContent::Other(_) | VisitorContent::TooLong);
+    let compared = if is_other { compute_answer(site, state, comparison) } else { comparison() };
+    compared.ok_or(UnjudgedReason::NoBudget)
 }
 
 /// The tokens of an answer without a page; none if its content is not known. An error if the budget does not allow it.
