@@ -31,6 +31,7 @@ use crate::budget::{OriginUse, RenderBudget};
 use crate::cause::is_made_again;
 use crate::detections::{Detection, PageIdentity, PageUrl};
 use crate::suspect::Suspect;
+use crate::trial_notices::note_render;
 use crate::watch::pause;
 use crate::{AuditState, KeyGuard, WatchGuard};
 use change_sources::{SettledWait, settled};
@@ -56,7 +57,6 @@ use std::time::Duration;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::request_fields::read_facts;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use trial_record::TrialNotice;
 
 /// The longest wait for writes in flight and databases, in milliseconds.
 const SETTLE_MAX_MS: u64 = 60_000;
@@ -485,19 +485,21 @@ pub(crate) async fn render_with(
     let rendered = reference(site, ask, parts).await;
     let took = match &rendered {
         Ok(render) => render.took,
-        Err(NoReference::NoPlace) => return Err(UnjudgedReason::NoPlace),
         // It may have held a place until the origin's timeout.
-        Err(_) => site.clock.monotonic().saturating_sub(begun),
+        Err(why) if why.was_sent() => site.clock.monotonic().saturating_sub(begun),
+        Err(_) => Duration::ZERO,
     };
-    budget().spent(took);
-    site.trial.rendered(took);
+    let failure = rendered.as_ref().err().copied();
+    if failure != Some(NoReference::NoPlace) {
+        budget().spent(took);
+    }
     site.counters.audit_origin_us.add_many(took.as_micros() as u64);
-    rendered.map_err(|why| {
-        // The parts of a visitor's request may be why a render with them fails.
-        if why == NoReference::Failed && parts.is_empty() && site.trial.is_on() {
-            site.trial.notice(TrialNotice::OriginFailing, true);
-        }
-        UnjudgedReason::RenderFailed
+    if state.is_of_trial {
+        note_render(site, (failure, took), parts.is_empty());
+    }
+    rendered.map_err(|why| match why {
+        NoReference::NoPlace => UnjudgedReason::NoPlace,
+        _ => UnjudgedReason::RenderFailed,
     })
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct AuditState {
     memory: Arc<ByteAccount>,
     budget: Mutex<RenderBudget>,
     shared: Mutex<SharedState>,
+    /// Whether its renders are those of the trial, whose report counts them.
+    is_of_trial: bool,
 }
 
 #[derive(Default)]
@@ -78,7 +80,12 @@ impl AuditState {
 
     fn with(budget: RenderBudget, memory: &Arc<ByteAccount>) -> AuditState {
         let (secret, memory) = (TokenSecret::of(random_number()), memory.clone());
-        AuditState { secret, memory, budget: Mutex::new(budget), shared: Mutex::default() }
+        let (budget, shared) = (Mutex::new(budget), Mutex::default());
+        AuditState { secret, memory, budget, shared, is_of_trial: false }
+    }
+
+    fn of_trial(budget: RenderBudget, memory: &Arc<ByteAccount>) -> AuditState {
+        AuditState { is_of_trial: true, ..AuditState::with(budget, memory) }
     }
 
     fn lock(&self) -> MutexGuard<'_, SharedState> {

@@ -17,6 +17,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use stored_pages::page::SharedPage;
 use telemetry::client::Spent;
+use trial_record::TrialNotice;
 
 /// The result of making a page.
 pub(crate) enum MadePage {
@@ -50,12 +51,16 @@ pub(crate) async fn stored_for(
     ask.client.extras.trace = None;
     let limit = site.audit.limit_of(&ask.target, site.clock.now().0);
     let is_replayable = is_replayable(site, &ask) && !limit.is_neutral;
-    if store_for_trial(site, ask, is_replayable).await == Err(NoReference::NoPlace) {
+    let sent = store_for_trial(site, ask, is_replayable).await;
+    if sent == Err(NoReference::NoPlace) {
+        site.trial.notice(TrialNotice::OriginFull, true);
         return MadePage::NotNow(Some(UnjudgedReason::NoPlace));
     }
     let took = Duration::from_micros(spent.micros().unwrap_or_default());
     budget().spent(took);
-    site.trial.rendered(took);
+    if sent.is_ok() {
+        site.trial.rendered(took);
+    }
     match fresh_page(site, &first.request) {
         Some(page) => MadePage::Stored(page),
         // No request was sent.

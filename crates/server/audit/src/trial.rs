@@ -41,7 +41,7 @@ use crate::trial_judgement::{
     AnswerKind, answer_tokens, both_tokens, compute_with, judged, reason_without_render, version,
     visitor_tokens,
 };
-use crate::trial_notices::{cache_in_front, note_origin, writes_at_each_view};
+use crate::trial_notices::{cache_in_front, writes_at_each_view};
 use crate::trial_state::{LeaveReason, TrialState};
 use crate::watch::{PageFate, watched};
 use crate::{AT_ONCE, KeyGuard, may_request};
@@ -253,7 +253,6 @@ async fn missed(
         MadePage::Stored(page) => page,
         MadePage::NotNow(reason) => {
             if let Some(reason) = reason {
-                note_origin(site, reason);
                 site.trial.unjudged(first.request.target.page(), reason, false);
             }
             return;
@@ -414,12 +413,10 @@ async fn examine(
         if kind != AnswerKind::OfMaker && reason.is_without_render() {
             state.not_examined(identity(site, page));
         }
-        note_origin(site, reason);
         let is_suspect = kind.is_suspect(reason, seen.refused_beside(page).is_some());
         note_unjudged(site, state, (url, pattern, key), (reason, is_suspect));
         return false;
     }
-    site.trial.notice(TrialNotice::OriginFailing, false);
     let noise = state.noise(&seen.request.key, pattern);
     site.trial.compared(url, version(site, &state.audit, (page, &noise)));
     if kind != AnswerKind::OfMaker && state.is_last_suspect(pattern, key) {

@@ -9,13 +9,16 @@
 //!
 //! Most answers of a window decide, so that a stranger with such fields does not.
 //! A full origin is noticed by a render that gets no place, and until one gets one (`trial_record`): visitors' answers
-//! that equal a page say nothing about free places. Not here: a page that nobody may store (`trial`), and the file of
-//! the record (`trial_record`).
+//! that equal a page say nothing about free places. A failing one is noticed by an answer or a neutral render that fails,
+//! until a render succeeds or an answer equals its page. A render that is not sent shows neither. Not here: a page that
+//! nobody may store (`trial`), and the file of the record (`trial_record`).
 
 use delivery::site::Site;
 use http::{HeaderMap, HeaderName};
 use page_comparison::UnjudgedReason;
+use render::NoReference;
 use site_rules::Peer;
+use std::time::Duration;
 use trial_record::TrialNotice;
 
 /// The answers among which those that came through a proxy are counted.
@@ -76,14 +79,23 @@ impl ProxyWindow {
     }
 }
 
-/// Notes whether the origin is full or does not fail, as far as a comparison without a verdict shows it. That it fails
-/// is noted by the render that has failed (`comparison`): a page that is not compared has the same reason.
-pub(crate) fn note_origin(site: &Site, reason: UnjudgedReason) {
-    match reason {
-        UnjudgedReason::NoPlace => site.trial.notice(TrialNotice::OriginFull, true),
-        // Nothing was sent, or the render has noted it.
-        reason if reason.is_without_render() || reason == UnjudgedReason::RenderFailed => {}
-        _ => site.trial.notice(TrialNotice::OriginFailing, false),
+/// Notes what a reference render has shown about the origin, and counts it with its time if it was sent. `failure`: why
+/// there is no render. `is_neutral`: it had no part of a visitor's request, which may be why another one fails.
+pub(crate) fn note_render(
+    site: &Site,
+    (failure, took): (Option<NoReference>, Duration),
+    is_neutral: bool,
+) {
+    match failure {
+        None => site.trial.notice(TrialNotice::OriginFailing, false),
+        Some(NoReference::Failed) if is_neutral => {
+            site.trial.notice(TrialNotice::OriginFailing, true);
+        }
+        Some(NoReference::NoPlace) => site.trial.notice(TrialNotice::OriginFull, true),
+        Some(_) => {}
+    }
+    if failure.is_none_or(NoReference::was_sent) {
+        site.trial.rendered(took);
     }
 }
 

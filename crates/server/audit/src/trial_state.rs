@@ -150,7 +150,7 @@ impl TrialState {
     pub(crate) fn new(site: &Site) -> TrialState {
         site.trial.inherit_suspects();
         TrialState {
-            audit: Arc::new(AuditState::with(budget_of(site), &site.audit.memory)),
+            audit: Arc::new(AuditState::of_trial(budget_of(site), &site.audit.memory)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
             refused: Mutex::default(),
@@ -420,7 +420,7 @@ mod tests {
         let budget = RenderBudget::of_trial(Clock::still().monotonic(), Some(100));
         let account = ByteAccount::new(1 << 20);
         TrialState {
-            audit: Arc::new(AuditState::with(budget, &account)),
+            audit: Arc::new(AuditState::of_trial(budget, &account)),
             shared: Mutex::default(),
             parameters: Mutex::default(),
             refused: Mutex::default(),

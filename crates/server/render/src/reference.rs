@@ -126,12 +126,23 @@ impl SentParts {
 pub enum NoReference {
     /// Without the visitor's fields the request would be for another page.
     OnlyForVisitor,
+    /// Pagewell itself would answer, by a file, a redirect or an error.
+    NotOfOrigin,
+    /// The page is stored and fresh, or another render of it is in progress. Only if it was to be stored.
+    NotNeeded,
     /// Fewer than two places at the origin were free.
     NoPlace,
     /// The origin failed or refused the request.
     Failed,
-    /// The response is of a kind that is not compared: a file, too large, assembled by another cache's rules.
+    /// The response is of a kind that is not compared: too large, or assembled by another cache's rules.
     NotCompared,
+}
+
+impl NoReference {
+    /// Whether the render got a place at the origin, and was sent there.
+    pub fn was_sent(self) -> bool {
+        matches!(self, NoReference::Failed | NoReference::NotCompared)
+    }
 }
 
 /// Whether a request comes from a mobile device, as its `User-Agent` says.
@@ -197,7 +208,7 @@ pub async fn reference(
 ) -> Result<ReferenceRender, NoReference> {
     let ask = neutral(site, ask).ok_or(NoReference::OnlyForVisitor)?;
     let answerer = answerer(site, ask.routed(), &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
+    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotOfOrigin) };
     let right = RenderPermit::Solo(site.store.lease());
     let (mut render, _) = Render::for_nobody(site, ask, right);
     render.ask.client.extras.purpose = RequestPurpose::Reference;

@@ -33,13 +33,12 @@ pub async fn store_for_trial(
     is_replayable: bool,
 ) -> Result<(), NoReference> {
     let mut ask = of_trial(site, ask, is_replayable).ok_or(NoReference::OnlyForVisitor)?;
-    // Another render of the page is in progress.
-    let Some(right) = admission::to_refresh(site, &ask) else { return Ok(()) };
+    let Some(right) = admission::to_refresh(site, &ask) else { return Err(NoReference::NotNeeded) };
     let answerer = answerer(site, ask.routed(), &ask.facts()).await;
-    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotCompared) };
+    let Answerer::Origin(script) = answerer else { return Err(NoReference::NotOfOrigin) };
     let (candidates, verdict) = decide_on(site, &ask.facts(), &ask.headers, &ask.plan, &ask.key);
     if matches!(verdict, Verdict::Reuse { state: Reuse::Fresh, .. }) {
-        return Ok(());
+        return Err(NoReference::NotNeeded);
     }
     ask.look_again(&candidates, verdict);
     let (mut render, outcome) = Render::for_nobody(site, ask, right);

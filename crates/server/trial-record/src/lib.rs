@@ -321,8 +321,11 @@ impl SiteTrial {
         self.feed(|state| state.record.parameter(name, seen));
     }
 
-    /// Notes whether a circumstance limits the trial.
+    /// Notes whether a circumstance limits the trial, if it is on.
     pub fn notice(&self, notice: TrialNotice, is_there: bool) {
+        if !self.is_on() {
+            return;
+        }
         let mut state = self.state();
         if is_there {
             state.notices.insert(notice);

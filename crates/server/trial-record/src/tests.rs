@@ -220,6 +220,7 @@ fn a_trial_that_is_off_counts_nothing() {
     trial.request(None);
     trial.end();
     trial.request(None);
+    trial.notice(TrialNotice::OriginFull, true);
     trial.begin(TrialSettings::default(), 2);
     assert_eq!((report(&trial).requests, report(&trial).since), (1, 1));
     assert_eq!(trial.status().unwrap().notices, [TrialNotice::NoDirectory], "there is no file");

@@ -24,6 +24,10 @@ const BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if (isset(
 /// A page with another text for visitors who send `DNT`, and for the first who sends `X-Once` while there is no note.
 const ONCE: &str = "<?php header('Cache-Control: max-age=86400'); $once = isset($_SERVER['HTTP_X_ONCE']) && !file_exists(getenv('NOTES') . '/shown'); if ($once) { note('shown'); } echo '<p>text', $once ? '<b>once</b>' : '', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
 
+/// A page with another text for visitors who send `DNT`. The value of `X-Hold` is a note, and part of the note that ends
+/// the wait of its request.
+const HELD_BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if ($held = $_SERVER['HTTP_X_HOLD'] ?? '') { note($held); wait_for(\"go-$held\"); } echo '<p>text', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
+
 /// A page of its own for each path.
 const BY_PATH: &str =
     "<?php header('Cache-Control: max-age=86400'); echo '<p>', md5($_SERVER['REQUEST_URI']);";
@@ -159,6 +163,41 @@ fn an_origin_with_one_free_worker_is_left_to_its_visitors() {
 }
 
 #[test]
+fn an_origin_stays_full_for_the_report_if_a_render_is_not_sent() {
+    let site = Site::new(&[("index.php", HELD_BY_FIELD)]);
+    let pagewell = site.serve("mode = \"trial\"\ntrial.budget = \"100%\"\nphp.children = 2\n");
+    judged(&pagewell, "/page");
+    let full = "The origin has no place to spare";
+    let hold = |path: &str, name: &str| {
+        let request = Request::get(path).header("X-Hold", name).header("DNT", "1");
+        let mut visitor = client(&pagewell).host("a.test");
+        let visit = move || visitor.send(&request).expect("an answer").status;
+        let held = std::thread::spawn(visit);
+        site.wait_for(name);
+        held
+    };
+    let one = hold("/other", "one");
+    compared_with(&pagewell, "/page", "DNT");
+    assert!(says(&pagewell, full), "one place is free, for visitors");
+    let two = hold("/page", "two");
+    // Now a file is there in place of the page, so no render of it reaches PHP.
+    let file = site.file("page", "a file");
+    let before = answers(&pagewell);
+    site.note("go-two");
+    assert_eq!(two.join().expect("it has asked"), 200);
+    until("it is compared", || answers(&pagewell) > before);
+    assert_eq!(report(&pagewell)["unjudged"]["render-failed"], 1, "{}", report(&pagewell));
+    assert!(says(&pagewell, full), "{}", report(&pagewell));
+    fs::remove_file(file).expect("it is there");
+    site.note("go-one");
+    assert_eq!(one.join().expect("it has asked"), 200);
+    until("a render gets a place", || {
+        compared_with(&pagewell, "/page", "DNT");
+        !says(&pagewell, full)
+    });
+}
+
+#[test]
 fn an_origin_that_is_slow_is_noticed_and_its_visitors_do_not_wait_for_a_comparison() {
     let site = Site::new(&[("held.php", HELD), ("page.php", PAGE)]);
     let pagewell = site.serve(
@@ -179,6 +218,8 @@ fn an_origin_that_is_slow_is_noticed_and_its_visitors_do_not_wait_for_a_comparis
         std::thread::sleep(Duration::from_millis(50));
         trial_report(&pagewell)["unjudged"]["render-failed"].as_u64() > Some(0)
     });
+    let seconds = trial_report(&pagewell)["render_seconds"].as_f64();
+    assert!(seconds >= Some(10.0), "{seconds:?}: it has held a worker until the timeout");
     let (text, _) = command(&pagewell, &[]);
     for part in [failing, "render-failed "] {
         assert!(text.contains(part), "{part}: {text}");
