@@ -335,9 +335,6 @@ impl AnswerWatch {
         let (head, so_far, known) = (self.head, self.so_far, self.content_of_page);
         let took = Duration::from_micros(spent.micros().unwrap_or_default());
         site.trial.request(is_hit.then_some(took));
-        if is_get && page.is_some() && matches!(head, Some((StatusCode::TOO_MANY_REQUESTS, _))) {
-            site.trial.unjudged(request.target.page(), UnjudgedReason::RenderFailed, false);
-        }
         let is_compared = |(status, _): &(StatusCode, HeaderMap)| is_get && is_compared(*status);
         let Some((status, headers)) = head.filter(is_compared) else {
             return;
