@@ -80,7 +80,7 @@ struct FirstBytes {
 /// Measures the time to the first byte under trial.
 ///
 /// # Errors
-/// A server that did not start, a request that failed, a trial that compared nothing. Answers that come too late: then the
+/// A server that did not start, a request that failed, a page without a verdict. Answers that come too late: then the
 /// error has the table.
 pub fn trial(amount: &Amount, binary: &Path) -> Result<CaseResult, String> {
     let title = "The first byte under trial, 200 requests a second";
@@ -148,15 +148,18 @@ fn first_bytes_of(page: &TrialPage, amount: &Amount, binary: &Path) -> Result<Fi
         }
     }
     let [bypassed, compared] = &subjects;
-    let answers = compared.stat("trial_answers")?;
-    if answers == 0 || bypassed.stat("hits")? + compared.stat("hits")? > 0 {
-        return Err(format!("bench: {answers} answers were compared, and there may be no hit"));
+    let (answers, judged) = (compared.stat("trial_answers")?, judged(compared)?);
+    if judged == 0 || bypassed.stat("hits")? + compared.stat("hits")? > 0 {
+        return Err(format!(
+            "bench: {}: {judged} of {answers} answers have a verdict, and there may be no hit",
+            page.shown
+        ));
     }
     let pairs = medians[0].iter().zip(&medians[1]);
     Ok(FirstBytes {
         longer: Spread::of(pairs.map(|(bypass, trial)| trial - bypass)),
         bypass_micros: Spread::of(medians[0].iter().copied()).median,
-        judged: judged(compared)?,
+        judged,
         compare_micros: micros_each(float(compared.stat("audit_compare_us")?) / 1e6, answers),
         times,
         answers,
