@@ -115,8 +115,8 @@ pub(crate) fn is_refused_beside(status: StatusCode, page: &SharedPage) -> bool {
     is_refusal(status) && status != page.response().status
 }
 
-/// Whether a status says something about a request, and not about the page: all of 4xx but 404, 410 and 451. A page that
-/// is withheld by law (451, RFC 7725) is a difference that the operator must know.
+/// Whether a status says something about a request, and not about the page: all of 4xx but 404, 410 and 451. A page
+/// that is withheld by law (451, RFC 7725) is a difference that the operator must know.
 fn is_refusal(status: StatusCode) -> bool {
     let is_of_page = matches!(
         status,

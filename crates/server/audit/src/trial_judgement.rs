@@ -60,10 +60,10 @@ impl AnswerKind {
     }
 }
 
-/// The reason why an answer that differs from its page has no verdict, if nothing may be rendered for it, and whether its
-/// path is suspect by it; `None` if it says nothing new. `left_alone`: the reason why nothing is rendered for the key now;
-/// without one, the page may not be requested. `is_stored`: whether the page is still there. `is_refused`: whether the
-/// origin has refused the visitor in place of the page, which says nothing about the page without a render.
+/// The reason why an answer that differs from its page has no verdict, if nothing may be rendered for it, and whether
+/// its path is suspect by it; `None` if it says nothing new. `left_alone`: the reason why nothing is rendered for the
+/// key now; without one, the page may not be requested. `is_stored`: whether the page is still there. `is_refused`:
+/// whether the origin has refused the visitor in place of the page, which says nothing about the page without a render.
 pub(crate) fn reason_without_render(
     left_alone: Option<LeaveReason>,
     is_stored: bool,
@@ -413,10 +413,10 @@ fn version_tokens(page: &SharedPage) -> PageTokens {
     PageTokens::of(TokenSecret::of(0), response.status.as_u16(), fields, &page.content(), false)
 }
 
-/// Runs a comparison of a page with an answer: by `compute_answer`, unless only header sections are compared. `comparison`
-/// returns `None` if the content of the answer is unknown: there was no memory for it, or it could not be decoded. An error
-/// also if the budget allows no comparison. It allows none of an equal answer either: the confidence bound supposes that
-/// the result of a comparison does not decide whether it is made.
+/// Runs a comparison of a page with an answer: by `compute_answer`, unless only header sections are compared.
+/// `comparison` returns `None` if the content of the answer is unknown: there was no memory for it, or it could not be
+/// decoded. An error also if the budget allows no comparison. It allows none of an equal answer either: the confidence
+/// bound supposes that the result of a comparison does not decide whether it is made.
 pub(crate) fn compute_with<T>(
     site: &Site,
     state: &AuditState,

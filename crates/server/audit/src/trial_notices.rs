@@ -9,9 +9,9 @@
 //!
 //! Most answers of a window decide, so that a stranger with such fields does not.
 //! A full origin is noticed by a render that gets no place, and until one gets one (`trial_record`): visitors' answers
-//! that equal a page say nothing about free places. A failing one is noticed by an answer or a neutral render that fails,
-//! until a render succeeds or an answer equals its page. A render that is not sent shows neither. Not here: a page that
-//! nobody may store (`trial`), and the file of the record (`trial_record`).
+//! that equal a page say nothing about free places. A failing one is noticed by an answer or a neutral render that
+//! fails, until a render succeeds or an answer equals its page. A render that is not sent shows neither. Not here: a
+//! page that nobody may store (`trial`), and the file of the record (`trial_record`).
 
 use delivery::site::Site;
 use http::{HeaderMap, HeaderName};

@@ -146,7 +146,7 @@ impl SharedTrial {
 }
 
 impl TrialState {
-    /// Knows nothing yet: the suspects that the record has are explained by nothing from now on.
+    /// A state that knows nothing yet. The suspects that the record has already stay in it from now on.
     pub(crate) fn new(site: &Site) -> TrialState {
         site.trial.inherit_suspects();
         TrialState {
@@ -354,8 +354,8 @@ impl TrialState {
         }
     }
 
-    /// Whether the difference of this key was the last of its pattern that this state knows; it is explained now. Those of
-    /// an earlier process stay in the report (`SiteTrial::inherit_suspects`).
+    /// Whether the difference of this key was the last of its pattern that this state knows; it is explained now. Those
+    /// of an earlier process stay in the report (`SiteTrial::inherit_suspects`).
     pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
         let mut shared = self.lock();
         let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };

@@ -24,8 +24,8 @@ const BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if (isset(
 /// A page with another text for visitors who send `DNT`, and for the first who sends `X-Once` while there is no note.
 const ONCE: &str = "<?php header('Cache-Control: max-age=86400'); $once = isset($_SERVER['HTTP_X_ONCE']) && !file_exists(getenv('NOTES') . '/shown'); if ($once) { note('shown'); } echo '<p>text', $once ? '<b>once</b>' : '', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
 
-/// A page with another text for visitors who send `DNT`. The value of `X-Hold` is a note, and part of the note that ends
-/// the wait of its request.
+/// A page with another text for visitors who send `DNT`. The value of `X-Hold` is a note, and part of the note that
+/// ends the wait of its request.
 const HELD_BY_FIELD: &str = "<?php header('Cache-Control: max-age=86400'); if ($held = $_SERVER['HTTP_X_HOLD'] ?? '') { note($held); wait_for(\"go-$held\"); } echo '<p>text', isset($_SERVER['HTTP_DNT']) ? '<b>not tracked</b>' : '';";
 
 /// A page of its own for each path.
