@@ -33,7 +33,8 @@ struct Paper {
 impl Drop for Paper {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            acceptance::audit_found_nothing(&self.pagewell, &[]);
+            // The footer of each page says when it was made.
+            acceptance::audit_found_nothing(&self.pagewell, &["audit_by_the_clock"]);
         }
     }
 }
