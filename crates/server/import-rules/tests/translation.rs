@@ -55,6 +55,19 @@ fn access_in_nginx() {
             "auth_basic x; auth_basic_user_file /u; location = /a { auth_basic off; }",
             &["path = \"/a\"; auth_file = false", "auth_file = \"/u\"; auth_realm = \"x\""],
         ),
+        // The scripts of a location need no rule of their own, unless another location stands between the two.
+        (
+            "location ^~ /a { auth_basic x; auth_basic_user_file /u; location ~ \\.php$ { fastcgi_pass x:1; } }",
+            &["path = \"/a**\"; auth_file = \"/u\"; auth_realm = \"x\""],
+        ),
+        (
+            "location /a { deny all; location ~ \\.php$ { fastcgi_pass x:1; } } location ~ \\.php$ { allow all; fastcgi_pass x:1; }",
+            &[
+                "path = \"/a**\"; path_regex = \"\\\\.php$\"; deny = 403",
+                "path = \"/**.php\"; deny = false",
+                "path = \"/a**\"; deny = 403",
+            ],
+        ),
         ("location /d/ { internal; alias /data/; }", &["path = \"/d/**\"; deny = 404"]),
         (
             "if ($request_method !~ ^(GET|HEAD)$) { return 405; }",
@@ -76,6 +89,26 @@ fn access_in_nginx() {
         "{}",
         imported.text
     );
+}
+
+#[test]
+fn an_upstream_that_is_in_no_given_file_is_not_translated() {
+    let at = |text: &str| {
+        let text = format!("{text} server {{ location ~ \\.php$ {{ fastcgi_pass shop; }} }}");
+        let imported = imported(ImportedServer::Nginx, "/x", &text);
+        let at = imported.text.lines().find_map(|line| line.strip_prefix("at = "));
+        (at.map(str::to_owned), imported.report.text())
+    };
+    let (found, report) = at("");
+    let why = "upstream shop is in no given file: name that file, too";
+    assert!(found.is_none() && report.contains(why), "{found:?}\n{report}");
+    let (found, report) = at("upstream shop { server 10.0.0.5; }");
+    let why = "10.0.0.5 is no address with a port: write php.at";
+    assert!(found.is_none() && report.contains(why), "{found:?}\n{report}");
+    for server in ["unix:/run/php.sock", "10.0.0.5:9000", "[::1]:9000", "php:9000"] {
+        let (found, report) = at(&format!("upstream shop {{ server {server}; }}"));
+        assert_eq!(found, Some(format!("{server:?}")), "{report}");
+    }
 }
 
 #[test]

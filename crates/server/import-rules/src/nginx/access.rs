@@ -10,6 +10,7 @@ use super::scope::Scope;
 use crate::draft::{RuleConditions, RuleDraft, string};
 use crate::pattern::{GlobShape, script_globs};
 use crate::source::{Directive, SourceLine};
+use std::iter::successors;
 
 /// A decision about access.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,18 +113,18 @@ fn decide<D: Clone + PartialEq>(
     is_explicit: impl Fn(&Location<'_>) -> bool,
     rules: impl Fn(&D, bool, RuleDraft) -> Vec<RuleDraft>,
 ) {
-    let flat = |decision: &Option<Option<D>>| decision.clone().flatten();
-    let outer = flat(&decisions.outer);
+    let decided = |one: usize| decisions.all[one].clone().flatten();
+    let outer = decisions.outer.clone().flatten();
     let mut has_catch_all = false;
     for (index, location) in locations.iter().enumerate() {
         if location.kind == LocationKind::Named {
             continue;
         }
-        let own = flat(&decisions.all[index]);
+        let own = decided(index);
         let later = (index + 1..locations.len()).filter(|later| {
             locations[*later].kind != LocationKind::Named && location.may_meet(&locations[*later])
         });
-        let differs = later.map(|later| flat(&decisions.all[later])).any(|other| other != own);
+        let differs = later.map(decided).any(|other| other != own);
         has_catch_all |= location.is_catch_all();
         if !differs
             && (own == outer && !location.is_catch_all() || own.is_none() && outer.is_none())
@@ -132,11 +133,11 @@ fn decide<D: Clone + PartialEq>(
         }
         let rule = RuleDraft::new(location.directive.at, location.conditions.clone());
         match own {
+            Some(_) if is_covered(locations, index, decided) => {}
             Some(decision) => {
                 let is_sure = location.is_exact && is_chosen_first(locations, index);
                 let remark = (!location.is_exact).then(|| "wider than in nginx".to_owned());
-                let flat_later = |later: usize| flat(&decisions.all[later]);
-                if !is_sure && decisions.key != "deny" && replaces(locations, index, flat_later) {
+                if !is_sure && decisions.key != "deny" && replaces(locations, index, decided) {
                     let why = "it would replace the password or limit of a location after it";
                     translation.judgements.lost_restriction(location.directive, why);
                 }
@@ -211,6 +212,30 @@ fn replaces<D: PartialEq>(
         let other = decision(later);
         other.is_some() && other != own && locations[index].may_meet(&locations[later])
     })
+}
+
+/// Whether the location around this one has the same decision, and no location between them has another one for paths
+/// of both. The rule of the outer location is then enough.
+fn is_covered<D: PartialEq>(
+    locations: &[Location<'_>],
+    index: usize,
+    decision: impl Fn(usize) -> D,
+) -> bool {
+    let location = &locations[index];
+    let Some(outer) = location.parent.filter(|outer| *outer > index) else { return false };
+    let own = decision(index);
+    let around = |one: &usize| locations[*one].parent;
+    let meets = |one: usize| {
+        location.may_meet(&locations[one]) && locations[outer].may_meet(&locations[one])
+    };
+    let differs = |between: usize| {
+        locations[between].kind != LocationKind::Named
+            && decision(between) != own
+            && successors(Some(between), around).all(meets)
+    };
+    locations[outer].kind != LocationKind::Named
+        && decision(outer) == own
+        && !(index + 1..outer).any(differs)
 }
 
 /// Whether this plain prefix stands before expressions because of a preferred one after it.

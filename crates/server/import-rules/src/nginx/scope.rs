@@ -181,15 +181,31 @@ fn parameter(translation: &mut Translation<'_>, one: &Directive) {
 }
 
 fn php(translation: &mut Translation<'_>, one: &Directive) {
-    let address = translation.expanded(one.word(0));
-    let address = translation.upstreams.get(&address).cloned().unwrap_or(address);
-    let known = translation.site.php_at.get_or_insert_with(|| address.clone());
+    let written = translation.expanded(one.word(0));
+    let server = translation.upstreams.get(&written).cloned();
+    let address = server.as_ref().unwrap_or(&written).clone();
     if address.contains('$') {
         translation.site.php_at = None;
         translation.judgements.not_translated(one, "the address has a variable: write php.at");
-    } else if *known == address {
+    } else if !is_address(&address) {
+        let why = match server {
+            Some(server) => format!("{server} is no address with a port: write php.at"),
+            None => format!("upstream {written} is in no given file: name that file, too"),
+        };
+        translation.judgements.not_translated(one, &why);
+    } else if *translation.site.php_at.get_or_insert_with(|| address.clone()) == address {
         translation.judgements.translated(one);
     } else {
         translation.judgements.not_translated(one, "a site has one php-fpm");
+    }
+}
+
+/// Whether `php.at` can have this value: the path of a Unix socket, or a host with a port.
+fn is_address(text: &str) -> bool {
+    match text.strip_prefix("unix:") {
+        Some(path) => path.starts_with('/'),
+        None => text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok()
+        }),
     }
 }
