@@ -122,8 +122,8 @@ impl CompletionsArgs {
 /// The options of `pagewell serve`.
 #[derive(Args, Debug, Default, Clone)]
 pub struct ServeArgs {
-    /// The site's directory: the document root, or the directory that contains it as public, web,
-    /// htdocs or pub [default: the working directory]
+    /// The site's directory: the document root, or a directory with it as public, web, htdocs, pub or
+    /// html [default: the working directory]
     #[arg(env = "PAGEWELL_ROOT", hide_env_values = true)]
     pub dir: Option<PathBuf>,
     /// Address for visitors' requests: address:port or unix:path; may be given several times

@@ -10,10 +10,8 @@ mod settings;
 use crate::machine::ExaminedMachine;
 use crate::php_source::Setting;
 use command_line::options::SiteKind;
+use config::DOCUMENT_ROOTS;
 use std::path::{Path, PathBuf};
-
-/// The directories that may be the document root inside of a project, in the order of preference.
-const DOCUMENT_ROOTS: [&str; 5] = ["public", "web", "htdocs", "pub", "html"];
 
 /// A site: the application in a directory.
 #[derive(Debug, Clone, Default)]

@@ -244,7 +244,7 @@ const REST: &[OptionRow] = &[
     row(
         "site.root",
         "DIR",
-        "the working directory, or its `public`, `web`, `htdocs` or `pub`",
+        "the working directory, or its `public`, `web`, `htdocs`, `pub` or `html`",
         "The document root.",
     ),
     row(

@@ -13,6 +13,7 @@ mod cluster;
 mod codings;
 mod database;
 mod dialects;
+mod document_root;
 mod files_read;
 mod inactive;
 mod internal_files;
@@ -55,7 +56,7 @@ use http_cache::Policy;
 use passwords::PasswordFiles;
 use site_rules::SiteRules;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,7 @@ pub use trial::{ALL_VISITORS, Trial, UnrequestedPaths, shares_without_trial};
 
 pub use audit::{AUDIT_UNIT, Audit, HitWatch};
 pub use dialects::Dialects;
+pub use document_root::DOCUMENT_ROOTS;
 pub use files_read::{ConfiguredFile, FileUse};
 pub use machine::machine_memory_bytes;
 pub use memcached::Memcached;
@@ -530,66 +532,3 @@ pub const SOURCES: [&str; 13] = [
     "php", "phtml", "pht", "phar", "php3", "php4", "php5", "php6", "php7", "php8", "pl", "pm",
     "cgi",
 ];
-
-/// Returns the document root: the configured directory, or if there is none the working directory.
-///
-/// # Errors
-/// A sentence that names the directories, or says that the option is not set.
-fn root_of(configured: Option<&Path>, indexes: &[String]) -> Result<PathBuf, String> {
-    if let Some(dir) = configured {
-        return find_root(dir, indexes);
-    }
-    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-    find_root(&here, indexes).map_err(|why| {
-        format!(
-            "is not set, and the working directory is no site ({why}): set it to the directory of the site, \
-             such as root = \"/var/www/site\" in [site], or set site.origin to the address of an HTTP server"
-        )
-    })
-}
-
-/// Returns the document root for `dir`. It is `dir` itself if it has one of these files (an index,
-/// the front controller), else its `public`, `web`, `htdocs` or `pub`.
-///
-/// # Errors
-/// A sentence with the files and directories that were tried.
-pub fn find_root(dir: &Path, indexes: &[String]) -> Result<PathBuf, String> {
-    let tried = ["", "public", "web", "htdocs", "pub"].map(|below| dir.join(below));
-    let mut unknown = None;
-    for candidate in tried {
-        match has_index(&candidate, indexes) {
-            Ok(false) => {}
-            Ok(true) => {
-                let real = candidate.canonicalize();
-                return real.map_err(|e| format!("{}: {e}", candidate.display()));
-            }
-            Err(why) => unknown = unknown.or(Some(why)),
-        }
-    }
-    match (unknown, dir.is_dir()) {
-        (Some(why), _) => Err(why),
-        (None, false) => Err(symlinks::no_directory(dir)),
-        (None, true) => Err(format!(
-            "no {} in {}, nor in its public, web, htdocs or pub",
-            indexes.join(" or "),
-            dir.display()
-        )),
-    }
-}
-
-/// Whether a directory has one of these files.
-///
-/// # Errors
-/// The result is unknown, because the directory may not be searched.
-fn has_index(dir: &Path, indexes: &[String]) -> Result<bool, String> {
-    for index in indexes.iter().map(|name| dir.join(name)) {
-        match index.metadata() {
-            Ok(found) if found.is_file() => return Ok(true),
-            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(format!("{} cannot be looked into: {error}", dir.display()));
-            }
-            _ => {}
-        }
-    }
-    Ok(false)
-}

@@ -353,7 +353,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     let indexes = FilesConfig::indexes_of(&scripts);
     let mut looked_for = indexes.clone();
     looked_for.extend(own.map(str::to_owned));
-    let root = super::root_of(files.root.as_deref(), &looked_for);
+    let root = super::document_root::root_of(files.root.as_deref(), &looked_for);
     let root = root.or_else(|why| wrong("site.root", why))?;
     let front_controller = match own {
         None => format!("index.{}", scripts[0]),
