@@ -29,6 +29,9 @@ const REDIRECTS_MAX: usize = 3;
 /// Maximum time to find out whether a server listens at a port of this machine.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
+/// The word of the TLS library for a certificate of an authority that a server shows as its own.
+const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CheckResult {
@@ -133,12 +136,26 @@ fn secure_place(place: &ProbedPlace, config: &Config) -> Option<ProbedPlace> {
 fn certificate(place: &ProbedPlace, tools: VerifyTools<'_>) -> CheckResult {
     match place.trust(tools.trust) {
         Ok(()) => CheckResult::Right(format!("certificate: clients trust it for {}", place.host())),
-        Err(why) => CheckResult::Wrong(format!(
-            "certificate: clients do not trust it for {} ({why}); name the right file in [[tls]], or your own \
-             certificate authority by --ca FILE",
-            place.host()
-        )),
+        Err(why) => {
+            let host = place.host();
+            CheckResult::Wrong(format!(
+                "certificate: clients do not trust it for {host} {}",
+                reason_and_remedy(&why)
+            ))
+        }
     }
+}
+
+/// The reason why clients do not trust a certificate, with the remedy.
+fn reason_and_remedy(why: &str) -> String {
+    if why.contains(AUTHORITY_AS_SERVER) {
+        return "(it is the certificate of an authority, CA:TRUE, as `openssl req -x509` makes it); make it again with \
+                -addext basicConstraints=CA:FALSE, and name it by --ca FILE"
+            .into();
+    }
+    format!(
+        "({why}); name the right file in [[tls]], or your own certificate authority by --ca FILE"
+    )
 }
 
 fn certificate_files(config: &Config, tools: VerifyTools<'_>) -> Vec<CheckResult> {

@@ -5,6 +5,7 @@
 
 use acceptance::{Site, binary, client};
 use harness::{Address, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir, Request};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -116,15 +117,15 @@ fn a_site_that_is_not_cached_or_shares_pages_fails() {
     assert!(!output.status.success() && said.contains("gets the shared page"), "{said}");
 }
 
-/// The certificate of an own authority is trusted if that is named. Pagewell's own HTTPS address is requested, which is
-/// not the port that visitors use.
-#[test]
-fn https_is_verified_with_an_own_authority() {
-    let site = Site::new(&[("index.php", "<?php header('Cache-Control: max-age=60'); echo 1;")]);
-    let made = rcgen::generate_simple_self_signed(["site.example".to_owned()]).expect("made");
+/// Serves a site over HTTPS with a certificate that signs itself. Returns Pagewell, its configuration file, and that of
+/// the certificate.
+fn served_over_https(site: &Site, is_ca: IsCa) -> (Pagewell, String, String) {
+    let mut params = CertificateParams::new(["site.example".to_owned()]).expect("a name");
+    params.is_ca = is_ca;
+    let signing_key = KeyPair::generate().expect("a key");
     let [pem, key, file] = ["a.pem", "a.key", "https.toml"].map(|name| site.at(name));
-    fs::write(&pem, made.cert.pem()).expect("written");
-    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    fs::write(&pem, params.self_signed(&signing_key).expect("signed").pem()).expect("written");
+    fs::write(&key, signing_key.serialize_pem()).expect("written");
     let (port, root) = (Port::take().expect("a port"), site.root());
     let toml = format!(
         "listen_tls = \"{}\"\nmemory = \"64M\"\n[[tls]]\ncertificate = {pem:?}\nkey = {key:?}\n\
@@ -133,7 +134,30 @@ fn https_is_verified_with_an_own_authority() {
     );
     fs::write(&file, toml).expect("written");
     let [file, pem] = [file, pem].map(|path| path.display().to_string());
-    let _server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    let server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    (server, file, pem)
+}
+
+/// Clients refuse the certificate of an authority as that of a server, even if it is named.
+#[test]
+fn a_certificate_that_openssl_makes_for_an_authority_is_named_with_the_remedy() {
+    let site = Site::new(&[("index.php", "<?php header('Cache-Control: max-age=60'); echo 1;")]);
+    let (_server, file, pem) = served_over_https(&site, IsCa::Ca(BasicConstraints::Unconstrained));
+    for more in [&[] as &[&str], &["--ca", &pem]] {
+        let output = pagewell(&[&["init", "--verify", "--output", &file], more].concat());
+        let said = text(&output);
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains("-addext basicConstraints=CA:FALSE"), "{said}");
+        assert!(!said.contains("CaUsedAsEndEntity"), "{said}");
+    }
+}
+
+/// The certificate of an own authority is trusted if that is named. Pagewell's own HTTPS address is requested, which is
+/// not the port that visitors use.
+#[test]
+fn https_is_verified_with_an_own_authority() {
+    let site = Site::new(&[("index.php", "<?php header('Cache-Control: max-age=60'); echo 1;")]);
+    let (_server, file, pem) = served_over_https(&site, IsCa::NoCa);
     let output = pagewell(&["init", "--verify", "--output", &file, "--ca", &pem]);
     let said = text(&output);
     assert!(output.status.success(), "{said}");
