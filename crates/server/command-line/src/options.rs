@@ -512,6 +512,11 @@ impl ServeArgs {
                         several ([[site]]), set them in the file"
                 .into());
         }
+        if self.dir.is_some() && self.origin.is_some() {
+            return Err("DIR and --origin are both given: an HTTP origin serves its own files; \
+                        leave one of them out"
+                .into());
+        }
         if !self.listen.is_empty() {
             file.listen = Some(OneOrMany::Many(self.listen.clone()));
         }
@@ -569,6 +574,9 @@ mod tests {
         assert_eq!(file.memory.as_deref(), Some("1G"));
         assert_eq!(file.php.env["A"], "b=c");
         assert!(matches!(file.listen, Some(OneOrMany::Many(all)) if all == [":80"]));
+        let line = ["pagewell", "serve", "/srv", "--origin", "http://a"];
+        let Command::Serve(args) = CommandLine::parse_from(line).command else { panic!() };
+        assert!(args.over(File::default()).unwrap_err().starts_with("DIR and --origin "));
     }
 
     #[test]

@@ -18,6 +18,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// The remedy for a document root that the user cannot read.
+pub const DOCUMENT_ROOT_REMEDY: &str =
+    "let this user enter the directories and read the files (a group, or chmod o+rx)";
+
 /// The user that Pagewell runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -192,7 +196,11 @@ fn look(account: &Account, config: &Config, file: Option<&Path>) -> Result<(), S
     for files in config.all_sites().filter_map(|site| site.site.files.as_ref()) {
         fs::read_dir(&files.root).map_err(|error| {
             let root = files.root.display();
-            format!("site.root {root}: the user {} cannot read it ({error})", account.name)
+            format!(
+                "site.root {root}: the user {} cannot read it ({error}): {DOCUMENT_ROOT_REMEDY}; `pagewell check` \
+                 names the directory that is closed",
+                account.name
+            )
         })?;
     }
     for (path, is_for) in read_again(config, file) {

@@ -328,7 +328,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
     let files = &file.site;
     if let Some(servers) = super::origin_servers::resolve(files)? {
         if file.php.at.is_some() {
-            return wrong("site.origin", "and php.at are both set: a site has one origin");
+            return wrong("site.origin", "is set beside php.at: a site has one origin");
         }
         let origin = OriginConfig::Http(servers);
         let files = [
@@ -343,7 +343,7 @@ fn resolve_site(file: &File) -> Result<SiteConfig, LoadError> {
         if let Some((key, _)) = files.iter().find(|(_, is_given)| *is_given) {
             return wrong(
                 key,
-                "and site.origin are both set: an HTTP origin serves its own files; remove one of them",
+                "is set beside site.origin: an HTTP origin serves its own files; remove one of them",
             );
         }
         return Ok(SiteConfig { origin, files: None });

@@ -192,7 +192,9 @@ fn unknown_users_and_users_without_access_to_the_site_are_refused() {
     command.arg("serve").arg(site.root()).args(["--config", &file, "--admin", "127.0.0.1:0"]);
     let said = command.args(["--listen", "127.0.0.1:0"]).output().expect("it runs");
     let error = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(error.contains("cannot read it"), "{error}");
+    let remedy =
+        ": let this user enter the directories and read the files (a group, or chmod o+rx)";
+    assert!(error.contains("cannot read it") && error.contains(remedy), "{error}");
 }
 
 #[test]
