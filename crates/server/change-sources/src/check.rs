@@ -15,21 +15,28 @@ use std::sync::Arc;
 /// The remedy while a database cannot be reached.
 const OFFLINE: &str = "--offline checks without the databases";
 
-/// Tries to follow each database of a configuration. Returns one sentence for each setting that
-/// works but could be improved.
+/// Tries to follow each database of a configuration. Returns one sentence for each database, and one for each setting
+/// that works but could be improved.
 ///
 /// # Errors
 /// The reasons why databases cannot be followed, one line each.
-pub async fn all(config: &Config) -> Result<Vec<String>, String> {
-    let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+pub async fn all(config: &Config) -> Result<(Vec<String>, Vec<String>), String> {
+    let (mut followable, mut warnings, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for database in all_of(config) {
         let place = format!("{}, {}", database.server.place, database.name);
         match one(database).await {
-            Ok(said) => warnings.extend(said.iter().map(|why| format!("{place}: {why}"))),
+            Ok(said) => {
+                warnings.extend(said.iter().map(|why| format!("{place}: {why}")));
+                let line = format!("{place}: answers, and can be followed");
+                // Sites may have databases in common.
+                if !followable.contains(&line) {
+                    followable.push(line);
+                }
+            }
             Err(why) => errors.push(format!("{place}: {why}")),
         }
     }
-    if errors.is_empty() { Ok(warnings) } else { Err(errors.join("\n")) }
+    if errors.is_empty() { Ok((followable, warnings)) } else { Err(errors.join("\n")) }
 }
 
 /// Checks before a zero-downtime restart whether the databases of a configuration can be followed.

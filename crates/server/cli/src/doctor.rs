@@ -12,7 +12,7 @@ mod processes;
 mod running;
 
 pub use ask::{secure, verify_certificate};
-pub use running::{ListeningProcess, on_port};
+pub use running::{ListeningProcess, on_port, user_of_port};
 
 use crate::client::{asked_status, lasts};
 use command_line::options::{ControlArgs, DoctorArgs, ServeArgs};

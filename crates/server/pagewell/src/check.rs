@@ -13,14 +13,16 @@ mod unit;
 
 pub use of_origins::warn_of_sockets;
 
-use crate::{once, once_with, say};
+use crate::{answers, once, once_with, say};
 use certificates::{Certificates, unnamed_hosts};
 use change_sources::check as database;
 use cli::client;
 use command_line::options::{CheckArgs, ConfigArgs, ControlArgs, ServeArgs, SuggestArgs};
+use config::raw::File;
 use config::shown::shown;
 use config::written::with_place;
 use config::{Config, accounts, database_servers, load, shares_without_trial};
+use init::plan::shell_path;
 use of_service::ServiceUser;
 use rustix::process::geteuid;
 use std::cell::Cell;
@@ -33,11 +35,12 @@ use unit::Unit;
 /// The configuration is invalid: sentences for the operator.
 pub fn check(args: &CheckArgs) -> Result<(), String> {
     let (file, dir) = args.places()?;
-    let name = file.display();
-    let unit = unit_of_service(args.user.as_deref());
-    let read = ServeArgs { config: Some(file.clone()), dir, ..Default::default() }.read();
+    let name = file.as_ref().or(dir.as_ref()).map(|path| path.display().to_string());
+    let name = name.unwrap_or_default();
+    let unit = unit_of_service(args.user.as_deref(), file.is_some());
+    let read = ServeArgs { config: file.clone(), dir, ..Default::default() }.read();
     let is_user_known = args.user.is_some() || unit.user.is_some();
-    let (config, text) = read.map_err(|error| with_user_hint(error, is_user_known))?;
+    let (config, text) = read.map_err(|error| with_user_hint(error, is_user_known, args))?;
     let warnings = Cell::new(0);
     let warn = |warning: &str| {
         warnings.set(warnings.get() + 1);
@@ -46,15 +49,22 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
     for warning in of_machine::warnings(&config) {
         warn(&format!("on this machine: {warning}"))?;
     }
-    let (written, _) = load(&file).map_err(|error| error.to_string())?;
+    let written = match &file {
+        Some(file) => load(file).map_err(|error| error.to_string())?.0,
+        None => File::default(),
+    };
     let of_sites = of_sites(&config).map_err(|error| format!("{name}: {error}"))?;
     for warning in of_sites.into_iter().chain(shares_without_trial(&written)) {
         warn(&warning)?;
     }
-    let user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
+    let mut user = ServiceUser::of(&config, args.user.as_deref(), &unit)?;
+    user.check_command = command_of(args);
     user.account.iter().for_each(|account| trusted_files::becomes(account.uid));
-    let is_of_service = args.user.is_some() || config.user.is_some() || unit.reads(&file);
-    let tested = of_service::report(&config, is_of_service.then_some(&*file), &user, &unit);
+    let has_user = args.user.is_some() || config.user.is_some();
+    let file = file.as_deref().filter(|file| has_user || unit.reads(file));
+    let token_file = written.admin_token_file;
+    let control = ControlArgs { admin: config.admin.to_string(), token_file };
+    let tested = of_service::report(&config, file, &user, &unit, &|| answers(&control));
     if user.is_assumed {
         say(&format!("{name}: tested as root: --user NAME tests as the user of the service"))?;
     }
@@ -73,19 +83,10 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         }
     }
     if !args.offline {
-        for tested in of_origins::report(&config, user.account.as_ref())? {
-            match tested {
-                Ok(answers) => say(&format!("{name}: {answers}"))?,
-                Err(warning) => warn(&format!("warning: {warning}"))?,
-            }
-        }
-        let checked = once_with(database::all(&config));
-        for warning in checked.map_err(|why| format!("{name}: {why}"))? {
-            warn(&warning)?;
-        }
+        print_connections(&config, &user, &name, &warn)?;
     }
     if args.running {
-        once(print_uncovered_tags(&config, written.admin_token_file))?;
+        once(print_uncovered_tags(&control))?;
     }
     let warnings = match warnings.get() {
         0 => String::new(),
@@ -97,6 +98,30 @@ pub fn check(args: &CheckArgs) -> Result<(), String> {
         1 => Err(format!("{name}: 1 error{warnings}")),
         more => Err(format!("{name}: {more} errors{warnings}")),
     }
+}
+
+/// Connects to the origins and databases, and prints what answers. `name`: the configuration; `warn`: prints a warning.
+///
+/// # Errors
+/// A database cannot be followed, or a test could not run: a sentence for the operator.
+fn print_connections(
+    config: &Config,
+    user: &ServiceUser,
+    name: &str,
+    warn: &dyn Fn(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    for tested in of_origins::report(config, user.account.as_ref())? {
+        match tested {
+            Ok(answers) => say(&format!("{name}: {answers}"))?,
+            Err(warning) => warn(&format!("warning: {warning}"))?,
+        }
+    }
+    let checked = once_with(database::all(config));
+    let (followable, warnings) = checked.map_err(|why| format!("{name}: {why}"))?;
+    for database in followable {
+        say(&format!("{name}: {database}"))?;
+    }
+    warnings.iter().try_for_each(|warning| warn(warning))
 }
 
 /// Returns the warnings about the rules and redirect files of each site, with its host.
@@ -131,16 +156,28 @@ fn without_certificate(config: &Config, is_given: impl Fn(&str) -> bool) -> Vec<
 }
 
 /// Adds to the refusal of a file of another user (`trusted_files`) that this may be the user of the service.
-fn with_user_hint(error: String, is_user_known: bool) -> String {
+fn with_user_hint(error: String, is_user_known: bool, args: &CheckArgs) -> String {
     if is_user_known || !geteuid().is_root() || !error.contains("it belongs to the user") {
         return error;
     }
-    format!("{error}; if the service runs as this user, name it: pagewell check --user NAME")
+    let command = command_of(args);
+    format!("{error}; if the service runs as this user, name it: {command} --user NAME")
 }
 
-/// Reads the installed unit. From now on, the files of the user that will serve are trusted.
-fn unit_of_service(given: Option<&str>) -> Unit {
-    let unit = Unit::installed();
+/// The command line of a check, without `--user`.
+fn command_of(args: &CheckArgs) -> String {
+    let flags = [("--offline", args.offline), ("--running", args.running)];
+    let flags = flags.iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| (*flag).to_owned());
+    let config = args.config.iter().map(|file| format!("--config {}", shell_path(file)));
+    let place = args.place.iter().map(|place| shell_path(place));
+    let words = ["pagewell check".to_owned()].into_iter().chain(flags).chain(config).chain(place);
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the installed unit, which serves a configuration file. From now on, the files of the user that will serve are
+/// trusted.
+fn unit_of_service(given: Option<&str>, has_file: bool) -> Unit {
+    let unit = if has_file { Unit::installed() } else { Unit::default() };
     let name = given.or(unit.user.as_deref());
     if let Some(Ok(account)) = name.map(|name| accounts::of(name, None)) {
         trusted_files::becomes(account.uid);
@@ -175,12 +212,8 @@ pub fn config(args: &ConfigArgs) -> Result<(), String> {
 }
 
 /// Prints the tags in the running Pagewell's cache that no `[[change]]` rule can invalidate.
-async fn print_uncovered_tags(
-    config: &Config,
-    token_file: Option<std::path::PathBuf>,
-) -> Result<(), String> {
-    let control = ControlArgs { admin: config.admin.to_string(), token_file };
-    for tag in client::uncovered_tags(&control).await? {
+async fn print_uncovered_tags(control: &ControlArgs) -> Result<(), String> {
+    for tag in client::uncovered_tags(control).await? {
         say(&format!("no [[change]] touches the tag {tag}, which pages depend on"))?;
     }
     Ok(())

@@ -286,30 +286,30 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
 /// The error message if something could not be opened. If a running Pagewell uses the address, it
 /// contains a hint to use that process instead.
 fn open_error(error: NotOpened, config: &Config) -> String {
-    let admin = config.admin.to_string();
-    let health = ControlArgs { admin: admin.clone(), token_file: None };
-    let answers = || {
-        once(async {
-            let asked = client::tell(&health, "/v1/health");
-            match tokio::time::timeout(ANOTHER, asked).await {
-                Ok(Ok(Some(_))) => Ok(()),
-                _ => Err(String::new()),
-            }
-        })
-    };
+    let control = ControlArgs { admin: config.admin.to_string(), token_file: None };
     let NotOpened { sentence, is_taken } = error;
     if !is_taken {
         return sentence;
     }
     let other = "choose free addresses with --listen (visitors) and --admin (control interface), such as \
                  --listen 127.0.0.1:8180 --admin 127.0.0.1:8181";
-    if answers().is_err() {
+    if !answers(&control) {
         return format!("{sentence}\nend that program, or {other}");
     }
     format!(
-        "{sentence}\na Pagewell answers at {admin}: `pagewell reload` has it read its configuration again, \
-         `pagewell serve --take-over` takes its place\nto run another one beside it, {other}"
+        "{sentence}\na Pagewell answers at {}: `pagewell reload` has it read its configuration again, \
+         `pagewell serve --take-over` takes its place\nto run another one beside it, {other}",
+        control.admin
     )
+}
+
+/// Whether a Pagewell answers at this control interface.
+fn answers(control: &ControlArgs) -> bool {
+    let is_answer = async {
+        let asked = tokio::time::timeout(ANOTHER, client::tell(control, "/v1/health"));
+        Ok(matches!(asked.await, Ok(Ok(Some(_)))))
+    };
+    once_with(is_answer).unwrap_or(false)
 }
 
 async fn run(

@@ -12,6 +12,9 @@ use std::path::Path;
 /// The state of a listening TCP socket in `/proc/net/tcp`, and the flags of a listening Unix socket.
 const TCP_LISTENS: &str = "0A";
 const UNIX_LISTENS: &str = "00010000";
+/// The places of the user's ID and of the inode in a line of `/proc/net/tcp`.
+const USER: usize = 7;
+const INODE: usize = 9;
 
 /// A process that listens on a port.
 #[derive(Debug)]
@@ -50,16 +53,26 @@ fn unit_of(groups: &str) -> Option<&str> {
 /// The process that listens on a TCP port, at whatever address.
 #[must_use]
 pub fn on_port(port: u16) -> Option<ListeningProcess> {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(super::text_of).concat();
-    let wanted = format!(":{port:04X}");
-    let inode = tables.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let listens = fields.get(1)?.ends_with(&wanted) && *fields.get(3)? == TCP_LISTENS;
-        listens.then(|| fields.get(9).map(|inode| (*inode).to_owned()))?
-    })?;
-    let pid = holder(&inode)?;
+    let pid = holder(&field_of_listener(port, INODE)?)?;
     let name = super::text_of(format!("/proc/{pid}/comm")).trim().to_owned();
     Some(ListeningProcess { pid, name })
+}
+
+/// The ID of the user whose process opened the socket that listens on a TCP port, at whatever address.
+#[must_use]
+pub fn user_of_port(port: u16) -> Option<u32> {
+    field_of_listener(port, USER)?.parse().ok()
+}
+
+/// A field of the kernel's line about the socket that listens on a TCP port.
+fn field_of_listener(port: u16, field: usize) -> Option<String> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(super::text_of).concat();
+    let wanted = format!(":{port:04X}");
+    tables.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens = fields.get(1)?.ends_with(&wanted) && *fields.get(3)? == TCP_LISTENS;
+        listens.then(|| fields.get(field).map(|found| (*found).to_owned()))?
+    })
 }
 
 /// The id of the process that listens on `address`.

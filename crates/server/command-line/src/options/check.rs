@@ -1,7 +1,7 @@
 //! The options of `pagewell check`, `pagewell status` and `pagewell trial`.
 //!
 //! The configuration that `check` reads is an argument, by default that of the package. A directory as the
-//! argument is the site's, as for `serve`.
+//! argument is the site's, as for `serve`: no file is read then, unless `--config` names one.
 
 use super::ControlArgs;
 use clap::Args;
@@ -46,25 +46,23 @@ pub struct CheckArgs {
 const CONFIG_FILE: &str = "/etc/pagewell/pagewell.toml";
 
 impl CheckArgs {
-    /// Returns the configuration file and the site's directory.
+    /// Returns the configuration file and the site's directory, at least one of them.
     ///
     /// # Errors
     /// Two configuration files are named: a sentence for the operator.
-    pub fn places(&self) -> Result<(PathBuf, Option<PathBuf>), String> {
+    pub fn places(&self) -> Result<(Option<PathBuf>, Option<PathBuf>), String> {
         let (config, place) = (self.config.clone(), self.place.clone());
         match place {
-            Some(dir) if dir.is_dir() => {
-                Ok((config.unwrap_or_else(|| CONFIG_FILE.into()), Some(dir)))
-            }
+            Some(dir) if dir.is_dir() => Ok((config, Some(dir))),
             Some(file) => match config {
-                None => Ok((file, None)),
+                None => Ok((Some(file), None)),
                 Some(config) => Err(format!(
                     "two configuration files are named, {} and {}: name one",
                     config.display(),
                     file.display()
                 )),
             },
-            None => Ok((config.unwrap_or_else(|| CONFIG_FILE.into()), None)),
+            None => Ok((config.or_else(|| Some(CONFIG_FILE.into())), None)),
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
-use super::of_origins::USER_OF_UNIT;
+use super::of_origins::{USER_OF_UNIT, name_of};
 use cli::doctor::{configured_pools, external_php};
 use config::{
     AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes, name_refusal,
@@ -96,7 +96,7 @@ fn shared_user(config: &Config, origin: &OriginConfig) -> Option<String> {
         (Some(user), _) => Some(user.clone()),
         // Root starts the unit, if there is one. Without it, Pagewell stays root, and PHP does not.
         (None, true) => of(USER_OF_UNIT, None).ok().map(|account| account.name),
-        (None, false) => Some(own.as_raw().to_string()),
+        (None, false) => Some(name_of("/etc/passwd", own.as_raw())),
     };
     let user = user?;
     let uid =

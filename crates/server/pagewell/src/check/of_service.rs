@@ -7,10 +7,10 @@
 
 use super::of_origins::name_of;
 use super::unit::Unit;
-use cli::doctor::on_port;
+use cli::doctor::{ListeningProcess, on_port, user_of_port};
 use config::accounts::{Account, of};
 use config::{AccessLogTo, AcmeStorage, Address, Config, ConfiguredFile, FileUse};
-use pagewell::privileges::run_as;
+use pagewell::privileges::{DOCUMENT_ROOT_REMEDY, run_as};
 use rustix::fs::Access;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
@@ -65,8 +65,6 @@ const CERTIFICATES: &str = "copy it by a deploy hook: docs/guide/certbot.md";
 const READABLE: &str = "let its group read it (chgrp, chmod 640)";
 /// The consequence of [`FileUse::Reload`] for a service that does not start as root.
 const AT_START: &str = "a start or a reload that cannot read it fails";
-const DOCUMENT_ROOT: &str =
-    "let this user enter the directories and read the files (a group, or chmod o+rx)";
 const ACME: &str =
     "give it to this user, who alone may use it (chown -R USER PATH; chmod 700 PATH)";
 const DIRECTORIES: &str = "create it as root, and give it to this user (install -d -o USER PATH)";
@@ -83,6 +81,8 @@ pub struct ServiceUser {
     begins_as_root: bool,
     /// Whether root tests as itself only because nothing names the user.
     pub is_assumed: bool,
+    /// The command that runs this check again, without `--user`.
+    pub check_command: String,
 }
 
 impl ServiceUser {
@@ -104,6 +104,7 @@ impl ServiceUser {
             is_other,
             begins_as_root: false,
             is_assumed: false,
+            check_command: "pagewell check".into(),
         };
         let assumed = || ServiceUser { is_assumed: own.is_root(), ..current(false) };
         let Some(name) = name else { return Ok(assumed()) };
@@ -147,12 +148,13 @@ pub fn unreadable_certificates(config: &Config, user: &ServiceUser, unit: &Unit)
 }
 
 /// Tests everything. `file`: the configuration file, if the service reads it; `unit`: the installed unit, whose
-/// restrictions apply to `config` too.
+/// restrictions apply to `config` too; `answers`: asks whether a Pagewell answers at the control interface.
 pub fn report(
     config: &Config,
     file: Option<&Path>,
     user: &ServiceUser,
     unit: &Unit,
+    answers: &dyn Fn() -> bool,
 ) -> ServiceReport {
     let mut wanted = wanted(config, user, unit);
     // A pipe cannot be read twice.
@@ -161,7 +163,7 @@ pub fn report(
     // A missing certificate is named when it is loaded, with its line of the configuration.
     wanted.retain(|one| one.remedy != CERTIFICATES || !is_missing_file(&one.path));
     let mut report = tested(&wanted, user, unit);
-    let mut warnings = ports(config);
+    let mut warnings = ports(config, answers);
     warnings.append(&mut report.warnings);
     report.warnings = warnings;
     report
@@ -212,7 +214,7 @@ fn wanted(config: &Config, user: &ServiceUser, unit: &Unit) -> Vec<PathUse> {
     };
     for site in config.all_sites() {
         if let Some(files) = &site.site.files {
-            add(&files.root, Use::List, DOCUMENT_ROOT, false);
+            add(&files.root, Use::List, DOCUMENT_ROOT_REMEDY, false);
         }
         if user.begins_as_root {
             continue;
@@ -313,7 +315,8 @@ impl PathUse {
             let owner = name_of("/etc/passwd", owner());
             return Some(format!(
                 "{shown}: it belongs to the user {owner}, and this was tested as root – test it as the user of the \
-                 service: pagewell check --user {owner}"
+                 service: {} --user {owner}",
+                user.check_command
             ));
         }
         let creates = matches!(self.is_for, Use::Create | Use::Own);
@@ -392,18 +395,24 @@ fn addresses(config: &Config) -> Vec<(&'static str, &Address)> {
     listen.chain(tls).chain(items).chain([("admin", &config.admin)]).collect()
 }
 
-/// Warnings about ports that another program has.
-fn ports(config: &Config) -> Vec<String> {
+/// Warnings about ports that another program has. `answers`: asks whether a Pagewell answers at the control interface.
+fn ports(config: &Config, answers: &dyn Fn() -> bool) -> Vec<String> {
+    // Every user can read which user opened a socket. Only root finds its process, because Pagewell protects its memory.
+    let is_with_control = |port: u16| match &config.admin {
+        Address::Tcp(control) => user_of_port(control.port()) == user_of_port(port),
+        Address::Unix(_) => true,
+    };
     let warning = |(key, address): (&str, &Address)| {
         let Address::Tcp(address) = address else { return None };
-        let why = port(*address)?;
+        let why = port(*address, &|| is_with_control(address.port()) && answers())?;
         Some(format!("{key}: {address}: {why}"))
     };
     addresses(config).into_iter().filter_map(warning).collect()
 }
 
-/// Why this address cannot be bound; `None` if it can, or Pagewell or the service manager has it.
-fn port(address: SocketAddr) -> Option<String> {
+/// Why this address cannot be bound; `None` if it can, or Pagewell or the service manager has it. `is_own`: whether
+/// Pagewell has it, if its process cannot be seen.
+fn port(address: SocketAddr, is_own: &dyn Fn() -> bool) -> Option<String> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::STREAM, None).ok()?;
     // As Pagewell does: connections that have ended do not count. The socket never listens.
@@ -415,7 +424,8 @@ fn port(address: SocketAddr) -> Option<String> {
     match error {
         Errno::ADDRINUSE => {
             let by = on_port(address.port());
-            if by.as_ref().is_some_and(|by| matches!(&*by.name, "pagewell" | "systemd")) {
+            let is_expected = |by: &ListeningProcess| matches!(&*by.name, "pagewell" | "systemd");
+            if by.as_ref().map_or_else(is_own, is_expected) {
                 return None;
             }
             let (by, stop) = match by {
@@ -424,9 +434,7 @@ fn port(address: SocketAddr) -> Option<String> {
                     format!(" ({})", by.stop_command()),
                 ),
                 None if geteuid().is_root() => ("another process".into(), String::new()),
-                None => {
-                    ("a process of another user, perhaps Pagewell itself".into(), String::new())
-                }
+                None => ("a process that only root can see".into(), String::new()),
             };
             Some(format!("in use by {by}: stop that{stop}, or choose another port"))
         }
@@ -453,8 +461,9 @@ mod tests {
             is_other: true,
             begins_as_root: false,
             is_assumed: false,
+            check_command: String::new(),
         };
-        let report = report(&config, None, &user, &Unit::default());
+        let report = report(&config, None, &user, &Unit::default(), &|| false);
         assert!(report.errors.is_empty(), "{:?}", report.errors);
         let told =
             "not tested as the user pagewell, which only root can: /no/such: run this as root";
@@ -468,6 +477,7 @@ mod tests {
             is_other: false,
             begins_as_root: false,
             is_assumed,
+            check_command: "pagewell check".into(),
         }
     }
 
@@ -488,7 +498,7 @@ mod tests {
         let config = config.expect("it can be used");
         for is_other in [true, false] {
             let user = ServiceUser { is_other, ..current(false) };
-            let report = report(&config, None, &user, &Unit::default());
+            let report = report(&config, None, &user, &Unit::default(), &|| false);
             assert!(user.can_read_keys(&config), "it is named when it is loaded");
             assert!(!report.errors.concat().contains("/no/such/file"), "{:?}", report.errors);
         }

@@ -6,6 +6,7 @@ use harness::am_root;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -214,8 +215,59 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     let (text, good) = check(&[&file, "--user", USER]);
     assert!(good, "{text}");
     let (text, good) = check(&[&file]);
-    let hint = "if the service runs as this user, name it: pagewell check --user NAME";
-    assert!(!good && text.contains("belongs to the user 33") && text.contains(hint), "{text}");
+    let again = format!("pagewell check --offline {file} --user");
+    let hint = format!("if the service runs as this user, name it: {again} NAME");
+    assert!(!good && text.contains("belongs to the user 33") && text.contains(&hint), "{text}");
+    // So may a directory that no other user may write.
+    let snapshots = site.at("snapshots");
+    let toml = format!(
+        "[site]\nroot = {root:?}\n[snapshot]\ndirectory = {snapshots:?}\nunwatched = \"serve\"\n"
+    );
+    fs::write(&file, toml).expect("written");
+    fs::create_dir(&snapshots).expect("a directory");
+    chown(&snapshots, Some(33), None).expect("given");
+    let (text, good) = check(&["--config", &file]);
+    let remedy = format!("pagewell check --offline --config {file} --user {USER}");
+    assert!(!good && text.contains(&remedy), "{text}");
+}
+
+/// The output of the same command as [`USER`], which only root can become.
+fn check_as_user(args: &[&str]) -> String {
+    let mut command = Command::new(binary());
+    let output = command.arg("check").arg("--offline").args(args).uid(33).gid(33).output();
+    let output = output.expect("it runs");
+    let text = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[test]
+fn a_user_gets_no_warning_of_a_port_that_pagewell_has() {
+    if !am_root() {
+        println!("not run: only root can become somebody else");
+        return;
+    }
+    let (site, file) = site("");
+    let pagewell = site.serve("");
+    let root = site.root().display().to_string();
+    let toml = |listen: &str, admin: &str| {
+        let text = format!("listen = {listen:?}\nadmin = {admin:?}\n[site]\nroot = {root:?}\n");
+        fs::write(&file, text).expect("can be written");
+    };
+    let (listen, admin) = (pagewell.address().to_string(), pagewell.admin().to_string());
+    toml(&listen, &admin);
+    for text in [check_as_user(&[&file]), check(&[&file]).0] {
+        assert!(text.contains("no errors") && !text.contains("in use by"), "{text}");
+    }
+    let text = check_as_user(&[&file]);
+    let user = format!("PHP scripts run as the user {USER}, as Pagewell does");
+    assert!(text.contains(&user), "{text}");
+    // Where no Pagewell answers, another program has it.
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    toml(&address, "127.0.0.1:0");
+    let text = check_as_user(&[&file]);
+    let line = format!("listen: {address}: in use by a process that only root can see: stop that");
+    assert!(text.contains(&line), "{text}");
 }
 
 #[test]
@@ -323,6 +375,9 @@ fn the_file_is_an_argument() {
         let (text, good) = check(args);
         assert!(good && text.contains("checked.toml: no errors"), "{args:?}: {text}");
     }
+    // A site that is served without a file is checked without one.
+    let (text, good) = check(&[&dir]);
+    assert!(good && text.contains(&format!("{dir}: no errors")), "{text}");
     let (text, good) = check(&[&file, "--config", &file]);
     assert!(!good && text.contains("two configuration files"), "{text}");
     let (text, good) = check(&[&file, "--user", "nobodyatall"]);

@@ -22,6 +22,7 @@ fn rules_are_suggested_and_a_configuration_is_checked() {
     let check = |more: &[&str]| run(&[&["check", "--config", &file], more].concat());
     let (text, good) = check(&[]);
     assert!(good && text.contains("no errors"), "{text}");
+    assert!(text.contains("paper: answers, and can be followed"), "{text}");
     let pagewell = paper.site.serve_with_args(&["--config", &file]);
     stored(&pagewell, "/show.php?id=1");
     stored(&pagewell, "/plain.php");

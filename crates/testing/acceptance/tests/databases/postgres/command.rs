@@ -55,6 +55,7 @@ fn rules_are_suggested_for_tables_that_can_be_followed() {
     // Pagewell is running and uses the slot: a check does not disturb it.
     let (text, good) = run(&["check", "--config", &file]);
     assert!(good && text.contains("no errors"), "{text}");
+    assert!(text.contains("paper: answers, and can be followed"), "{text}");
     stored(&pagewell, "/plain.php");
     assert_eq!(get(&pagewell, "/show.php?id=2").status, 200);
 
