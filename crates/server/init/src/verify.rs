@@ -288,7 +288,7 @@ impl Probe<'_> {
         let Some(status) = last.cache_status() else {
             return CheckResult::Wrong(format!(
                 "hits: the response {} has no Cache-Status of Pagewell: the server in front does not pass requests \
-                 to it yet",
+                 to it yet, or is that of another site: name the URL of visitors by --url",
                 last.status
             ));
         };
