@@ -5,6 +5,7 @@
 
 use super::table::{LIMITS, OPTIONS};
 use super::written::{key_at, placed};
+use std::ops::Range;
 
 /// Repeatable tables, by the last part of their names.
 const LISTS: [&str; 6] = ["automatic.ignore", "change", "database", "rule", "tls", "wake"];
@@ -41,6 +42,19 @@ const GUESSES: [(&str, &str); 5] = [
 ];
 const CONTROL_KEYS: &str = "the keys of the control interface are `admin` (its address) and \
     `admin_token_file`, at the top of the file";
+/// Tables that each of several sites may have.
+const OF_SITES: [&str; 10] = [
+    "automatic",
+    "cache",
+    "cluster",
+    "cookies",
+    "dialects",
+    "error_pages",
+    "keys",
+    "php",
+    "private",
+    "trial",
+];
 /// The minimum similarity, of 1, for suggesting one word instead of another.
 const ALIKE: f64 = 0.8;
 
@@ -49,19 +63,37 @@ pub(super) fn message(text: &str, error: &toml::de::Error) -> String {
     let Some(place) = error.span() else { return error.message().to_owned() };
     let words = match key_at(text, &place) {
         Some(key) => words(error.message(), &key),
-        None => not_toml(error.message(), text.get(place.clone()).unwrap_or_default()),
+        None => not_toml(error.message(), text, &place),
     };
     placed(text, place, &words)
 }
 
 /// Describes an error in a file that is not valid TOML.
-fn not_toml(message: &str, at: &str) -> String {
+fn not_toml(message: &str, text: &str, place: &Range<usize>) -> String {
     match message {
-        "duplicate key" => format!("{at}: is set twice; remove one of them"),
+        "duplicate key" => twice(text, place),
         _ if message.starts_with("invalid ") => {
             format!("{message}; write text in quotes, such as listen = \"127.0.0.1:8080\"")
         }
         _ => message.to_owned(),
+    }
+}
+
+/// Describes a key or table that is set twice. With several sites, it may be meant for another one.
+fn twice(text: &str, place: &Range<usize>) -> String {
+    let at = text.get(place.clone()).unwrap_or_default();
+    let before = text.get(..place.start).unwrap_or_default();
+    let opening = before.rsplit('\n').next().unwrap_or_default().trim();
+    let is_table = matches!(opening, "[" | "[[");
+    let has_sites = text.lines().any(|line| line.trim_start().starts_with("[[site]]"));
+    match at {
+        "site" if is_table => {
+            format!("{at}: is set twice; with several sites, write each as [[site]]")
+        }
+        _ if is_table && has_sites && OF_SITES.contains(&at) => {
+            format!("{at}: is set twice; for the second site, write [site.{at}] after its [[site]]")
+        }
+        _ => format!("{at}: is set twice; remove one of them"),
     }
 }
 
@@ -262,7 +294,27 @@ mod tests {
             ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),
             ("rule = [\"x\"]", "line 1", "rule: write [[rule]], and its keys below it"),
             ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: is set twice"),
-            ("[[site]]\nhost = \"a\"\n[site]\n", "line 3", "site: is set twice"),
+            (
+                "[site]\nhost = \"a\"\n[[site]]\nhost = \"b\"\n[site.php]\n",
+                "line 3",
+                "site: is set twice; with several sites, write each as [[site]]",
+            ),
+            (
+                "[[site]]\nhost = \"a\"\n[site]\n",
+                "line 3",
+                "site: is set twice; with several sites, write each as [[site]]",
+            ),
+            (
+                "[php]\n[[site]]\nhost = \"a\"\n[php]\n",
+                "line 4",
+                "php: is set twice; for the second site, write [site.php] after",
+            ),
+            (
+                "[[site]]\n[site.php]\nat = \"x\"\n[site.php]\n",
+                "line 4",
+                "php: is set twice; remove one of them",
+            ),
+            ("[limits]\n[limits]\n[[site]]\n", "line 2", "limits: is set twice; remove one"),
             ("[rule]\nstore = \"1s\"", "line 1", "rule: write [[rule]] in two pairs of brackets"),
             ("listen = 80", "line 1", "listen: write a string, or a list of strings"),
             (
