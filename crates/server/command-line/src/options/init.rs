@@ -27,7 +27,7 @@ pub struct InitArgs {
     pub dry_run: bool,
     /// The file to write; with --verify, the file to read [default: /etc/pagewell/pagewell.toml; if it exists, the
     /// new file is pagewell.new.toml beside it]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "config", value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Check the running site by requests: hits, PURGE (no change of data), signed-in visitors, PHP below uploads, the
     /// certificate
@@ -89,6 +89,23 @@ impl SiteKind {
             SiteKind::Laravel => "Laravel",
             SiteKind::Symfony => "Symfony",
             SiteKind::Php => "a PHP site",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::{Command, CommandLine};
+    use clap::Parser;
+    use std::path::Path;
+
+    /// As for each other command that reads the configuration.
+    #[test]
+    fn the_configuration_to_verify_is_named_by_config_as_well() {
+        for option in ["--config", "--output"] {
+            let line = ["pagewell", "init", "--verify", option, "/x.toml"];
+            let Command::Init(args) = CommandLine::parse_from(line).command else { panic!() };
+            assert_eq!(args.output.as_deref(), Some(Path::new("/x.toml")), "{option}");
         }
     }
 }
