@@ -90,7 +90,7 @@ fn entry_points(kind: SiteKind) -> &'static [&'static str] {
     }
 }
 
-/// The text of the configuration file.
+/// The text of the configuration file of a machine with this site alone.
 #[must_use]
 pub fn file_text(plan: &SetupPlan) -> String {
     let mut text = format!(
@@ -108,7 +108,91 @@ pub fn file_text(plan: &SetupPlan) -> String {
         );
     }
     text.push_str(PROOF);
-    site(&mut text, plan);
+    certificates(&mut text, plan);
+    text.push_str("\n[site]\n");
+    site_keys(&mut text, plan);
+    text.push_str(&php(plan));
+    if let Some(children) = children(plan) {
+        let _ = write!(
+            text,
+            "\n# As many as the pool has children (pm.max_children): further requests wait here, and visitors go first.\n\
+             [limits]\norigin_connections = {children}\n"
+        );
+    }
+    text.push_str(&rules(plan));
+    text.push_str(&database(plan));
+    text.push_str(match &plan.following {
+        DatabaseFollowing::Ready(_) => {
+            "\n# Pages survive restarts and upgrades.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n"
+        }
+        DatabaseFollowing::Prepared(_) | DatabaseFollowing::Not(_) => {
+            "\n# The record of a trial survives restarts. Pages do so with a followed database, or with \"serve\": nothing \
+             changes while\n# Pagewell is down.\n[snapshot]\ndirectory = \"/var/lib/pagewell\"\nunwatched = \"drop\"\n"
+        }
+    });
+    text
+}
+
+/// The text that is appended to the configuration of other sites: one `[[site]]` under trial, with tables of its own.
+/// Those of the process are in the file already.
+#[must_use]
+pub fn site_text(plan: &SetupPlan) -> String {
+    let mut text = format!(
+        "\n# Pagewell for {} in {}, written by `pagewell init`. Each site in the file is a [[site]].\n\
+         # These count for all sites: the keys at the top of the file, [limits], [snapshot], [acme] and [[tls]].\n\
+         [[site]]\nmode = \"trial\"\n",
+        plan.site.kind.title(),
+        plain_text(&plan.site.root.display().to_string())
+    );
+    site_keys(&mut text, plan);
+    let rules = rules(plan);
+    text.push_str(
+        "# Rules and databases of another site at the top of the file do not count here.\nchange = []\n",
+    );
+    if rules.is_empty() {
+        text.push_str("rule = []\n");
+    }
+    if has_http_origin(plan) {
+        text.push_str("php = {}\n");
+    }
+    text.push_str(match &plan.following {
+        DatabaseFollowing::Ready(_) => "",
+        DatabaseFollowing::Prepared(_) => {
+            "# Remove the next two lines when the database below has no # any more.\ndatabase = []\n\
+             automatic = { enabled = false }\n"
+        }
+        DatabaseFollowing::Not(_) => "database = []\nautomatic = { enabled = false }\n",
+    });
+    let mut tables = php(plan);
+    if let Some(children) = children(plan) {
+        let _ = writeln!(
+            tables,
+            "# The pool has {children} children: origin_connections in [limits] counts for each site's php-fpm."
+        );
+    }
+    tables.push_str(&rules);
+    tables.push_str(&database(plan));
+    for line in tables.lines() {
+        text.push_str(&line_of_site(line));
+        text.push('\n');
+    }
+    text
+}
+
+/// A line of a table, also as a comment, in the form for one of several sites: `[php]` becomes `[site.php]`.
+fn line_of_site(line: &str) -> String {
+    let header = line.trim_start_matches('#');
+    let marks = &line[..line.len() - header.len()];
+    match (header.strip_prefix("[["), header.strip_prefix('[')) {
+        (Some(name), _) => format!("{marks}[[site.{name}"),
+        (None, Some(name)) => format!("{marks}[site.{name}"),
+        (None, None) => line.to_owned(),
+    }
+}
+
+/// The rules of the application, and its keys; empty if it needs none.
+fn rules(plan: &SetupPlan) -> String {
+    let mut text = String::new();
     if let Some(directory) = uploads(plan.site.kind).filter(|_| !has_http_origin(plan)) {
         let _ = write!(
             text,
@@ -125,6 +209,12 @@ pub fn file_text(plan: &SetupPlan) -> String {
     if plan.site.kind == SiteKind::Magento {
         text.push_str(MAGENTO);
     }
+    text
+}
+
+/// The tables of the followed database, as a comment until its commands have been run.
+fn database(plan: &SetupPlan) -> String {
+    let mut text = String::new();
     match &plan.following {
         DatabaseFollowing::Ready(database) => {
             text.push_str(
@@ -147,15 +237,6 @@ pub fn file_text(plan: &SetupPlan) -> String {
         }
         DatabaseFollowing::Not(_) => {}
     }
-    text.push_str(match &plan.following {
-        DatabaseFollowing::Ready(_) => {
-            "\n# Pages survive restarts and upgrades.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n"
-        }
-        DatabaseFollowing::Prepared(_) | DatabaseFollowing::Not(_) => {
-            "\n# The record of a trial survives restarts. Pages do so with a followed database, or with \"serve\": nothing \
-             changes while\n# Pagewell is down.\n[snapshot]\ndirectory = \"/var/lib/pagewell\"\nunwatched = \"drop\"\n"
-        }
-    });
     text
 }
 
@@ -209,8 +290,7 @@ pub fn has_public_name(plan: &SetupPlan) -> bool {
         && host.is_some_and(|host| config::name_refusal(host).is_none())
 }
 
-fn site(text: &mut String, plan: &SetupPlan) {
-    let is_http = has_http_origin(plan);
+fn certificates(text: &mut String, plan: &SetupPlan) {
     if has_public_name(plan) {
         text.push_str(
             "\n# Certificates of Let's Encrypt; this table is your agreement to its terms. Other files: [[tls]].\n[acme]\n",
@@ -220,7 +300,11 @@ fn site(text: &mut String, plan: &SetupPlan) {
             "\n#[[tls]]\n#certificate = \"/etc/pagewell/tls/fullchain.pem\"\n#key = \"/etc/pagewell/tls/privkey.pem\"\n",
         );
     }
-    text.push_str("\n[site]\n");
+}
+
+/// The keys of the table of the site.
+fn site_keys(text: &mut String, plan: &SetupPlan) {
+    let is_http = has_http_origin(plan);
     if !is_http {
         let _ = writeln!(text, "root = {}", toml_string(&plan.site.root.display().to_string()));
     }
@@ -247,20 +331,26 @@ fn site(text: &mut String, plan: &SetupPlan) {
             all.join(", ")
         );
     }
-    text.push_str("\n[php]\n");
+}
+
+/// The table of php-fpm; empty if another web server renders the pages.
+fn php(plan: &SetupPlan) -> String {
+    if has_http_origin(plan) {
+        return String::new();
+    }
+    let mut text = String::from("\n[php]\n");
     if let Some(pool) = &plan.pool {
         let (name, user) = (plain_text(&pool.name), plain_text(&pool.user));
         let _ = writeln!(text, "# php-fpm's pool {name}; its scripts run as the user {user}.");
     }
     let _ = writeln!(text, "at = {}", toml_string(&plan.php));
-    if let Some(pool) = plan.pool.as_ref().filter(|pool| pool.children > 0) {
-        let _ = write!(
-            text,
-            "\n# As many as the pool has children (pm.max_children): further requests wait here, and visitors go first.\n\
-             [limits]\norigin_connections = {}\n",
-            pool.children
-        );
-    }
+    text
+}
+
+/// The number of children of the site's pool, if it is known.
+fn children(plan: &SetupPlan) -> Option<usize> {
+    let pool = plan.pool.as_ref().filter(|pool| pool.children > 0 && !has_http_origin(plan));
+    pool.map(|pool| pool.children)
 }
 
 /// The directory of uploads below the document root, if the application has one.

@@ -53,7 +53,11 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
     let answers = answers(args, &site, &facts, owner.as_deref(), ask)?;
     let plan = plan(site, &facts, &answers, owner.as_deref());
     let doubts = doubts(&plan, &facts);
-    let text = file_text::file_text(&plan);
+    let other = existing::other_site(&machine, &plan);
+    let text = match other {
+        None => file_text::file_text(&plan),
+        Some(_) => file_text::site_text(&plan),
+    };
     let mut said = report::report(&plan, &facts, &doubts);
     let output = output(args, &machine)?;
     if args.dry_run {
@@ -62,7 +66,7 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
         write::write_new(&machine.real(&output), &output, &text)?;
         said.push_str(&format!("\nWritten: {}\n", output.display()));
     }
-    let steps = steps::next_steps(&plan, &facts, &machine, &output);
+    let steps = steps::next_steps(&plan, &facts, &machine, &output, other.as_deref());
     said.push_str(&report::steps_text(&steps));
     Ok(said)
 }

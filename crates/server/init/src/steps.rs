@@ -6,7 +6,6 @@
 mod database;
 mod socket;
 
-use crate::existing::other_site;
 use crate::facts::MachineFacts;
 use crate::machine::ExaminedMachine;
 use crate::php_pools::PhpPool;
@@ -61,13 +60,14 @@ fn add_setting(pool: &PhpPool, line: &str) -> String {
     format!("sudo sed -i '/{}/a {line}' {}", section_of(pool), shell_path(&pool.file))
 }
 
-/// All steps after the configuration was written to `output`.
+/// All steps after the configuration was written to `output`. `other`: why the file of the service is not replaced.
 #[must_use]
 pub fn next_steps(
     plan: &SetupPlan,
     facts: &MachineFacts,
     machine: &ExaminedMachine,
     output: &Path,
+    other: Option<&str>,
 ) -> Vec<NextStep> {
     let mut all = Vec::new();
     if facts.service.is_none() {
@@ -77,8 +77,7 @@ pub fn next_steps(
         ));
     }
     all.extend(socket_step(plan, facts, machine));
-    let other = other_site(machine, plan);
-    all.extend(place_steps(output, other.as_deref()));
+    all.extend(place_steps(output, other));
     let curl = curl(plan);
     all.push(step(
         "Check it, start the service, and request a page: 200 is right, or 301 if the site redirects to HTTPS.",
@@ -106,7 +105,7 @@ pub fn next_steps(
 }
 
 /// Puts the new file in its place, and turns the trial on. `other`: why the file of the service is not replaced; then
-/// no command changes it.
+/// the new one, a `[[site]]` under trial, is appended to it.
 fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
     let shown = shell_path(output);
     let mut all = Vec::new();
@@ -114,13 +113,15 @@ fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
         _ if output == Path::new(CONFIG) => {}
         Some(other) => {
             let title = format!(
-                "{CONFIG} {other}: do not replace it. Add [site] and the tables behind it in {shown} to it as a \
-                 [[site]] with mode = \"trial\" (guide to several sites)."
+                "{CONFIG} {other}: do not replace it. If it has [site], change that to [[site]], which needs a `host` \
+                 (guide to several sites). Then append the new [[site]], which is under trial."
             );
-            return vec![step(title, &[])];
+            let append = format!("sudo cat {shown} | sudo tee -a {CONFIG} > /dev/null");
+            return vec![step(title, &[&append])];
         }
         None => all.push(step(
-            "Compare the new file with any old one, then put it in its place. The old one is kept as pagewell.toml.~1~.",
+            "Compare the new file with any old one, then put it in its place. The old one is kept beside it, as \
+             pagewell.toml.~1~ or with the next free number.",
             &[&format!("sudo mv --backup=numbered {shown} {CONFIG}")],
         )),
     }

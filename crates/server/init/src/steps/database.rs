@@ -126,8 +126,8 @@ fn grant(database: &FollowedDatabase, from: &str) -> String {
     format!("GRANT SELECT ON `{name}`.* TO pagewell@{from};")
 }
 
-/// Lets php-fpm report the statements of a render, and turns on the lines of the followed database; with `has_others`,
-/// the operator does that in the file of several sites.
+/// Lets php-fpm report the statements of a render, and turns on the lines of a database that is not followed yet; with
+/// `has_others`, the operator does that in the file of several sites.
 pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     let known = plan.pool.as_ref().filter(|pool| plain_name(&pool.name));
     let directories = captured_directories().map(|dir| dir.display().to_string()).join(" and ");
@@ -142,11 +142,13 @@ pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
             Vec::new(),
         ),
     };
-    if has_others {
-        title.push_str(
-            " Then add [[database]] and [automatic] of the new file, without the first #.",
-        );
-    } else if let DatabaseFollowing::Prepared(_) = plan.following {
+    let is_prepared = matches!(plan.following, DatabaseFollowing::Prepared(_));
+    if is_prepared && has_others {
+        title.push_str(&format!(
+            " Then, in this site's part of {CONFIG}, remove `database = []` and `automatic = {{ enabled = false }}`, and \
+             the first # of the lines from [[site.database]] on."
+        ));
+    } else if is_prepared {
         title.push_str(" The last `sed` turns on [[database]] and [automatic].");
         lines
             .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));

@@ -85,7 +85,7 @@ fn an_existing_file_is_never_overwritten() {
     assert!(failure(&args).contains("exists"));
 }
 
-/// A second site is added to the file of the first, by hand: no printed command replaces or changes it.
+/// A second site is appended to the file of the first: no printed command replaces it.
 #[test]
 fn the_configuration_of_another_site_is_not_replaced() {
     let shop = "[site]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n";

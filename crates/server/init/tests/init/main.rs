@@ -9,4 +9,5 @@ mod databases;
 mod guides;
 mod machines;
 mod pools;
+mod second_site;
 mod tree;
