@@ -30,7 +30,9 @@ use application::{FoundSite, recognise};
 use command_line::options::InitArgs;
 use facts::MachineFacts;
 use machine::{ExaminedMachine, without_dots};
-use plan::{DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plan};
+use plan::{
+    DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plain_name, plan,
+};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use steps::CONFIG;
@@ -50,9 +52,12 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
     let site = recognise(&machine, &dir, args.application)?;
     let facts = MachineFacts::of(&machine);
     let owner = machine.metadata(&site.root).ok().and_then(|found| facts.user_name(found.uid()));
+    let is_asked = ask.is_some();
     let answers = answers(args, &site, &facts, owner.as_deref(), ask)?;
     let plan = plan(site, &facts, &answers, owner.as_deref());
-    let doubts = doubts(&plan, &facts);
+    let mut doubts = doubts(&plan, &facts);
+    doubts.extend(lost_settings(&plan));
+    doubts.extend(guessed_pool(&plan, &facts, owner.as_deref()).filter(|_| !is_asked));
     let other = existing::other_site(&machine, &plan);
     let text = match other {
         None => file_text::file_text(&plan),
@@ -61,7 +66,13 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
     let mut said = report::report(&plan, &facts, &doubts);
     let output = output(args, &machine)?;
     if args.dry_run {
-        said.push_str(&format!("\n{} would have:\n\n{text}", output.display()));
+        let exists = machine.real(&output).symlink_metadata().is_ok();
+        let note = if exists {
+            " exists, and is not overwritten. Another file, named by --output,"
+        } else {
+            ""
+        };
+        said.push_str(&format!("\n{}{note} would have:\n\n{text}", output.display()));
     } else {
         write::write_new(&machine.real(&output), &output, &text)?;
         said.push_str(&format!("\nWritten: {}\n", output.display()));
@@ -189,12 +200,52 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
                 .into(),
         );
     }
-    if let DatabaseFollowing::Ready(database) = &plan.following
-        && database.stream.is_none()
-    {
+    if plan.has_distant_database() {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// The settings of nginx for PHP that Pagewell's requests to PHP do not have.
+fn lost_settings(plan: &SetupPlan) -> Vec<String> {
+    let mut all = Vec::new();
+    let FrontServer::Nginx(served) = &plan.front else { return all };
+    if file_text::has_http_origin(plan) {
+        return all;
+    }
+    if !served.parameters.is_empty() {
+        all.push(format!(
+            "nginx sends parameters to PHP that Pagewell does not send ({}): set them in the pool of php-fpm as \
+             env[NAME], and the settings in PHP_VALUE as php_value[NAME]",
+            served.parameters.join(", ")
+        ));
+    }
+    let is_other = |time: &&str| plain_name(time) && !["60", "60s", "1m"].contains(time);
+    if let Some(time) = served.waits_for_php.as_deref().filter(is_other) {
+        all.push(format!(
+            "nginx has `fastcgi_read_timeout {time}`, and Pagewell waits for PHP for 60s: write origin_timeout in \
+             [limits], and `proxy_read_timeout {time};` below proxy_pass"
+        ));
+    }
+    all
+}
+
+/// The choice among several pools, if neither a web server nor the owner of the site's files names one.
+fn guessed_pool(plan: &SetupPlan, facts: &MachineFacts, owner: Option<&str>) -> Option<String> {
+    let pool = plan.pool.as_ref().filter(|_| !file_text::has_http_origin(plan))?;
+    let of_owner = facts.pools.iter().filter(|pool| Some(pool.user.as_str()) == owner);
+    if facts.pools.len() < 2 || plan.php_of_server().is_some() || of_owner.count() == 1 {
+        return None;
+    }
+    let others = facts.pools.iter().filter(|other| other.at != pool.at);
+    let others: Vec<_> = others.map(|other| format!("{} ({})", other.at, other.name)).collect();
+    Some(format!(
+        "there are several pools of php-fpm, and nothing says which one runs the site: the file has that of {} ({}), not \
+         {}",
+        pool.at,
+        pool.name,
+        others.join(", ")
+    ))
 }
 
 /// The ports in use whose program this user may not know: Pagewell's own look like those of another program.

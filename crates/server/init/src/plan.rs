@@ -56,6 +56,23 @@ impl SetupPlan {
             FrontServer::Other(_) | FrontServer::Nobody => None,
         }
     }
+
+    /// Whether nginx passes the requests of this host to Pagewell already.
+    #[must_use]
+    pub fn has_nginx_in_front(&self) -> bool {
+        matches!(&self.front, FrontServer::Nginx(served) if served.passes_to.contains(&self.listen))
+    }
+
+    /// Whether the database is on another machine, as far as it can be followed.
+    #[must_use]
+    pub fn has_distant_database(&self) -> bool {
+        match &self.following {
+            DatabaseFollowing::Ready(database) | DatabaseFollowing::Prepared(database) => {
+                database.stream.is_none()
+            }
+            DatabaseFollowing::Not(_) => false,
+        }
+    }
 }
 
 /// The server that visitors connect to.
@@ -157,10 +174,11 @@ fn served(site: &FoundSite, facts: &MachineFacts, host: Option<&str>) -> Option<
     let both = |served: &&ServedSite| has_root(served) && has_host(served);
     let all = || facts.sites.iter();
     let mut found = all().find(both).or(all().find(has_root)).or(all().find(has_host))?.clone();
-    // Certificates and names may be in a second block: that of port 443.
+    // Certificates, names and Pagewell's address may be in a second block: that of port 443.
     for other in facts.sites.iter().filter(|other| other.server == found.server) {
         if other.names.iter().any(|name| found.names.contains(name)) {
             found.certificate = found.certificate.or(other.certificate.clone());
+            found.passes_to.extend(other.passes_to.iter().cloned());
             let more: Vec<_> =
                 other.names.iter().filter(|name| !found.names.contains(name)).cloned().collect();
             found.names.extend(more);

@@ -53,7 +53,9 @@ fn found(plan: &SetupPlan, facts: &MachineFacts) -> Vec<(&'static str, String)> 
     if let Some(database) = &site.database {
         rows.push(("database", shown_database(database)));
     }
-    let stream = facts.stream.as_ref().map(|stream| {
+    // The option files of this machine say nothing about a server on another one.
+    let local = facts.stream.as_ref().filter(|_| !plan.has_distant_database());
+    let stream = local.map(|stream| {
         let product = stream.product();
         if stream.missing.is_empty() {
             format!("{product}, which can be followed")
@@ -148,6 +150,10 @@ fn recommendations(plan: &SetupPlan) -> Vec<String> {
 
 fn front(plan: &SetupPlan) -> String {
     match &plan.front {
+        FrontServer::Nginx(_) if plan.has_nginx_in_front() => format!(
+            "nginx stays in front: it passes the requests of this host to Pagewell at {} already.",
+            plan.listen
+        ),
         FrontServer::Nginx(served) if served.rules.is_empty() => {
             "nginx stays in front: it serves this host already, \
              and keeps its ports and certificate."

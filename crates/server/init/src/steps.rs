@@ -168,6 +168,7 @@ fn curl(plan: &SetupPlan) -> String {
 /// all of it can be copied at once.
 fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
     match &plan.front {
+        FrontServer::Nginx(_) if plan.has_nginx_in_front() => Vec::new(),
         FrontServer::Nginx(served) => {
             let file = served.file.display();
             let copy = served
@@ -178,8 +179,11 @@ fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
             let (file_arg, copy) = (shell_path(&served.file), shell_path(Path::new(&copy)));
             vec![
                 step(
-                    format!("Save nginx's file. To undo the next step: sudo cp {copy} {file_arg}"),
-                    &[&format!("sudo cp {file_arg} {copy}")],
+                    format!(
+                        "Save nginx's file, unless it was saved before. To undo the next step: sudo cp {copy} {file_arg} \
+                         && sudo systemctl reload nginx"
+                    ),
+                    &[&format!("sudo test -e {copy} || sudo cp {file_arg} {copy}")],
                 ),
                 NextStep {
                     title: format!(
@@ -261,7 +265,10 @@ fn with_checkout(mut step: NextStep, machine: &ExaminedMachine) -> NextStep {
 fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
     let (root, site) = (&plan.site.root, &plan.site);
     if site.has_plugin {
-        return None;
+        // Only the database knows whether a plugin of WordPress is active.
+        let title = "Activate Pagewell under Plugins, if it is not active: its files are there. Deactivate other page \
+                     caches.";
+        return (site.kind == SiteKind::WordPress).then(|| step(title, &[]));
     }
     let user = plan.pool.as_ref().map(|pool| pool.user.as_str()).filter(|user| plain_name(user));
     let user = user.unwrap_or("www-data");

@@ -1,6 +1,6 @@
 //! The sites that nginx and Apache serve on this machine, from their configuration files as text.
 //!
-//! Only names, document roots, certificates and the address of PHP are read, and whether a site has rules
+//! Only names, document roots, certificates, addresses and names of parameters are read, and whether a site has rules
 //! that would be lost without that server. Variables are not expanded. Not here: which server listens.
 
 mod apache;
@@ -44,6 +44,12 @@ pub struct ServedSite {
     pub certificate: Option<(PathBuf, PathBuf)>,
     /// The address of php-fpm, as `php.at` has it.
     pub php: Option<String>,
+    /// The addresses to which it passes requests: a host with a port, or a socket.
+    pub passes_to: Vec<String>,
+    /// The names of the parameters that it sends to PHP, without those that every server sends.
+    pub parameters: Vec<String>,
+    /// How long it waits for PHP, as its configuration has it: `300`, `5m`. `None`: its default, a minute.
+    pub waits_for_php: Option<String>,
     /// Whether it sends `open_basedir` to PHP.
     pub sets_basedir: bool,
     /// Rules of its own: directives that Pagewell does not have.
@@ -67,6 +73,9 @@ impl ServedSite {
             root: None,
             certificate: None,
             php: None,
+            passes_to: Vec::new(),
+            parameters: Vec::new(),
+            waits_for_php: None,
             sets_basedir: false,
             rules: Vec::new(),
         }
@@ -76,6 +85,12 @@ impl ServedSite {
         let name = name.to_ascii_lowercase();
         if is_host(&name) && !self.names.contains(&name) {
             self.names.push(name);
+        }
+    }
+
+    fn parameter(&mut self, name: &str) {
+        if !name.is_empty() && !self.parameters.iter().any(|known| known == name) {
+            self.parameters.push(name.to_owned());
         }
     }
 

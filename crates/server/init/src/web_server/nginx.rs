@@ -1,7 +1,7 @@
 //! The `server` blocks of nginx: a tokenizer of its configuration language, with `include`.
 //!
-//! Only directives with a meaning for Pagewell are kept. Of an `upstream` that `fastcgi_pass` names, the first
-//! server counts. The numbers of files and tokens are bounded, and so is the depth of `include`.
+//! Only directives with a meaning for Pagewell are kept. Of an `upstream` that `fastcgi_pass` or `proxy_pass` names,
+//! the first server counts. The numbers of files and tokens are bounded, and so is the depth of `include`.
 
 use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
 use crate::machine::ExaminedMachine;
@@ -27,6 +27,35 @@ const RULES: [&str; 10] = [
     "error_page",
 ];
 
+/// The parameters in the files of nginx's package: `fastcgi_params`, `fastcgi.conf`, `snippets/fastcgi-php.conf`. The
+/// last one hides a client's field `Proxy`. Pagewell sends those that PHP needs.
+const USUAL_PARAMETERS: [&str; 24] = [
+    "QUERY_STRING",
+    "REQUEST_METHOD",
+    "CONTENT_TYPE",
+    "CONTENT_LENGTH",
+    "SCRIPT_FILENAME",
+    "SCRIPT_NAME",
+    "PATH_INFO",
+    "PATH_TRANSLATED",
+    "REQUEST_URI",
+    "DOCUMENT_URI",
+    "DOCUMENT_ROOT",
+    "SERVER_PROTOCOL",
+    "REQUEST_SCHEME",
+    "HTTPS",
+    "GATEWAY_INTERFACE",
+    "SERVER_SOFTWARE",
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "REMOTE_USER",
+    "SERVER_ADDR",
+    "SERVER_PORT",
+    "SERVER_NAME",
+    "REDIRECT_STATUS",
+    "HTTP_PROXY",
+];
+
 /// The sites in the configuration of nginx.
 pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
     let mut reader = Reader {
@@ -41,6 +70,8 @@ pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
     // An `upstream` may be defined after the site that uses it.
     for site in &mut reader.sites {
         site.php = site.php.take().and_then(|named| address(named, &reader.upstreams));
+        let passes_to = std::mem::take(&mut site.passes_to).into_iter();
+        site.passes_to = passes_to.filter_map(|named| address(named, &reader.upstreams)).collect();
     }
     // Two blocks of one host: the redirect to HTTPS, and the site. Those without PHP or root come last.
     reader.sites.sort_by_key(|site| site.root.is_none());
@@ -131,6 +162,14 @@ impl Reader<'_> {
             // PHP_ADMIN_VALUE or PHP_VALUE, with one setting a line.
             "fastcgi_param" => {
                 site.sets_basedir |= values.iter().any(|value| value.contains("open_basedir"));
+                if !USUAL_PARAMETERS.contains(&first) {
+                    site.parameter(first);
+                }
+            }
+            "fastcgi_read_timeout" => site.waits_for_php = Some(first.to_owned()),
+            "proxy_pass" => {
+                let rest = first.split_once("://").map_or(first, |(_, rest)| rest);
+                site.passes_to.extend(rest.split('/').next().map(str::to_owned));
             }
             "fastcgi_pass" if !first.contains('$') => site.php = Some(first.to_owned()),
             _ if RULES.contains(&name.as_str()) => site.rule(name),
@@ -139,8 +178,8 @@ impl Reader<'_> {
     }
 }
 
-/// The address that `fastcgi_pass` names: that of the first server if it is the name of an `upstream`. `None` if it is
-/// neither a socket nor a host with a port.
+/// The address that `fastcgi_pass` or `proxy_pass` names: that of the first server if it is the name of an `upstream`.
+/// `None` if it is neither a socket nor a host with a port.
 fn address(named: String, upstreams: &[(String, Option<String>)]) -> Option<String> {
     let at = match upstreams.iter().find(|(name, _)| *name == named) {
         Some((_, first)) => first.clone()?,

@@ -9,5 +9,6 @@ mod databases;
 mod guides;
 mod machines;
 mod pools;
+mod second_run;
 mod second_site;
 mod tree;
