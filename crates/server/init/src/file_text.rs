@@ -120,7 +120,7 @@ pub fn file_text(plan: &SetupPlan) -> String {
         );
     }
     text.push_str(&rules(plan));
-    text.push_str(&database(plan));
+    text.push_str(&database(plan, CAPTURE_DIRECTORY));
     text.push_str(match &plan.following {
         DatabaseFollowing::Ready(_) => {
             "\n# Pages survive restarts and upgrades.\n#[snapshot]\n#directory = \"/var/lib/pagewell\"\n"
@@ -171,12 +171,20 @@ pub fn site_text(plan: &SetupPlan) -> String {
         );
     }
     tables.push_str(&rules);
-    tables.push_str(&database(plan));
+    tables.push_str(&database(plan, &format!("/run/{}", own_directory(plan))));
     for line in tables.lines() {
         text.push_str(&line_of_site(line));
         text.push('\n');
     }
     text
+}
+
+/// The directory for the capture of one of several sites, below `/run`: in one directory, the site that starts last
+/// would take the socket of the others.
+#[must_use]
+pub fn own_directory(plan: &SetupPlan) -> String {
+    let host = plan.host.as_deref().and_then(|host| host.split(':').next());
+    format!("pagewell/{}", host.unwrap_or("site"))
 }
 
 /// A line of a table, also as a comment, in the form for one of several sites: `[php]` becomes `[site.php]`.
@@ -212,22 +220,23 @@ fn rules(plan: &SetupPlan) -> String {
     text
 }
 
-/// The tables of the followed database, as a comment until its commands have been run.
-fn database(plan: &SetupPlan) -> String {
+/// The tables of the followed database, as a comment until its commands have been run. `capture`: the directory in
+/// which PHP finds the socket of the capture.
+fn database(plan: &SetupPlan, capture: &str) -> String {
     let mut text = String::new();
     match &plan.following {
         DatabaseFollowing::Ready(database) => {
             text.push_str(
                 "\n# Pages depend on the rows that they read; a changed row purges them.\n",
             );
-            text.push_str(&following(database));
+            text.push_str(&following(database, capture));
         }
         DatabaseFollowing::Prepared(database) => {
             text.push_str(
                 "\n# Follow the database: remove the first # of these lines when its account exists and its \
                  change stream\n# is on. `pagewell init` prints the commands.\n",
             );
-            for line in following(database).lines() {
+            for line in following(database, capture).lines() {
                 let _ = writeln!(
                     text,
                     "{}",
@@ -371,7 +380,7 @@ pub fn has_http_origin(plan: &SetupPlan) -> bool {
     plan.site.kind == SiteKind::Magento || matches!(plan.front, FrontServer::Apache(_))
 }
 
-fn following(database: &FollowedDatabase) -> String {
+fn following(database: &FollowedDatabase, capture: &str) -> String {
     let FollowedDatabase { url, prefix, .. } = database;
     let prefix = if prefix == "wp_" {
         String::new()
@@ -383,6 +392,6 @@ fn following(database: &FollowedDatabase) -> String {
          application = \"wordpress\"\n{prefix}capture_directory = {}\n",
         toml_string(url),
         toml_string(PASSWORD_FILE),
-        toml_string(CAPTURE_DIRECTORY)
+        toml_string(capture)
     )
 }

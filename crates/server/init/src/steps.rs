@@ -7,6 +7,7 @@ mod database;
 mod socket;
 
 use crate::facts::MachineFacts;
+use crate::file_text::own_directory;
 use crate::machine::ExaminedMachine;
 use crate::php_pools::PhpPool;
 use crate::plan::{DatabaseFollowing, FrontServer, SetupPlan, plain_name, plugins, shell_path};
@@ -19,6 +20,8 @@ use std::path::Path;
 pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
 /// The checkout of Pagewell, as the guides name it.
 const CHECKOUT: &str = "/opt/pagewell";
+/// The additions to the unit of the service.
+const DROP_INS: &str = "/etc/systemd/system/pagewell.service.d";
 /// Tests and applies the configuration of nginx.
 const NGINX_RELOAD: &str = "sudo nginx -t && sudo systemctl reload nginx";
 
@@ -77,7 +80,7 @@ pub fn next_steps(
         ));
     }
     all.extend(socket_step(plan, facts, machine));
-    all.extend(place_steps(output, other));
+    all.extend(place_steps(plan, output, other));
     let curl = curl(plan);
     all.push(step(
         "Check it, start the service, and request a page: 200 is right, or 301 if the site redirects to HTTPS.",
@@ -106,18 +109,22 @@ pub fn next_steps(
 
 /// Puts the new file in its place, and turns the trial on. `other`: why the file of the service is not replaced; then
 /// the new one, a `[[site]]` under trial, is appended to it.
-fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
+fn place_steps(plan: &SetupPlan, output: &Path, other: Option<&str>) -> Vec<NextStep> {
     let shown = shell_path(output);
     let mut all = Vec::new();
     match other {
         _ if output == Path::new(CONFIG) => {}
         Some(other) => {
-            let title = format!(
+            let mut title = format!(
                 "{CONFIG} {other}: do not replace it. If it has [site], change that to [[site]], which needs a `host` \
                  (guide to several sites). Then append the new [[site]], which is under trial."
             );
-            let append = format!("sudo cat {shown} | sudo tee -a {CONFIG} > /dev/null");
-            return vec![step(title, &[&append])];
+            let mut lines = vec![format!("sudo cat {shown} | sudo tee -a {CONFIG} > /dev/null")];
+            if !matches!(plan.following, DatabaseFollowing::Not(_)) {
+                title.push_str(" systemd makes a directory for its socket, which PHP reports to.");
+                lines.extend(directory_lines(&own_directory(plan)));
+            }
+            return vec![NextStep { title, lines }];
         }
         None => all.push(step(
             "Compare the new file with any old one, then put it in its place. The old one is kept beside it, as \
@@ -130,6 +137,17 @@ fn place_steps(output: &Path, other: Option<&str>) -> Vec<NextStep> {
         &[&format!("sudo sed -i 's/^#mode = \"trial\"/mode = \"trial\"/' {CONFIG}")],
     ));
     all
+}
+
+/// Has systemd create a directory below `/run` for the service, beside those of the unit.
+fn directory_lines(directory: &str) -> [String; 2] {
+    let file = format!("{DROP_INS}/{}.conf", directory.replace('/', "-"));
+    [
+        format!("sudo mkdir -p {DROP_INS}"),
+        format!(
+            "printf '%s\\n' '[Service]' 'RuntimeDirectory={directory}' | sudo tee {file} && sudo systemctl daemon-reload"
+        ),
+    ]
 }
 
 /// Ends the trial. With `has_others`, the operator changes the file of several sites.

@@ -4,6 +4,7 @@
 use crate::tree::Tree;
 use command_line::options::{InitArgs, SiteKind};
 use config::{Config, OriginConfig};
+use std::path::Path;
 
 /// The directory and the host of each of two sites.
 const BLOG: (&str, &str) = ("/var/www/blog", "blog.example");
@@ -55,7 +56,8 @@ fn runs_uploads(site: &Config) -> bool {
 #[test]
 fn a_second_site_has_its_own_pool_rules_and_no_database_of_the_first() {
     let tree = with_two_sites(Tree::with_php().with_followed_database());
-    let (_, text) = with_both(&tree, BLOG, SITE);
+    let (said, text) = with_both(&tree, BLOG, SITE);
+    assert!(!said.contains("RuntimeDirectory"), "{said}");
     let config = tree.check(&text);
     assert_eq!(hosts(&config), [BLOG.1, SITE.1], "{text}");
     let second = &config.other_sites[0];
@@ -77,6 +79,12 @@ fn the_database_of_a_second_site_is_followed_for_it_alone() {
     assert_eq!(hosts(&config), [SITE.1, BLOG.1], "{text}");
     assert_eq!(second.automatic.as_ref().map(|on| on.database.as_str()), Some("blog"));
     assert!(config.automatic.is_none() && config.databases.is_empty(), "{text}");
+    // In the directory of another site, it would take that site's socket.
+    let capture = second.automatic.as_ref().and_then(|on| on.capture_directory.as_deref());
+    assert_eq!(capture, Some(Path::new("/run/pagewell/blog.example")));
+    let unit = "'[Service]' 'RuntimeDirectory=pagewell/blog.example' | sudo tee \
+                /etc/systemd/system/pagewell.service.d/pagewell-blog.example.conf";
+    assert!(said.contains(unit), "{said}");
     assert!(runs_uploads(&config) && !runs_uploads(second), "{text}");
     // It is in the file already: no step adds it.
     assert!(!said.contains("[[site.database]]") && !said.contains("first #"), "{said}");
