@@ -8,7 +8,7 @@ use std::process::Command;
 
 const DIR: &str = "/var/www/blog";
 
-/// What it says to a machine, without writing.
+/// The text that it prints for a machine, without writing.
 fn said(tree: &Tree) -> String {
     init::run(&InitArgs { dry_run: true, ..tree.args(DIR) }, None).expect("a site")
 }
