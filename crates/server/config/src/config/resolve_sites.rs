@@ -156,10 +156,27 @@ fn together(mut sites: Vec<Config>) -> Result<Config, LoadError> {
     if sites.iter().filter(|site| serves(site)).count() > 1 {
         return wrong("site.other_hosts", "at most one site can \"serve\" unknown hosts");
     }
+    check_capture_directories(&sites)?;
     let default_site = sites.iter().position(serves).unwrap_or(0);
     let mut default_site = sites.remove(default_site);
     default_site.other_sites = sites.into_iter().map(Arc::new).collect();
     Ok(default_site)
+}
+
+/// Each site has a socket of the same name in its directory for captures: reports to another site's are refused.
+fn check_capture_directories(sites: &[Config]) -> Result<(), LoadError> {
+    let mut seen = HashSet::new();
+    let automatic = sites.iter().filter_map(|site| site.automatic.as_ref());
+    for directory in automatic.filter_map(|one| one.capture_directory.as_ref()) {
+        if !seen.insert(directory) {
+            let text = format!(
+                "{}: two sites have it; give each one of its own, such as {0}/HOST",
+                directory.display()
+            );
+            return wrong("automatic.capture_directory", text);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -194,6 +211,24 @@ mod tests {
         }
         let one = "memory = \"100M\"\nsite = { origin = \"http://127.0.0.1:1\", memory = \"10%\" }";
         assert_eq!(read(one).unwrap().memory_bytes, 10 << 20);
+    }
+
+    #[test]
+    fn two_sites_need_two_directories_for_captures() {
+        let both = |second: &str| {
+            let site = |host: &str, directory: &str| {
+                format!(
+                    "[[site]]\nhost = \"{host}\"\nroot = \"/var/www/{host}\"\n\
+                     [site.php]\nat = \"unix:/run/php/{host}.sock\"\n\
+                     [[site.database]]\nname = \"{host}\"\nurl = \"mysql://a:b@localhost/{host}\"\n\
+                     [site.automatic]\nenabled = true\ncapture_directory = \"{directory}\"\n"
+                )
+            };
+            read(&format!("memory = \"100M\"\n{}{}", site("a", "/run/pagewell"), site("b", second)))
+        };
+        let said = both("/run/pagewell").unwrap_err().0;
+        assert!(said.contains("such as /run/pagewell/HOST"), "{said}");
+        both("/run/pagewell/b").expect("two directories");
     }
 
     #[test]
