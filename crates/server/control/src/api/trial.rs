@@ -8,7 +8,7 @@
 use super::ControlError;
 use super::metrics::{Format, begin};
 use super::query::parameters;
-use crate::attention::undeclared;
+use crate::attention::why_nothing_is_stored;
 use crate::metrics_table::Kind;
 use delivery::site::Site;
 use delivery::trial::is_share_refused;
@@ -95,7 +95,9 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
     let noted = status.notices.iter().copied();
     let notices: BTreeSet<TrialNotice> = noted.chain(away).chain(refused).collect();
     let sentence = |notice: TrialNotice| match notice {
-        TrialNotice::NothingStored => format!("{} {}", notice.sentence(), undeclared(site)),
+        TrialNotice::NothingStored => {
+            format!("{} {}", notice.sentence(), why_nothing_is_stored(site))
+        }
         _ => notice.sentence().to_owned(),
     };
     value["notices"] = notices.into_iter().map(sentence).collect();

@@ -3,11 +3,10 @@
 //! Before the first minute, the figures since the start count.
 
 use super::Problem;
+use super::main_reason::{MainReason, SEE_LIST};
 use crate::history::{FigureSample, HistorySpan, MetricsHistory};
 use crate::metrics_table::recorded_place;
 use delivery::site::Site;
-use history::misses::NameKind;
-use history::refusals;
 use std::sync::Arc;
 
 const MINUTE_MS: u64 = 60_000;
@@ -138,14 +137,9 @@ fn not_stored(minute: &LastMinute, default_site: &Arc<Site>) -> Option<Problem> 
         let mut causes = default_site.history.miss_causes();
         let others = default_site.all_sites().skip(1);
         others.for_each(|site| causes.merge(site.history.miss_causes()));
-        let top = causes.not_stored.worst().into_iter().next();
-        let advice = top.and_then(|top| match top.kind {
-            NameKind::Reason(reason) => reason.advice(),
-            NameKind::CodeWith(_) => Some(refusals::remedy(&top.name)),
-            _ => None,
-        });
-        let advice = advice.unwrap_or("pagewell misses lists the reasons.");
-        let reason = top.map(|top| format!(", most often because of `{}`", top.name));
+        let main = MainReason::of(&causes, |_| true);
+        let advice = main.as_ref().map_or(SEE_LIST, |main| main.remedy);
+        let reason = main.map(|main| format!(", most often because of `{}`", main.name));
         problem(
             "pages-not-stored",
             format!(

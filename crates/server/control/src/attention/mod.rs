@@ -14,12 +14,13 @@ mod disks;
 mod figures;
 mod files;
 mod killed;
+mod main_reason;
 mod managed;
 mod next_steps;
 mod trial;
 
 pub use disks::disk_of_logs;
-pub(crate) use next_steps::undeclared;
+pub(crate) use main_reason::why_nothing_is_stored;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;

@@ -1,11 +1,13 @@
-//! The next steps after the first start, as far as they have not been done: requests have to arrive, pages have to say
-//! what they depend on, and changes have to purge them. The dashboard shows it below the findings.
+//! The next steps after the first start, as far as they have not been done: requests have to arrive, pages have to be
+//! stored and to say what they depend on, and changes have to purge them. The dashboard shows it below the findings.
 //!
 //! It is read from the counters since the start, from the configuration and from the files of the site. A process
 //! that has loaded a snapshot is not the first one, so it has no next steps.
 
+use super::main_reason::MainReason;
 use delivery::site::Site;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use telemetry::counters::{Counter, Counters};
 
@@ -15,36 +17,57 @@ pub struct SetupStep {
     /// The name of the step.
     pub name: &'static str,
     /// The missing part and its consequence, in a sentence.
-    pub what: &'static str,
-    /// The next action, and the page of the manual about it.
-    pub how: &'static str,
+    pub what: Cow<'static, str>,
+    /// The next action, and the page of the manual about it if there is one.
+    pub how: Cow<'static, str>,
 }
 
 const SEND_REQUESTS: SetupStep = SetupStep {
     name: "send-requests",
-    what: "No request has arrived yet.",
-    how: "Open the site through Pagewell, or lead its visitors here (manual: Install).",
+    what: Cow::Borrowed("No request has arrived yet."),
+    how: Cow::Borrowed(
+        "Open the site through Pagewell, or lead its visitors here (manual: Install).",
+    ),
 };
 const INSTALL_PLUGIN: SetupStep = SetupStep {
     name: "install-plugin",
-    what: "The pages of WordPress do not say what they depend on, so a change cannot purge them.",
-    how: "Install the plugin in WordPress, or let Pagewell read the SQL of its pages (manual: WordPress).",
+    what: Cow::Borrowed(
+        "The pages of WordPress do not say what they depend on, so a change cannot purge them.",
+    ),
+    how: Cow::Borrowed(
+        "Install the plugin in WordPress, or let Pagewell read the SQL of its pages (manual: WordPress).",
+    ),
 };
 const DECLARE_TAGS: SetupStep = SetupStep {
     name: "declare-tags",
-    what: "No page says what it depends on, so a change cannot purge the pages that show it.",
-    how: "Declare tags by the PHP library or by a header field (manual: Tags), or let Pagewell read the SQL of the \
-          pages (manual: Automatic dependencies).",
+    what: Cow::Borrowed(
+        "No page says what it depends on, so a change cannot purge the pages that show it.",
+    ),
+    how: Cow::Borrowed(
+        "Declare tags by the PHP library or by a header field (manual: Tags), or let Pagewell read the SQL of the \
+         pages (manual: Automatic dependencies).",
+    ),
 };
 const FOLLOW_DATABASE: SetupStep = SetupStep {
     name: "follow-database",
-    what: "No change has purged a page yet.",
-    how: "Follow the database (manual: Database), or let the application purge by tag after each write (manual: \
-          Purging).",
+    what: Cow::Borrowed("No change has purged a page yet."),
+    how: Cow::Borrowed(
+        "Follow the database (manual: Database), or let the application purge by tag after each write (manual: \
+         Purging).",
+    ),
 };
 
-/// Why no page of a site may be stored as a rule, and the next action. The dashboard has the same sentences.
-pub(crate) fn undeclared(site: &Site) -> String {
+/// The step while no page has been stored, for another reason than that none declares a lifetime.
+fn store_pages(main: &MainReason) -> SetupStep {
+    SetupStep {
+        name: "store-pages",
+        what: format!("No page has been stored. {}", main.sentence()).into(),
+        how: main.remedy.into(),
+    }
+}
+
+/// What is missing where pages declare no lifetime, and the next action. The dashboard has the same sentences.
+pub(super) fn undeclared(site: &Site) -> String {
     let step = if is_wordpress(site) { INSTALL_PLUGIN } else { DECLARE_TAGS };
     format!("{} {}", step.what, step.how)
 }
@@ -62,9 +85,16 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
     if sum(|all| &all.snapshot_pages) > 0 {
         return Vec::new();
     }
+    let main_reason = || {
+        let mut causes = default_site.history.miss_causes();
+        let others = default_site.all_sites().skip(1);
+        others.for_each(|site| causes.merge(site.history.miss_causes()));
+        MainReason::of_pages(&causes)
+    };
     let has_database = |site: &Arc<Site>| !site.sources.feeds.is_empty();
     let facts = Facts {
         has_requests: sum(|all| &all.requests) > 0,
+        not_stored: (sum(|all| &all.stored) == 0).then(main_reason).flatten(),
         has_dependencies: sum(|all| &all.stored_with_dependencies) > 0,
         has_changes: sum(|all| &all.invalidations) > 0
             || default_site.all_sites().any(has_database),
@@ -75,6 +105,8 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
 
 struct Facts {
     has_requests: bool,
+    /// The most frequent reason not to store a page, while none has been stored.
+    not_stored: Option<MainReason>,
     has_dependencies: bool,
     has_changes: bool,
     is_wordpress: bool,
@@ -82,7 +114,11 @@ struct Facts {
 
 impl Facts {
     fn steps(&self) -> Vec<SetupStep> {
-        let declare = if self.is_wordpress { INSTALL_PLUGIN } else { DECLARE_TAGS };
+        let declare = match &self.not_stored {
+            Some(main) if !main.is_undeclared => store_pages(main),
+            _ if self.is_wordpress => INSTALL_PLUGIN,
+            _ => DECLARE_TAGS,
+        };
         let steps = [
             (self.has_requests, SEND_REQUESTS),
             (self.has_dependencies, declare),
@@ -104,6 +140,7 @@ mod tests {
     fn a_finished_step_is_no_next_step() {
         let mut facts = Facts {
             has_requests: false,
+            not_stored: None,
             has_dependencies: false,
             has_changes: false,
             is_wordpress: false,
@@ -113,5 +150,32 @@ mod tests {
         assert_eq!(names(&facts), ["install-plugin", "follow-database"]);
         (facts.has_dependencies, facts.has_changes) = (true, true);
         assert!(facts.steps().is_empty());
+    }
+
+    #[test]
+    fn tags_are_advised_only_where_pages_declare_no_lifetime() {
+        let reason = |name: &str, is_undeclared| MainReason {
+            name: name.into(),
+            remedy: "Do this.",
+            is_undeclared,
+        };
+        let mut facts = Facts {
+            has_requests: true,
+            not_stored: Some(reason("set-cookie", false)),
+            has_dependencies: false,
+            has_changes: true,
+            is_wordpress: false,
+        };
+        let steps = facts.steps();
+        let [step] = &steps[..] else { panic!("{steps:?}") };
+        let right = "No page has been stored. The most frequent reason is `set-cookie`. Do this.";
+        assert_eq!(
+            (step.name, format!("{} {}", step.what, step.how)),
+            ("store-pages", right.into())
+        );
+        facts.not_stored = Some(reason("no-lifetime", true));
+        assert_eq!(names(&facts), ["declare-tags"]);
+        facts.is_wordpress = true;
+        assert_eq!(names(&facts), ["install-plugin"]);
     }
 }

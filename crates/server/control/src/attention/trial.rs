@@ -2,7 +2,7 @@
 //!
 //! The report itself is at `/v1/trial` (`api/trial.rs`). A trial is no fault; it is a finding so that nobody forgets it.
 
-use super::{Problem, undeclared};
+use super::{Problem, why_nothing_is_stored};
 use delivery::site::Site;
 use delivery::trial::is_share_refused;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
     let subject = site.config.hosts.canonical.clone().unwrap_or_default();
     let name = if subject.is_empty() { "The site" } else { &subject };
     let why = if status.notices.contains(&TrialNotice::NothingStored) {
-        format!(" {} {}", TrialNotice::NothingStored.sentence(), undeclared(site))
+        format!(" {} {}", TrialNotice::NothingStored.sentence(), why_nothing_is_stored(site))
     } else {
         String::new()
     };

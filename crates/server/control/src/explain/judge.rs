@@ -179,7 +179,7 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         Err(_) => (PrivateCopy::Never, reason),
     };
     let own = site.config.rules.stranger_cookies(&plan, &fields);
-    let last = last_unstored(verdict, page.as_ref(), remembered.as_ref());
+    let last = last_unstored((verdict, reason), page.as_ref(), remembered.as_ref());
     let cookies_of_last = last.map_or(&[][..], |(entry, _)| cookies_of_visitor(entry, &own));
     Judgement {
         location: request.redirect().and_then(|redirect| redirect.location.clone()),
@@ -194,10 +194,9 @@ pub(super) fn judge(asked: &ExplainRequest) -> Judgement {
         variants: candidates.as_slice().len(),
         varies_by: varies_by(&candidates),
         waiting: site.fills.followers(site.store.key(&key)),
-        reason: match last {
-            Some((_, not_stored)) if cookies_of_last.is_empty() => Some(not_stored),
-            _ => reason,
-        },
+        reason: last
+            .filter(|_| verdict == ExplainVerdict::Render && cookies_of_last.is_empty())
+            .map_or(reason, |(_, not_stored)| Some(not_stored)),
         target: shared,
         key,
         role,
@@ -384,15 +383,18 @@ fn answered_here(site: &Arc<Site>, request: &RoutedRequest<'_>) -> Option<Reason
     }
 }
 
-/// If nothing is stored because the last response could not be, returns its history and the reason.
+/// If nothing is stored because the last response could not be, returns its history and the reason. In a trial, this is
+/// the last render of the page for it.
 fn last_unstored<'e>(
-    verdict: ExplainVerdict,
+    (verdict, reason): (ExplainVerdict, Option<Reason>),
     page: Option<&SharedPage>,
     remembered: Option<&'e Entry>,
 ) -> Option<(&'e Entry, Reason)> {
     let entry = remembered?;
-    match (verdict, page, entry.render.as_ref()?.outcome) {
-        (ExplainVerdict::Render, None, StoreOutcome::NotStored(reason)) => Some((entry, reason)),
+    let is_miss = verdict == ExplainVerdict::Render
+        || (verdict == ExplainVerdict::Bypass && reason == Some(Reason::Trial));
+    match (page, entry.render.as_ref()?.outcome) {
+        (None, StoreOutcome::NotStored(reason)) if is_miss => Some((entry, reason)),
         _ => None,
     }
 }

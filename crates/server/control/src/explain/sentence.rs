@@ -40,9 +40,11 @@ fn of_page(judged: &Judgement, now_ms: u64) -> String {
                 (false, true) => "a miss",
                 (false, false) => "a bypass, or answered by a private copy",
             };
+            let last = unstored(judged, "").filter(|_| is_miss_of_trial(judged));
+            let last = last.map(|last| format!(" {last}")).unwrap_or_default();
             format!(
                 "It is forwarded to the origin, because the site is in a trial (`{reason}`). Without the trial it would \
-                 be {would_be}."
+                 be {would_be}.{last}"
             )
         }
         ExplainVerdict::Bypass => {
@@ -103,14 +105,22 @@ pub(super) fn remedy(judged: &Judgement) -> Option<&'static str> {
     }
 }
 
+/// Whether a request would be a miss without the trial.
+fn is_miss_of_trial(judged: &Judgement) -> bool {
+    judged.verdict == ExplainVerdict::Bypass
+        && judged.reason == Some(Reason::Trial)
+        && judged.page.is_none()
+        && judged.cookies.is_empty()
+}
+
 /// Returns advice that depends on the last response, which was not stored, and on its request.
 fn remedy_of_last(judged: &Judgement) -> Option<&'static str> {
     let is_miss = judged.verdict == ExplainVerdict::Render && judged.page.is_none();
-    if !is_miss {
+    if !is_miss && !is_miss_of_trial(judged) {
         return None;
     }
     let Some(entry) = &judged.remembered else {
-        let is_new = judged.variants == 0;
+        let is_new = is_miss && judged.variants == 0;
         return is_new.then_some(
             "Request it, then explain it again: the response shows whether it can be stored.",
         );
@@ -120,7 +130,11 @@ fn remedy_of_last(judged: &Judgement) -> Option<&'static str> {
         (None, false) => Some(
             "Request the page without the cookie, then explain it again. If no page depends on the cookie, name it in cookies.ignore.",
         ),
-        (None, true) => None,
+        (None, true) if is_miss => None,
+        (None, true) => match entry.render.as_ref()?.outcome {
+            StoreOutcome::NotStored(reason) => reason.advice(),
+            StoreOutcome::Stored(_) => None,
+        },
     }
 }
 
@@ -168,17 +182,8 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
         return format!("{there} (`{reason}`). {next}");
     }
     let last = judged.remembered.as_ref().and_then(|entry| Some((entry, entry.render.as_ref()?)));
-    if let Some((entry, last)) = last
-        && let StoreOutcome::NotStored(reason) = last.outcome
-    {
-        return match &judged.cookies_of_last[..] {
-            [] => not_stored(entry, reason),
-            [cookie, ..] => format!(
-                "No page is cached: the last response was not stored ({}), but its request had the cookie `{cookie}`. The response \
-                 to a request without it may be stored. {next}",
-                why(entry, reason)
-            ),
-        };
+    if let Some(sentence) = unstored(judged, &next) {
+        return sentence;
     }
     if judged.variants > 0 {
         let fields: Vec<_> = judged.varies_by.iter().map(|name| format!("`{name}`")).collect();
@@ -191,6 +196,22 @@ fn render(judged: &Judgement, now_ms: u64) -> String {
         None => format!("No page is cached, and nothing is known about earlier ones. {next}"),
         Some(entry) => gone(entry, last.map(|(_, last)| last), now_ms) + &next,
     }
+}
+
+/// Explains a page that is not there because the last response was not stored; `None` if it was, or is unknown. `next`
+/// follows if the reason may not hold for this request.
+fn unstored(judged: &Judgement, next: &str) -> Option<String> {
+    let entry = judged.remembered.as_ref()?;
+    let StoreOutcome::NotStored(reason) = entry.render.as_ref()?.outcome else { return None };
+    let sentence = match &judged.cookies_of_last[..] {
+        [] => not_stored(entry, reason),
+        [cookie, ..] => format!(
+            "No page is cached: the last response was not stored ({}), but its request had the cookie `{cookie}`. The response \
+             to a request without it may be stored. {next}",
+            why(entry, reason)
+        ),
+    };
+    Some(sentence.trim_end().to_owned())
 }
 
 fn not_stored(entry: &Entry, reason: Reason) -> String {
