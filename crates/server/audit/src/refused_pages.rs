@@ -1,16 +1,21 @@
-//! The pages of a trial that are not stored, although all visitors got the same so far.
+//! The pages of a trial that are not stored: some are the same for all visitors so far, some are looked at again.
 //!
 //! Two equal answers prove nothing. So from the second answer on, each further one is compared, and the first that differs
 //! ends the advice for the paths of the page, until the record ends.
+//!
+//! A page that is not stored is left alone for a while. It is looked at again before, and once, if the answers of its
+//! visitors could not be stored either and one now could: the application has changed, for example by a plugin.
 //! Not here: how many visitors the advice needs (`ComparedVisitors`). Memory: 1,024 pages with 256 numbers each at most,
-//! so 4 MB; further pages get no advice.
+//! so 4 MB, and 4,096 keys; further pages get no advice.
 
 use crate::seen_visitors::{SeenVisitors, VisitorNumbers};
 use page_comparison::ComparedVisitors;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Pages whose answers are compared.
 const PAGES_MAX: usize = 1_024;
+/// Keys whose visitors got answers that could not be stored; beyond, all are forgotten.
+const UNSTORABLE_MAX: usize = 4_096;
 
 /// The result of a comparison with the answers before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +26,13 @@ pub(crate) enum RefusedAnswer {
     Differs,
 }
 
-/// The watched pages, by the hash of their keys.
+/// The pages that are not stored, by the hash of their keys.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedPages(HashMap<u64, RefusedPage>);
+pub(crate) struct RefusedPages {
+    watched: HashMap<u64, RefusedPage>,
+    /// Those whose visitors got answers that could not be stored either.
+    unstorable: HashSet<u64>,
+}
 
 #[derive(Debug)]
 struct RefusedPage {
@@ -33,23 +42,45 @@ struct RefusedPage {
 }
 
 impl RefusedPages {
+    /// Notes that a page was not stored. `could_be_stored`: whether the answer of its visitor could be.
+    pub(crate) fn refuse(&mut self, key: u64, could_be_stored: bool) {
+        self.unstorable.remove(&key);
+        if could_be_stored {
+            return;
+        }
+        if self.unstorable.len() >= UNSTORABLE_MAX {
+            self.unstorable.clear();
+        }
+        self.unstorable.insert(key);
+    }
+
+    /// Whether a page was not stored, and the answers of its visitors could not be either.
+    pub(crate) fn is_unstorable(&self, key: u64) -> bool {
+        self.unstorable.contains(&key)
+    }
+
+    /// A visitor got an answer that could be stored, or the page was stored.
+    pub(crate) fn note_storable(&mut self, key: u64) {
+        self.unstorable.remove(&key);
+    }
+
     /// Begins to watch a page whose first answers were the same.
     pub(crate) fn watch(&mut self, key: u64, content: u64, first: [VisitorNumbers; 2]) {
-        if self.0.len() < PAGES_MAX {
+        if self.watched.len() < PAGES_MAX {
             let mut visitors = SeenVisitors::default();
             first.into_iter().for_each(|visitor| visitors.note(visitor));
-            self.0.insert(key, RefusedPage { content, visitors });
+            self.watched.insert(key, RefusedPage { content, visitors });
         }
     }
 
     /// Ends it: the page was stored, or there was no render to compare it with.
     pub(crate) fn forget(&mut self, key: u64) {
-        self.0.remove(&key);
+        self.watched.remove(&key);
     }
 
     /// The visitors who got the same; none if the page is not watched.
     pub(crate) fn visitors(&self, key: u64) -> Option<ComparedVisitors> {
-        Some(self.0.get(&key)?.visitors.counts())
+        Some(self.watched.get(&key)?.visitors.counts())
     }
 
     /// Compares a further answer of a watched page. `content` is its digest, or none if it cannot be the same.
@@ -59,9 +90,9 @@ impl RefusedPages {
         content: Option<u64>,
         visitor: VisitorNumbers,
     ) -> Option<RefusedAnswer> {
-        let page = self.0.get_mut(&key)?;
+        let page = self.watched.get_mut(&key)?;
         if content != Some(page.content) {
-            self.0.remove(&key);
+            self.watched.remove(&key);
             return Some(RefusedAnswer::Differs);
         }
         page.visitors.note(visitor);
@@ -97,10 +128,27 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_looked_at_again_if_its_visitors_answers_could_not_be_stored() {
+        let mut pages = RefusedPages::default();
+        pages.refuse(1, true);
+        pages.refuse(2, false);
+        assert!(!pages.is_unstorable(1) && pages.is_unstorable(2) && !pages.is_unstorable(3));
+        pages.forget(2);
+        assert!(pages.is_unstorable(2), "only the comparison ends");
+        pages.note_storable(2);
+        assert!(!pages.is_unstorable(2), "once");
+        pages.refuse(2, false);
+        pages.refuse(2, true);
+        assert!(!pages.is_unstorable(2), "the last time counts");
+        (0..2 * UNSTORABLE_MAX as u64).for_each(|key| pages.refuse(key, false));
+        assert!(pages.unstorable.len() <= UNSTORABLE_MAX);
+    }
+
+    #[test]
     fn the_number_of_pages_is_bounded_and_none_is_forgotten_for_another() {
         let mut pages = RefusedPages::default();
         (0..2 * PAGES_MAX as u64).for_each(|key| pages.watch(key, 7, [visitor(1), visitor(2)]));
-        assert_eq!(pages.0.len(), PAGES_MAX);
+        assert_eq!(pages.watched.len(), PAGES_MAX);
         assert!(pages.visitors(0).is_some());
     }
 }

@@ -57,11 +57,7 @@ impl SeenAnswer {
     ) -> SeenAnswer {
         let refusal = is_refusal(answer.status).then(|| VisitorRefusal {
             status: answer.status,
-            may_be_stored: may_be_stored(
-                site,
-                &request_of(&answer.request, None),
-                (answer.status, &answer.headers),
-            ),
+            may_be_stored: could_be_stored(site, &answer),
         });
         let VisitorAnswer { mut request, headers, begun_ms, .. } = answer;
         let extras = &mut request.client.extras;
@@ -123,6 +119,12 @@ fn is_refusal(status: StatusCode) -> bool {
         StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
     );
     status.is_client_error() && !is_of_page
+}
+
+/// Whether an answer could be stored, and sent to others, if nothing in its visitor's request forbids it.
+pub(crate) fn could_be_stored(site: &Arc<Site>, answer: &VisitorAnswer) -> bool {
+    let request = request_of(&answer.request, None);
+    may_be_stored(site, &request, (answer.status, &answer.headers))
 }
 
 /// Whether an answer is for its client only, or sets a cookie.

@@ -35,7 +35,7 @@ use crate::detections::{Detection, PageUrl};
 use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
 use crate::refused_pages::RefusedAnswer;
-use crate::seen_answer::{SeenAnswer, is_personal, is_refused_beside};
+use crate::seen_answer::{SeenAnswer, could_be_stored, is_personal, is_refused_beside};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
     AnswerKind, answer_tokens, both_tokens, compute_with, judged, reason_without_render, version,
@@ -64,7 +64,7 @@ use telemetry::request_fields::AsSent;
 use tokio::sync::Semaphore;
 use trial_record::{FoundDifference, TrialNotice};
 
-/// How long a page that is not stored is not made again. Milliseconds.
+/// How long a page that is not stored is not made again, unless a visitor's answer could be stored now. Milliseconds.
 const REFUSED_MS: u64 = 600_000;
 
 /// The longest life of a form's nonce that is usual: WordPress's ends within a day. Milliseconds.
@@ -162,6 +162,9 @@ async fn compared(
 ) {
     parameters::look(site, state, (&answer, visitor)).await;
     let page = answer.page.take();
+    if page.is_none() && is_storable_now(site, state, &answer, key) {
+        state.look_again(key);
+    }
     // Renders are of the page: they have no parameter that was removed from it.
     let left_alone = state.left_alone(key, site.clock.now().0);
     let may_render = may_request(site, &answer.request.target) && left_alone.is_none();
@@ -233,6 +236,12 @@ async fn hit(
     examine(site, state, (&page, &seen, None), AnswerKind::WouldBeHit, (key, &guard)).await;
 }
 
+/// Whether an answer could be stored, and those beside its page could not be when that was refused.
+fn is_storable_now(site: &Arc<Site>, state: &TrialState, answer: &VisitorAnswer, key: u64) -> bool {
+    let is_unstorable = state.refused_pages().is_unstorable(key);
+    is_unstorable && could_be_stored(site, answer)
+}
+
 /// An answer of a key for which there is no page.
 async fn missed(
     site: &Arc<Site>,
@@ -240,6 +249,7 @@ async fn missed(
     (answer, visitor): (VisitorAnswer, VisitorNumbers),
     (key, guard): (u64, KeyGuard),
 ) {
+    let is_storable = could_be_stored(site, &answer);
     let tokens = match answer_tokens(site, &state.audit, &answer) {
         Ok(tokens) => tokens,
         Err(reason) => return site.trial.unjudged(answer.request.target.page(), reason, false),
@@ -264,6 +274,7 @@ async fn missed(
             return;
         }
         MadePage::Refused => {
+            state.refused_pages().refuse(key, is_storable);
             if state.has_made_none() {
                 site.trial.notice(TrialNotice::NothingStored, true);
             }

@@ -248,7 +248,17 @@ impl TrialState {
             known.overtaken = 0;
         }
         drop(shared);
-        self.refused_pages().forget(key);
+        let mut refused = self.refused_pages();
+        refused.forget(key);
+        refused.note_storable(key);
+    }
+
+    /// Looks at a page again that was left alone because it was not stored: a visitor got an answer that could be.
+    pub(crate) fn look_again(&self, key: u64) {
+        self.refused_pages().note_storable(key);
+        if let Some(known) = self.lock().examined.get_mut(&key) {
+            known.until_ms = 0;
+        }
     }
 
     /// Whether a page of this kind is compared when it is stored.
