@@ -122,6 +122,9 @@ pub struct TrialReport {
     pub render_seconds: f64,
     /// The problems, the most severe first.
     pub problems: Vec<ReportLine>,
+    /// The problems that are neither accepted nor notices; those of one group count once.
+    #[serde(default)]
+    pub unsafe_problems: u64,
     /// Patterns with a difference that was not explained.
     pub suspects: Vec<String>,
     /// Why they were not explained, as far as it is known.
@@ -172,6 +175,7 @@ impl TrialReport {
             versions: bound.compared,
             render_seconds: in_seconds(record.render_micros),
             problems,
+            unsafe_problems: wrong,
             suspects,
             suspect_reasons,
             idle_parameters: idle_parameters(record),

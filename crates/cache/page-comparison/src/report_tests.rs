@@ -66,6 +66,7 @@ fn a_report_ends_with_a_sentence_and_a_status() {
     assert_eq!((unsafe_now.outcome.exit_status(), unsafe_now.problems.len()), (1, 2));
     assert_eq!(unsafe_now.problems.iter().map(|line| line.group).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(unsafe_now.sentence, "Not safe: 1 problem.");
+    assert_eq!((unsafe_now.unsafe_problems, safe.unsafe_problems), (1, 0));
     let text = unsafe_now.text();
     assert!(
         text.contains("differs by cookie `currency`") && text.contains("vary_cookies"),

@@ -223,8 +223,8 @@ pub async fn status(args: &StatusArgs) -> Result<(String, bool), String> {
         let lasting = lasts(one);
         format!("{} ({lasting})\n  {}\n  do  {}\n", word("name"), word("what"), word("remedy"))
     };
-    let well = is_well.then(|| "All is well.\n\n".to_owned());
-    let text: String = well.into_iter().chain(problems.iter().map(shown)).collect();
+    let summary = value["summary"].as_str().map(|summary| format!("{summary}\n\n"));
+    let text: String = summary.into_iter().chain(problems.iter().map(shown)).collect();
     Ok((text.trim_end().to_owned() + &audits(&value) + &next_steps(&value), is_well))
 }
 
@@ -248,6 +248,10 @@ fn audits(value: &serde_json::Value) -> String {
         let (compared, wrong) = (&day["compared"], &day["wrong"]);
         let right = day["right"].as_str().unwrap_or_default();
         let counted = lasted(site["counted_seconds"].as_u64().unwrap_or_default());
+        if *compared == 0 {
+            let span = if site["month"]["compared"] == 0 { "yet" } else { "within a day" };
+            return format!("\naudit{of}: nothing compared {span}; counted for {counted}");
+        }
         format!(
             "\naudit{of}: {compared} hits compared within a day, {wrong} wrong; at least {right} are right; counted for {counted}"
         )

@@ -72,7 +72,7 @@ function report(one) {
   again.addEventListener("click", () => restart(one.site));
   return [
     el("p", {}, one.site === null ? "" : `${one.site}: `, el("strong", one.outcome === "safe" ? {} : { class: "warning" }, one.sentence)),
-    ...one.notices.map(note),
+    ...one.notices.map((text) => el("p", { class: "note" }, prose(text))),
     figures,
     ...differences("Problems", one.problems.filter((problem) => !problem.is_notice), one.meanings),
     ...differences("Notices", one.problems.filter((problem) => problem.is_notice), one.meanings),
@@ -126,13 +126,16 @@ function showAudits(audits) {
   at("audit-section").hidden = audits.length === 0;
   put("audit", audits.flatMap((one) => {
     const name = audits.length > 1 ? `${one.site ?? "default site"}: ` : "";
-    const rows = SPANS.map(([span, label]) => [label, one[span].compared, one[span].wrong, `at least ${one[span].right}`, one[span].nines.toFixed(1)]);
+    const rows = SPANS.map(([span, label]) => [label, one[span].compared, one[span].wrong, ...bound(one[span])]);
     return [
       el("p", {}, `${name}Audited today: ${count(one.day.compared)}, ${count(one.day.wrong)} wrong. Counted for ${duration(one.counted_seconds)}.`),
       table("Cache hits compared with a new render", ["last", "compared", "wrong", "right", "nines"], rows),
     ];
   }));
 }
+
+/** At least so many pages are right. */
+const bound = ({ compared, right, nines }) => (compared > 0 ? [`at least ${right}`, nines.toFixed(1)] : ["nothing compared yet", ""]);
 
 /** Not while the focus is inside: the place would be lost. */
 function put(id, parts) {

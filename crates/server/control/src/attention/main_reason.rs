@@ -2,10 +2,8 @@
 //!
 //! The finding `pages-not-stored`, a trial in which nothing may be stored and the next steps name it. The counts are
 //! those of `pagewell misses`, since the start of the process. Tags are advised only if the reason is that a response
-//! declares no lifetime: they change nothing about a cookie that each page sets.
+//! declares no lifetime: they change nothing about a cookie that each page sets (`next_steps`).
 
-use super::next_steps::undeclared;
-use delivery::site::Site;
 use history::misses::NameKind;
 use history::{MissCauses, refusals};
 use reasons::Reason;
@@ -49,14 +47,5 @@ impl MainReason {
     /// The reason in a sentence.
     pub(super) fn sentence(&self) -> String {
         format!("The most frequent reason is `{}`.", self.name)
-    }
-}
-
-/// Why no page of a site may be stored, and the next thing to do, in sentences.
-pub(crate) fn why_nothing_is_stored(site: &Site) -> String {
-    match MainReason::of_pages(&site.history.miss_causes()) {
-        Some(main) if main.is_undeclared => format!("{} {}", main.sentence(), undeclared(site)),
-        Some(main) => format!("{} {}", main.sentence(), main.remedy),
-        None => SEE_LIST.into(),
     }
 }

@@ -20,7 +20,7 @@ mod next_steps;
 mod trial;
 
 pub use disks::disk_of_logs;
-pub(crate) use main_reason::why_nothing_is_stored;
+pub(crate) use next_steps::why_nothing_is_stored;
 pub use next_steps::{SetupStep, next_steps};
 
 use crate::history::MetricsHistory;
@@ -153,8 +153,11 @@ impl Attention {
 
 /// The answer of `GET /v1/status`.
 pub fn status_json(site: &Arc<Site>, problems: &[LastingProblem], next: &[SetupStep]) -> Value {
+    let well = is_well(problems);
+    let summary = || trial::summary(site).unwrap_or_else(|| "All is well.".into());
     json!({
-        "well": is_well(problems),
+        "well": well,
+        "summary": well.then(summary),
         "findings": problems,
         "next": next,
         "audit": audited::json(site),

@@ -4,7 +4,7 @@
 //! It is read from the counters since the start, from the configuration and from the files of the site. A process
 //! that has loaded a snapshot is not the first one, so it has no next steps.
 
-use super::main_reason::MainReason;
+use super::main_reason::{MainReason, SEE_LIST};
 use delivery::site::Site;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -66,8 +66,17 @@ fn store_pages(main: &MainReason) -> SetupStep {
     }
 }
 
-/// What is missing where pages declare no lifetime, and the next action. The dashboard has the same sentences.
-pub(super) fn undeclared(site: &Site) -> String {
+/// Why no page of a site may be stored, and the next thing to do, in sentences.
+pub(crate) fn why_nothing_is_stored(site: &Site) -> String {
+    match MainReason::of_pages(&site.history.miss_causes()) {
+        Some(main) if main.is_undeclared => format!("{} {}", main.sentence(), undeclared(site)),
+        Some(main) => format!("{} {}", main.sentence(), main.remedy),
+        None => SEE_LIST.into(),
+    }
+}
+
+/// The missing part where pages declare no lifetime, and the next action. The dashboard has the same sentences.
+fn undeclared(site: &Site) -> String {
     let step = if is_wordpress(site) { INSTALL_PLUGIN } else { DECLARE_TAGS };
     format!("{} {}", step.what, step.how)
 }

@@ -38,6 +38,38 @@ pub(super) fn problem(site: &Site) -> Option<Problem> {
     })
 }
 
+/// The first line of `pagewell status` while trials are not safe and nothing else is wrong; `None` if all are safe.
+pub(super) fn summary(default_site: &Arc<Site>) -> Option<String> {
+    let found = default_site.all_sites().filter_map(|site| {
+        let status = site.trial.status()?;
+        let is_served = status.serve > 0 && !is_share_refused(site);
+        let problems = status.report.unsafe_problems;
+        (problems > 0).then_some(UnsafeTrial { problems, is_served })
+    });
+    let found: Vec<UnsafeTrial> = found.collect();
+    (!found.is_empty()).then(|| summary_of(&found))
+}
+
+/// A trial that has found problems.
+struct UnsafeTrial {
+    problems: u64,
+    /// Whether a part of the visitors gets cache hits.
+    is_served: bool,
+}
+
+fn summary_of(found: &[UnsafeTrial]) -> String {
+    let count: u64 = found.iter().map(|one| one.problems).sum();
+    let problems = if count == 1 { "problem" } else { "problems" };
+    let is_served = found.iter().any(|one| one.is_served);
+    let visitors =
+        if is_served { "A part of the visitors gets cache hits" } else { "Visitors are well" };
+    let trials = match found.len() {
+        1 => "the trial is".to_owned(),
+        trials => format!("{trials} trials are"),
+    };
+    format!("{visitors}, but {trials} not safe: {count} {problems}.")
+}
+
 /// The verdicts of the trials; nothing while there are none.
 pub(super) fn json(default_site: &Arc<Site>) -> Value {
     let of_one = |site: &Arc<Site>| {
@@ -47,4 +79,24 @@ pub(super) fn json(default_site: &Arc<Site>) -> Value {
     };
     let all: Vec<Value> = default_site.all_sites().filter_map(of_one).collect();
     if all.is_empty() { Value::Null } else { all.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_of_a_trial_are_in_the_first_line() {
+        let of = |trials: &[(u64, bool)]| {
+            let trial = |&(problems, is_served)| UnsafeTrial { problems, is_served };
+            summary_of(&trials.iter().map(trial).collect::<Vec<_>>())
+        };
+        let one = "Visitors are well, but the trial is not safe: 1 problem.";
+        assert_eq!(of(&[(1, false)]), one);
+        let two = "Visitors are well, but 2 trials are not safe: 5 problems.";
+        assert_eq!(of(&[(3, false), (2, false)]), two);
+        let served =
+            "A part of the visitors gets cache hits, but the trial is not safe: 3 problems.";
+        assert_eq!(of(&[(3, true)]), served);
+    }
 }

@@ -193,6 +193,25 @@ fn the_first_hour_has_next_steps() {
     is_quiet(&mut browser);
 }
 
+/// The names of WordPress's cookies have 52 letters.
+#[test]
+fn the_table_of_cookies_needs_no_scrolling() {
+    let site = site();
+    let pagewell = site.serve("");
+    let name = format!("wordpress_logged_in_{}", "0123456789abcdef".repeat(2));
+    let request = Request::get("/one").header("Cookie", &format!("{name}=1"));
+    assert_eq!(client(&pagewell).send(&request).expect("an answer").status, 200);
+    let mut browser = open(&pagewell);
+    shows(&mut browser, "[aria-label=Cookies]", &name);
+    let over = "const { scrollWidth, clientWidth } = document.querySelector('[aria-label=Cookies]'); \
+                return scrollWidth - clientWidth";
+    for width in [1280, 700] {
+        browser.resize(width, 844, false).expect("another size");
+        assert_eq!(script(&mut browser, over), 0, "{width}");
+    }
+    is_quiet(&mut browser);
+}
+
 /// The script that returns what axe-core finds.
 pub(super) fn axe() -> String {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(

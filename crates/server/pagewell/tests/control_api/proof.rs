@@ -2,7 +2,7 @@
 //!
 //! The report itself is tested in the acceptance tests; not here.
 
-use super::dashboard::{axe, is_quiet, open, script, shows, site, visit};
+use super::dashboard::{axe, is_quiet, open, script, shows, site, url, visit};
 use acceptance::{Site, client, counter, until};
 use harness::{Browser, Client, Pagewell, Request};
 
@@ -84,6 +84,11 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
     assert!(text.contains("/third.php") && !text.contains("/second.php"), "{text}");
     assert_eq!(text.matches(BY_CHANCE).count(), 1, "{text}");
     is_right_at_both_widths(&mut browser);
+    // The sentence of the report is there once.
+    let first = "Visitors are well, but the trial is not safe: 1 problem.";
+    let text = shows(&mut browser, "#attention", first);
+    let is_short = text.contains("is under trial: visitors get the answers of the origin.");
+    assert!(is_short && !text.contains("Not safe"), "{text}");
 
     // Nothing is forgotten before the confirmation.
     let again = "document.querySelector('#trial button').click()";
@@ -114,9 +119,12 @@ fn a_trial_is_listed_and_all_is_well() {
 fn it_shows_the_results_of_an_audit() {
     let site = site();
     let pagewell = site.serve("audit = \"1 in 1\"\n");
+    let mut browser = open(&pagewell);
+    let text = shows(&mut browser, "#audit", "nothing compared yet");
+    assert!(!text.contains("at least"), "{text}");
     visit(&pagewell, "/one");
     until("it is compared", || counter(&pagewell, "audit_compared") == 1);
-    let mut browser = open(&pagewell);
+    browser.go(&url(&pagewell)).expect("it opens");
     let text = shows(&mut browser, "#audit", "Audited today: 1, 0 wrong.");
     for part in ["31 days", "at least", "Counted for "] {
         assert!(text.contains(part), "{part}: {text}");

@@ -190,6 +190,13 @@ fn the_bound_of_an_audit_is_shown_for_an_hour_a_day_and_a_month() {
     let site = Site::new(&[("right.php", page)]);
     let pagewell = site.serve("audit = \"1 in 1\"\n");
     let visit = || client(&pagewell).host("a.test").get("/right.php").expect("an answer");
+    let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
+    let status_text = || {
+        let command =
+            Command::new(binary()).args(["status", "--admin", &admin.to_string()]).output();
+        String::from_utf8_lossy(&command.expect("it runs").stdout).into_owned()
+    };
+    assert!(status_text().contains("audit: nothing compared yet; counted"), "{}", status_text());
     visit();
     for hits in 1..=3 {
         assert!(is_hit(&visit()));
@@ -198,7 +205,6 @@ fn the_bound_of_an_audit_is_shown_for_an_hour_a_day_and_a_month() {
             advance(&pagewell, 7_200);
         }
     }
-    let Address::Tcp(admin) = pagewell.admin() else { panic!("a TCP address") };
     let status = Client::new(*admin).get("/v1/status").expect("an answer").text();
     let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
     let audit = &status["audit"][0];
@@ -209,8 +215,7 @@ fn the_bound_of_an_audit_is_shown_for_an_hour_a_day_and_a_month() {
         );
         assert!(audit[span]["nines"].is_number() && audit[span]["right"].is_string(), "{audit}");
     }
-    let text = Command::new(binary()).args(["status", "--admin", &admin.to_string()]).output();
-    let text = String::from_utf8_lossy(&text.expect("it runs").stdout).into_owned();
+    let text = status_text();
     assert!(text.contains("audit: 3 hits compared within a day, 0 wrong; at least "), "{text}");
     assert!(text.contains("; counted for 4 h"), "{text}");
 }
