@@ -86,8 +86,22 @@ pub struct DiskSpace {
     pub directory: String,
     /// The bytes that are free for the users of the machine.
     pub free: u64,
-    /// The bytes of the pages that the next snapshot in this directory writes; `None` for a directory of logs.
-    pub snapshot: Option<u64>,
+    /// The files that are written there.
+    pub files: WrittenFiles,
+}
+
+/// The files that are written to a directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WrittenFiles {
+    /// The logs of the machine; its database is often on the same disk.
+    #[default]
+    MachineLogs,
+    /// Snapshots of pages. The next one writes this many bytes of pages.
+    Snapshots(u64),
+    /// The records of a trial and an audit, without snapshots.
+    Records,
+    /// The access log of Pagewell.
+    AccessLog,
 }
 
 /// The kernel's settings (`/proc/sys`).

@@ -14,7 +14,7 @@ pub mod read;
 
 pub use facts::{
     Answer, Cgroup, Conntrack, DiskSpace, EarlierCounters, ExternalPhp, Facts, Kernel,
-    LinksOutside, Memory, Opcache, Pool, Tcp,
+    LinksOutside, Memory, Opcache, Pool, Tcp, WrittenFiles,
 };
 pub use finding::{Finding, Weight};
 pub use https_facts::{AddressFacts, AuthorityFacts, CaaFacts, HostFacts, HttpsFacts, PortAnswer};

@@ -2,7 +2,7 @@
 
 use doctor::{
     Answer, Cgroup, Conntrack, DiskSpace, EarlierCounters, ExternalPhp, Facts, Kernel, Memory,
-    Opcache, Pool, Tcp, Weight, examine,
+    Opcache, Pool, Tcp, Weight, WrittenFiles, examine,
 };
 
 /// A php-fpm that gets so many requests at a time.
@@ -10,8 +10,17 @@ fn external(at: &str, places: u64) -> ExternalPhp {
     ExternalPhp { at: at.into(), places }
 }
 
-fn disk(directory: &str, snapshot: Option<u64>) -> DiskSpace {
-    DiskSpace { directory: directory.into(), free: 10_000_000_000, snapshot }
+fn disk(directory: &str, files: WrittenFiles) -> DiskSpace {
+    DiskSpace { directory: directory.into(), free: 10_000_000_000, files }
+}
+
+fn disks() -> Vec<DiskSpace> {
+    vec![
+        disk("/var/log", WrittenFiles::MachineLogs),
+        disk("/snap", WrittenFiles::Snapshots(1_000_000_000)),
+        disk("/records", WrittenFiles::Records),
+        disk("/access", WrittenFiles::AccessLog),
+    ]
 }
 
 /// A machine that is set up well.
@@ -69,7 +78,7 @@ fn healthy() -> Facts {
         open_files: Some(65_536),
         page_budget: Some(1_000_000_000),
         turning_disk: Some(false),
-        disks: vec![disk("/var/log", None), disk("/snap", Some(1_000_000_000))],
+        disks: disks(),
         clock_source: Some("tsc".into()),
         clock_kept: Some(true),
         answers: vec![Answer {
@@ -96,6 +105,18 @@ fn nothing_is_found_where_nothing_is_wrong_or_nothing_is_known() {
 
 /// A change to a healthy machine, and the expected finding with its weight.
 type Fault = (fn(&mut Facts), &'static str, Weight);
+
+#[test]
+fn a_full_disk_of_records_or_of_the_access_log_is_found() {
+    for (at, what) in [(2, "The disk of snapshot.directory"), (3, "The disk of the access log")] {
+        let mut facts = healthy();
+        facts.disks[at].free = 0;
+        let found = examine(&facts);
+        let [one] = &found[..] else { panic!("{found:?}") };
+        assert_eq!(one.name, "disk-full");
+        assert!(one.what.starts_with(what) && one.command.starts_with("df -h "), "{one:?}");
+    }
+}
 
 #[test]
 fn each_fault_is_found_and_no_other() {

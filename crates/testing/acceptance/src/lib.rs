@@ -9,12 +9,14 @@
 mod frames;
 pub mod http2;
 pub mod mediawiki;
+mod mounted_tmpfs;
 mod played;
 mod raw;
 mod trial_visitors;
 
 pub use frames::{Frames, block, block_of};
 pub use harness::skip;
+pub use mounted_tmpfs::MountedTmpfs;
 pub use played::{asked, asked_again, before_origin, comes_again};
 pub use raw::{Answer, Raw};
 pub use trial_visitors::{TrialVisitors, trial_config, trial_found, trial_report, trial_suspects};

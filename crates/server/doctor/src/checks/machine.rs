@@ -5,12 +5,14 @@
 
 use super::php::{all_children_bytes, fewer};
 use super::{lately, shown};
-use crate::{DiskSpace, Facts, Finding, Weight};
+use crate::{DiskSpace, Facts, Finding, Weight, WrittenFiles};
 
 /// Below this number of free bytes, the file system of the logs will soon be full.
 const LOG_SPACE: u64 = 500_000_000;
 /// The bytes beside its pages that a snapshot needs: for names, and the journal of changes.
 const JOURNAL_SPACE: u64 = 1_000_000;
+/// Below this number of free bytes, a disk is full: small files may still fit, and a record or a log does not.
+const FULL_SPACE: u64 = 1_000_000;
 
 /// Checks whether memory in use has been swapped to disk.
 pub(super) fn swap(facts: &Facts) -> Option<Finding> {
@@ -115,22 +117,34 @@ pub(super) fn turning_disk(facts: &Facts) -> Option<Finding> {
     })
 }
 
-/// Checks whether disks are nearly full: that of the logs, and those of snapshots.
+/// Checks whether disks are nearly full: that of the logs, and those of snapshots, records and the access log.
 pub(super) fn disks(facts: &Facts) -> Vec<Finding> {
     facts.disks.iter().filter_map(full).collect()
 }
 
 fn full(disk: &DiskSpace) -> Option<Finding> {
-    let DiskSpace { directory, free, snapshot } = disk;
+    let DiskSpace { directory, free, files } = disk;
     let free_text = format!("{} is free under {directory}", shown(*free));
-    let (what, evidence, command) = match snapshot {
-        Some(bytes) if *free < bytes.saturating_add(JOURNAL_SPACE) => (
+    let make_room =
+        || format!("df -h {directory}    # then remove files there, or use a larger disk");
+    let (what, evidence, command) = match files {
+        WrittenFiles::Snapshots(bytes) if *free < bytes.saturating_add(JOURNAL_SPACE) => (
             "The next snapshot does not fit on its disk, so a restart begins with the pages of an older one, or with \
              none.",
             format!("{free_text}; the pages have {}.", shown(*bytes)),
-            format!("df -h {directory}    # then remove files there, or use a larger disk"),
+            make_room(),
         ),
-        None if *free < LOG_SPACE => (
+        WrittenFiles::Records if *free < FULL_SPACE => (
+            "The disk of snapshot.directory is full, so a restart loses what a trial or an audit has counted.",
+            format!("{free_text}."),
+            make_room(),
+        ),
+        WrittenFiles::AccessLog if *free < FULL_SPACE => (
+            "The disk of the access log is full, so its lines are lost.",
+            format!("{free_text}."),
+            make_room(),
+        ),
+        WrittenFiles::MachineLogs if *free < LOG_SPACE => (
             "When the disk is full, the database refuses writes.",
             format!("{free_text}."),
             "du -xh --max-depth=2 /var | sort -h | tail".into(),

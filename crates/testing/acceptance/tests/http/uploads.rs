@@ -5,11 +5,11 @@
 use acceptance::http2::flag::END_HEADERS;
 use acceptance::http2::kind::{DATA, HEADERS};
 use acceptance::{
-    BOUND, Frames, Raw, Site, asked, before_origin, binary, block_of, client, counter, until,
+    BOUND, Frames, MountedTmpfs, Raw, Site, asked, before_origin, binary, block_of, client,
+    counter, until,
 };
 use harness::{Pagewell, Signal, Wait};
 use std::io::{Read, Write};
-use std::path::Path;
 use std::process::Command;
 
 const PAGE: &str = "<?php keep(); echo 'whole';";
@@ -281,24 +281,6 @@ fn a_full_disk_refuses_an_upload_at_once() {
     // Its space is available again.
     nothing_is_left(&pagewell);
     assert_eq!(upload(&pagewell, 900_000).status, 200);
-}
-
-/// A file system in memory, which is unmounted on drop.
-struct MountedTmpfs<'p>(&'p Path);
-
-impl MountedTmpfs<'_> {
-    fn of<'p>(at: &'p Path, size: &str) -> Option<MountedTmpfs<'p>> {
-        let size = format!("size={size}");
-        let mut mount = Command::new("mount");
-        let said = mount.args(["-t", "tmpfs", "-o", &size, "none"]).arg(at).output().ok()?;
-        said.status.success().then_some(MountedTmpfs(at))
-    }
-}
-
-impl Drop for MountedTmpfs<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").args(["-l"]).arg(self.0).status();
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `pagewell status`, `GET /v1/status`, the metric and `pagewell doctor` show one list of what needs attention.
 
-use acceptance::{Raw, Site, binary, client, until};
+use acceptance::{MountedTmpfs, Raw, Site, binary, client, skip, until};
 use harness::{Client, Pagewell, Request};
 use serde_json::Value;
 use std::fs;
@@ -128,6 +128,41 @@ fn certificates_and_directories_are_looked_at() {
     fs::remove_dir_all(&snapshots).expect("removed");
     let (text, _) = status(&pagewell, &[]);
     assert!(text.contains("directory-not-writable") && text.contains("is missing"), "{text}");
+}
+
+/// A site without snapshots writes the record of its trial, and an access log, to the disk that is full.
+#[test]
+fn a_full_disk_of_a_record_and_of_the_access_log_is_named() {
+    let site = Site::new(&[("index.php", "<?php echo 1;")]);
+    let small = site.at("small");
+    fs::create_dir(&small).expect("a directory");
+    let Some(_mounted) = MountedTmpfs::of(&small, "4m") else {
+        skip("only root can mount a small disk");
+        return;
+    };
+    let [records, logs, filler] = ["records", "logs", "filler"].map(|name| small.join(name));
+    fs::create_dir(&records).expect("a directory");
+    fs::create_dir(&logs).expect("a directory");
+    let pagewell = site.serve(&format!(
+        "mode = \"trial\"\naccess_log.to = {:?}\n\
+         [snapshot]\ndirectory = {records:?}\nunwatched = \"drop\"\n",
+        logs.join("access.log")
+    ));
+    let (text, code) = status(&pagewell, &[]);
+    assert!(code == Some(0) && text.starts_with("All is well."), "{text}");
+    fs::write(&filler, vec![b'x'; 8 << 20]).expect_err("there is not so much room");
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    for (directory, what) in [(&records, "snapshot.directory"), (&logs, "the access log")] {
+        let part = format!("The disk of {what} is full");
+        assert!(text.contains(&part), "{part}: {text}");
+        let part = format!("do  df -h {} ", directory.display());
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    assert_eq!(metric(&pagewell, "disk-full"), 2);
+    fs::remove_file(&filler).expect("removed");
+    let (text, code) = status(&pagewell, &[]);
+    assert!(code == Some(0) && text.starts_with("All is well."), "{text}");
 }
 
 /// A host of the site that no certificate names is a problem until one names it.
