@@ -102,7 +102,7 @@ fn of_the_running(config: &Config, args: &DoctorArgs) -> Vec<Finding> {
             what: text("what"),
             evidence: format!("The running Pagewell reports it ({}).", lasts(one)),
             command: text("remedy"),
-            risk: "As the command says; reading the log changes nothing.",
+            risk: risk_of(name),
         })
     };
     let problems = status["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -115,6 +115,15 @@ fn weight_of(name: &str) -> Weight {
         note if is_note(note) => Weight::Note,
         "disk-full" => Weight::WillFail,
         _ => Weight::Fails,
+    }
+}
+
+/// The risk of the remedy of a problem that the running Pagewell reports.
+fn risk_of(name: &str) -> &'static str {
+    if is_note(name) {
+        "pagewell trial only reads. When the trial ends, visitors get pages from the cache."
+    } else {
+        "As the command says; reading the log changes nothing."
     }
 }
 
@@ -396,5 +405,7 @@ mod tests {
     fn a_trial_is_no_failure() {
         assert_eq!(weight_of("trial-running"), Weight::Note);
         assert_eq!(weight_of("database-not-followed"), Weight::Fails);
+        assert!(risk_of("trial-running").starts_with("pagewell trial only reads."));
+        assert!(risk_of("database-not-followed").contains("reading the log"));
     }
 }
