@@ -92,7 +92,7 @@ fn access_in_nginx() {
 }
 
 #[test]
-fn an_upstream_that_is_in_no_given_file_is_not_translated() {
+fn a_group_of_servers_that_is_in_no_given_file_is_not_translated() {
     let at = |text: &str| {
         let text = format!("{text} server {{ location ~ \\.php$ {{ fastcgi_pass shop; }} }}");
         let imported = imported(ImportedServer::Nginx, "/x", &text);

@@ -260,6 +260,14 @@ mod tests {
         message(text, &toml::from_str::<File>(text).unwrap_err())
     }
 
+    /// Checks where the message of a text is, and how it begins.
+    fn is_said(text: &str, (place, right): (&str, &str)) {
+        let said = said(text);
+        let (at, why) = said.rsplit_once('\n').unwrap();
+        assert!(at.starts_with(&format!("at {place}")), "{text}: {said}");
+        assert!(why.starts_with(right), "{text}: {said}");
+    }
+
     #[test]
     fn a_wrong_type_gets_the_right_form_in_the_words_of_the_file() {
         for (text, place, right) in [
@@ -293,28 +301,6 @@ mod tests {
             ("cache = \"1s\"", "line 1", "cache: write [cache], and its keys below it"),
             ("site = \"x\"", "line 1", "site: write [site], and its keys below it"),
             ("rule = [\"x\"]", "line 1", "rule: write [[rule]], and its keys below it"),
-            ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: is set twice"),
-            (
-                "[site]\nhost = \"a\"\n[[site]]\nhost = \"b\"\n[site.php]\n",
-                "line 3",
-                "site: is set twice; with several sites, write each as [[site]]",
-            ),
-            (
-                "[[site]]\nhost = \"a\"\n[site]\n",
-                "line 3",
-                "site: is set twice; with several sites, write each as [[site]]",
-            ),
-            (
-                "[php]\n[[site]]\nhost = \"a\"\n[php]\n",
-                "line 4",
-                "php: is set twice; for the second site, write [site.php] after",
-            ),
-            (
-                "[[site]]\n[site.php]\nat = \"x\"\n[site.php]\n",
-                "line 4",
-                "php: is set twice; remove one of them",
-            ),
-            ("[limits]\n[limits]\n[[site]]\n", "line 2", "limits: is set twice; remove one"),
             ("[rule]\nstore = \"1s\"", "line 1", "rule: write [[rule]] in two pairs of brackets"),
             ("listen = 80", "line 1", "listen: write a string, or a list of strings"),
             (
@@ -341,10 +327,37 @@ mod tests {
             ),
             ("site.root = 5", "line 1", "site.root: write a string in quotes: \"5\""),
         ] {
-            let said = said(text);
-            let (at, why) = said.rsplit_once('\n').unwrap();
-            assert!(at.starts_with(&format!("at {place}")), "{text}: {said}");
-            assert!(why.starts_with(right), "{text}: {said}");
+            is_said(text, (place, right));
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_set_twice_gets_the_form_for_several_sites() {
+        for (text, place, right) in [
+            ("memory = \"1G\"\nmemory = \"2G\"", "line 2", "memory: is set twice"),
+            (
+                "[site]\nhost = \"a\"\n[[site]]\nhost = \"b\"\n[site.php]\n",
+                "line 3",
+                "site: is set twice; with several sites, write each as [[site]]",
+            ),
+            (
+                "[[site]]\nhost = \"a\"\n[site]\n",
+                "line 3",
+                "site: is set twice; with several sites, write each as [[site]]",
+            ),
+            (
+                "[php]\n[[site]]\nhost = \"a\"\n[php]\n",
+                "line 4",
+                "php: is set twice; for the second site, write [site.php] after",
+            ),
+            (
+                "[[site]]\n[site.php]\nat = \"x\"\n[site.php]\n",
+                "line 4",
+                "php: is set twice; remove one of them",
+            ),
+            ("[limits]\n[limits]\n[[site]]\n", "line 2", "limits: is set twice; remove one"),
+        ] {
+            is_said(text, (place, right));
         }
     }
 

@@ -46,15 +46,16 @@ fn the_saved_file_of_nginx_is_not_overwritten() {
 
 #[test]
 fn a_server_block_that_passes_to_pagewell_is_not_changed_again() {
-    let upstream = "upstream pagewell { server 127.0.0.1:8080; keepalive 32; }";
-    for (pass, upstream, is_pagewell) in [
+    let group = "upstream pagewell { server 127.0.0.1:8080; keepalive 32; }";
+    for (pass, server_group, is_pagewell) in [
         ("http://127.0.0.1:8080", "", true),
         ("http://localhost:8080/", "", true),
-        ("http://pagewell", upstream, true),
+        ("http://pagewell", group, true),
         ("http://127.0.0.1:3000", "", false),
-        ("http://other", upstream, false),
+        ("http://other", group, false),
     ] {
-        let said = said(&behind_nginx(&format!("location / {{ proxy_pass {pass}; }}"), upstream));
+        let said =
+            said(&behind_nginx(&format!("location / {{ proxy_pass {pass}; }}"), server_group));
         let passes = "passes the requests of this host to Pagewell at 127.0.0.1:8080 already";
         assert_eq!(said.contains(passes), is_pagewell, "{pass}: {said}");
         for step in ["before-pagewell", "replace `location /`", "sudo nginx -t"] {
@@ -64,7 +65,7 @@ fn a_server_block_that_passes_to_pagewell_is_not_changed_again() {
 }
 
 #[test]
-fn what_nginx_sends_to_php_beyond_the_usual_is_named() {
+fn unusual_parameters_of_nginx_for_php_are_named() {
     let location = "location ~ \\.php$ { include fastcgi_params; fastcgi_pass 127.0.0.1:9000;";
     let usual = "fastcgi_param SCRIPT_NAME $fastcgi_script_name;\n\
                  fastcgi_param HTTPS $https if_not_empty;\nfastcgi_param HTTP_PROXY \"\";\n";
