@@ -215,10 +215,11 @@ mod tests {
 
     #[test]
     fn two_sites_need_two_directories_for_captures() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../php/capture");
         let both = |second: &str| {
             let site = |host: &str, directory: &str| {
                 format!(
-                    "[[site]]\nhost = \"{host}\"\nroot = \"/var/www/{host}\"\n\
+                    "[[site]]\nhost = \"{host}\"\nroot = {root:?}\nfront_controller = \"wordpress.php\"\n\
                      [site.php]\nat = \"unix:/run/php/{host}.sock\"\n\
                      [[site.database]]\nname = \"{host}\"\nurl = \"mysql://a:b@localhost/{host}\"\n\
                      [site.automatic]\nenabled = true\ncapture_directory = \"{directory}\"\n"

@@ -148,7 +148,9 @@ fn a_wrong_command_line_is_refused_with_a_hint() {
     }
     let socket = complaint(&["serve", &root, "--php", "/run/php.sock"], 1);
     assert!(socket.contains("write unix:/run/php.sock"), "{socket}");
-    assert!(complaint(&["serve", &root, "--origin", "ftp://x"], 1).contains("http://127.0.0.1"));
+    assert!(complaint(&["serve", "--origin", "ftp://x"], 1).contains("http://127.0.0.1"));
+    let both = complaint(&["serve", &root, "--origin", "http://127.0.0.1:8000"], 1);
+    assert!(both.contains("DIR and --origin are both given"), "{both}");
     let open = complaint(&["serve", &root, "--admin", "0.0.0.0:0"], 1);
     assert!(open.contains("admin_token_file"), "{open}");
 }
