@@ -16,6 +16,13 @@ fn apache(text: &str) -> ImportedConfiguration {
     imported(ImportedServer::Apache, "/srv/.htaccess", text)
 }
 
+/// Checks the rules of an nginx configuration, and that no restriction is lost.
+fn are_the_rules(text: &str, expected: &[&str]) {
+    let imported = nginx(text);
+    assert_eq!(rules(&imported), expected, "{text}\n{}", imported.report.text());
+    assert!(!imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+}
+
 #[test]
 fn access_in_nginx() {
     for (text, expected) in [
@@ -55,19 +62,6 @@ fn access_in_nginx() {
             "auth_basic x; auth_basic_user_file /u; location = /a { auth_basic off; }",
             &["path = \"/a\"; auth_file = false", "auth_file = \"/u\"; auth_realm = \"x\""],
         ),
-        // The scripts of a location need no rule of their own, unless another location stands between the two.
-        (
-            "location ^~ /a { auth_basic x; auth_basic_user_file /u; location ~ \\.php$ { fastcgi_pass x:1; } }",
-            &["path = \"/a**\"; auth_file = \"/u\"; auth_realm = \"x\""],
-        ),
-        (
-            "location /a { deny all; location ~ \\.php$ { fastcgi_pass x:1; } } location ~ \\.php$ { allow all; fastcgi_pass x:1; }",
-            &[
-                "path = \"/a**\"; path_regex = \"\\\\.php$\"; deny = 403",
-                "path = \"/**.php\"; deny = false",
-                "path = \"/a**\"; deny = 403",
-            ],
-        ),
         ("location /d/ { internal; alias /data/; }", &["path = \"/d/**\"; deny = 404"]),
         (
             "if ($request_method !~ ^(GET|HEAD)$) { return 405; }",
@@ -79,9 +73,7 @@ fn access_in_nginx() {
         ),
         ("location ~ /\\.(?<!x)git { deny all; }", &["path = \"**/.git**\"; deny = 403"]),
     ] {
-        let imported = nginx(text);
-        assert_eq!(rules(&imported), expected, "{text}\n{}", imported.report.text());
-        assert!(!imported.report.lacks_restrictions(), "{text}\n{}", imported.report.text());
+        are_the_rules(text, expected);
     }
     let imported = nginx("location /d/ { internal; alias /data/; }");
     assert!(
@@ -89,6 +81,27 @@ fn access_in_nginx() {
         "{}",
         imported.text
     );
+}
+
+#[test]
+fn scripts_within_a_location_of_nginx() {
+    for (text, expected) in [
+        // The scripts of a location need no rule of their own, unless another location stands between the two.
+        (
+            "location ^~ /a { auth_basic x; auth_basic_user_file /u; location ~ \\.php$ { fastcgi_pass x:1; } }",
+            &["path = \"/a**\"; auth_file = \"/u\"; auth_realm = \"x\""][..],
+        ),
+        (
+            "location /a { deny all; location ~ \\.php$ { fastcgi_pass x:1; } } location ~ \\.php$ { allow all; fastcgi_pass x:1; }",
+            &[
+                "path = \"/a**\"; path_regex = \"\\\\.php$\"; deny = 403",
+                "path = \"/**.php\"; deny = false",
+                "path = \"/a**\"; deny = 403",
+            ],
+        ),
+    ] {
+        are_the_rules(text, expected);
+    }
 }
 
 #[test]
