@@ -299,7 +299,8 @@ fn install(
 ) -> Result<(), StartError> {
     let name = "mariadb-install-db";
     let mut command = Command::new(find::program(&[name, "mysql_install_db"])?);
-    command.args(["--no-defaults", "--skip-test-db", "--skip-name-resolve"]);
+    // `--force`: it also runs where the name of the host cannot be resolved.
+    command.args(["--no-defaults", "--force", "--skip-test-db", "--skip-name-resolve"]);
     command.arg(option("datadir", data_dir)).arg(option("tmpdir", scratch_dir));
     match users::current() {
         Some(user) => {
