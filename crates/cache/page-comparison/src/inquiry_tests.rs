@@ -187,9 +187,13 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
     let raised = |_| "Price: 12 Euro".to_owned();
     let (conclusion, samples) = judge("Price: 10 Euro", &followed(), raised);
     assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::BrokenPromise), 6));
-    let date = |now: u64| format!("At 2026-11-28T18:28:{:02}+00:00", now / 1_000 % 60);
-    let dated = judge(&date(0), &followed(), date).0;
-    assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock));
+    for zone in ["+00:00", "Z", ".000Z", "pm"] {
+        let date = |now: u64| format!("At 2026-11-28T18:28:{:02}{zone}", now / 1_000 % 60);
+        let dated = judge(&date(0), &followed(), date).0;
+        assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock), "{zone}");
+        let may_lag = Circumstances { may_lag: true, ..followed() };
+        assert_eq!(class_of(judge(&date(0), &may_lag, date).0), None, "{zone}");
+    }
 }
 
 #[test]
@@ -260,18 +264,30 @@ fn since(seconds: u64) -> String {
     }
 }
 
+/// The same as social networks show it.
+fn short_since(seconds: u64) -> String {
+    match seconds {
+        0..10 => "now".into(),
+        10..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m ago", seconds / 60),
+        3_600..86_400 => format!("{}h ago", seconds / 3_600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
 #[test]
 fn an_age_on_a_page_that_may_lag_is_no_difference_and_hides_none_beside_it() {
     let may_lag = Circumstances { may_lag: true, ..followed() };
     for (age, speed) in [(0, 1), (9, 3), (55, 1), (130, 7), (3_597, 2), (3_597, 60), (86_000, 900)]
     {
-        for is_once in [false, true] {
+        let forms: [fn(u64) -> String; 2] = [since, short_since];
+        for (since, is_once) in forms.into_iter().flat_map(|form| [(form, false), (form, true)]) {
             let render = |now: u64| {
                 let passed = if is_once { 11 } else { now / 1_000 };
                 format!("<b>{}</b> by Ada", since(age + passed * speed))
             };
             let stored = format!("<b>{}</b> by Ada", since(age));
-            let of = format!("{age} s, by {speed} s, once: {is_once}");
+            let of = format!("{stored}, by {speed} s, once: {is_once}");
             assert_eq!(class_of(judge(&stored, &may_lag, render).0), None, "{of}");
             let changed = |now: u64| render(now).replace("Ada", "Eve");
             let class = class_of(judge(&stored, &may_lag, changed).0);

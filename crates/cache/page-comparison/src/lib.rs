@@ -18,6 +18,7 @@ mod inquiry;
 mod json;
 mod kept_words;
 mod noise;
+mod number;
 mod pattern;
 mod place;
 mod problem_groups;

@@ -11,6 +11,7 @@
 //! too: a framework may send another one if its statements are captured, which those of a reference render are not.
 
 use crate::kept_words::KeptWords;
+use crate::number::number;
 use crate::place::{PlaceBuilder, PlaceTree, ROOT};
 use crate::{html, json};
 use std::borrow::Cow;
@@ -24,8 +25,6 @@ pub const MAX_COMPARED_BYTES: usize = 2 << 20;
 pub(crate) const MAX_TOKENS: usize = 262_144;
 /// Header lines that are compared; the front of Pagewell allows fewer.
 const MAX_FIELDS: usize = 1_000;
-/// A number has at most so many digits: a time in microseconds.
-const MAX_DIGITS: usize = 16;
 
 /// The number of the word that is the end of its place.
 pub(crate) const END: u32 = u32::MAX;
@@ -398,24 +397,8 @@ impl TokenWriter {
     }
 }
 
-fn is_delimiter(byte: u8) -> bool {
+pub(crate) fn is_delimiter(byte: u8) -> bool {
     b"\"'<>=&;,:(){}[]?|/\\.-+".contains(&byte)
-}
-
-/// The number at the start of a word, if that is all but its delimiters; day and hour of a date as `28T18` are one
-/// (ISO 8601).
-fn number(text: &[u8]) -> Option<u64> {
-    let length = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let value = |text: &[u8]| text.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
-    let (digits, rest) = text.split_at(length(text));
-    let (hour, rest) = match rest.strip_prefix(b"T") {
-        Some(after) if digits.len() == 2 && length(after) == 2 => after.split_at(2),
-        _ => (&[][..], rest),
-    };
-    let count = digits.len() + hour.len();
-    let is_number = !digits.is_empty() && count <= MAX_DIGITS;
-    let ends = rest.iter().all(|byte| is_delimiter(*byte));
-    (is_number && ends).then(|| value(digits) * if hour.is_empty() { 1 } else { 100 } + value(hour))
 }
 
 #[cfg(test)]
