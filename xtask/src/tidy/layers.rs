@@ -80,7 +80,10 @@ const SERVER: &[(&str, &[&str])] = &[
     ),
     ("capture", &["config", "reasons", "trusted-files"]),
     ("command-line", &["config"]),
-    ("init", &["config", "command-line", "doctor", "option-table", "process-limits"]),
+    (
+        "init",
+        &["config", "command-line", "doctor", "import-rules", "option-table", "process-limits"],
+    ),
     ("certificates", &["trusted-files", "config"]),
     ("origin-servers", &["certificates", "config", "sockets"]),
     ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),

@@ -18,6 +18,7 @@ mod report;
 mod source;
 mod target;
 
+pub use nginx::FASTCGI_PARAMETERS;
 pub use report::{DirectiveFate, DirectiveReport, ImportReport};
 pub use source::{ConfigurationError, ConfigurationFile, IncludedFiles, NothingIncluded};
 

@@ -29,6 +29,8 @@ use crate::source::{ConfigurationError, Directive, SourceLine, Sources};
 use scope::{Scope, read_scope};
 use std::collections::HashMap;
 
+pub use scope::FASTCGI_PARAMETERS;
+
 /// The state of a translation.
 pub(crate) struct Translation<'a> {
     pub(crate) site: SiteDraft,

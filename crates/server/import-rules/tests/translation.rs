@@ -4,8 +4,8 @@ mod common;
 
 use common::{imported, rules};
 use import_rules::{
-    ConfigurationFile, DirectiveFate, ImportChoices, ImportedConfiguration, ImportedServer,
-    NothingIncluded, import,
+    ConfigurationFile, DirectiveFate, FASTCGI_PARAMETERS, ImportChoices, ImportedConfiguration,
+    ImportedServer, NothingIncluded, import,
 };
 
 fn nginx(text: &str) -> ImportedConfiguration {
@@ -102,6 +102,21 @@ fn scripts_within_a_location_of_nginx() {
     ] {
         are_the_rules(text, expected);
     }
+}
+
+/// Each parameter of nginx's package is one that Pagewell sends, wherever it is written.
+#[test]
+fn parameters_of_nginxs_package_are_built_in() {
+    let fate = |name: &str| {
+        let all = nginx(&format!("fastcgi_param {name} $x;")).report.directives;
+        let one = all.into_iter().find(|one| one.directive.contains(name)).expect("it is judged");
+        (one.fate, one.remark.unwrap_or_default())
+    };
+    for name in FASTCGI_PARAMETERS {
+        assert_eq!(fate(name).0, DirectiveFate::BuiltIn, "{name}");
+    }
+    assert!(fate("REMOTE_USER").1.contains("auth_forward"));
+    assert_eq!(fate("APP_ENV").0, DirectiveFate::NotTranslated);
 }
 
 #[test]

@@ -142,8 +142,9 @@ fn of_site(translation: &mut Translation<'_>, one: &Directive, is_server: bool) 
     }
 }
 
-/// Parameters of FastCGI that Pagewell sends itself.
-const PARAMETERS: [&str; 22] = [
+/// The FastCGI parameters in the files of nginx's package: `fastcgi_params`, `fastcgi.conf`,
+/// `snippets/fastcgi-php.conf`. Pagewell sends those that PHP needs; `HTTP_PROXY` hides a client's field `Proxy`.
+pub const FASTCGI_PARAMETERS: [&str; 25] = [
     "SCRIPT_FILENAME",
     "SCRIPT_NAME",
     "PATH_INFO",
@@ -162,16 +163,25 @@ const PARAMETERS: [&str; 22] = [
     "SERVER_SOFTWARE",
     "REMOTE_ADDR",
     "REMOTE_PORT",
+    REMOTE_USER,
     "SERVER_NAME",
     "SERVER_PORT",
     "SERVER_ADDR",
     "REDIRECT_STATUS",
+    "HTTP_HOST",
+    "HTTP_PROXY",
 ];
+
+/// The user of a password (Basic), which Pagewell sends only where it has checked the password itself.
+const REMOTE_USER: &str = "REMOTE_USER";
 
 fn parameter(translation: &mut Translation<'_>, one: &Directive) {
     match one.word(0) {
-        "HTTP_PROXY" => translation.judgements.built_in(one),
-        name if PARAMETERS.contains(&name) => translation.judgements.built_in(one),
+        REMOTE_USER => {
+            let why = "PHP gets it by a rule with auth_file and auth_forward";
+            translation.judgements.built_in_but(one, why);
+        }
+        name if FASTCGI_PARAMETERS.contains(&name) => translation.judgements.built_in(one),
         "PHP_VALUE" | "PHP_ADMIN_VALUE" => {
             let why = "set it in the pool of php-fpm: php_admin_value[NAME]";
             translation.judgements.not_translated(one, why);

@@ -6,6 +6,7 @@
 use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
 use crate::machine::ExaminedMachine;
 use crate::php_pools::plain_address;
+use import_rules::FASTCGI_PARAMETERS;
 use std::path::{Path, PathBuf};
 
 const MAIN: &str = "/etc/nginx/nginx.conf";
@@ -25,35 +26,6 @@ const RULES: [&str; 10] = [
     "expires",
     "sub_filter",
     "error_page",
-];
-
-/// The parameters in the files of nginx's package: `fastcgi_params`, `fastcgi.conf`, `snippets/fastcgi-php.conf`. The
-/// last one hides a client's field `Proxy`. Pagewell sends those that PHP needs.
-const USUAL_PARAMETERS: [&str; 24] = [
-    "QUERY_STRING",
-    "REQUEST_METHOD",
-    "CONTENT_TYPE",
-    "CONTENT_LENGTH",
-    "SCRIPT_FILENAME",
-    "SCRIPT_NAME",
-    "PATH_INFO",
-    "PATH_TRANSLATED",
-    "REQUEST_URI",
-    "DOCUMENT_URI",
-    "DOCUMENT_ROOT",
-    "SERVER_PROTOCOL",
-    "REQUEST_SCHEME",
-    "HTTPS",
-    "GATEWAY_INTERFACE",
-    "SERVER_SOFTWARE",
-    "REMOTE_ADDR",
-    "REMOTE_PORT",
-    "REMOTE_USER",
-    "SERVER_ADDR",
-    "SERVER_PORT",
-    "SERVER_NAME",
-    "REDIRECT_STATUS",
-    "HTTP_PROXY",
 ];
 
 /// The sites in the configuration of nginx.
@@ -162,7 +134,7 @@ impl Reader<'_> {
             // PHP_ADMIN_VALUE or PHP_VALUE, with one setting a line.
             "fastcgi_param" => {
                 site.sets_basedir |= values.iter().any(|value| value.contains("open_basedir"));
-                if !USUAL_PARAMETERS.contains(&first) {
+                if !FASTCGI_PARAMETERS.contains(&first) {
                     site.parameter(first);
                 }
             }

@@ -68,7 +68,8 @@ fn a_server_block_that_passes_to_pagewell_is_not_changed_again() {
 fn unusual_parameters_of_nginx_for_php_are_named() {
     let location = "location ~ \\.php$ { include fastcgi_params; fastcgi_pass 127.0.0.1:9000;";
     let usual = "fastcgi_param SCRIPT_NAME $fastcgi_script_name;\n\
-                 fastcgi_param HTTPS $https if_not_empty;\nfastcgi_param HTTP_PROXY \"\";\n";
+                 fastcgi_param HTTPS $https if_not_empty;\nfastcgi_param HTTP_PROXY \"\";\n\
+                 fastcgi_param REMOTE_USER $remote_user;\nfastcgi_param HTTP_HOST $host;\n";
     let with = |more: &str| {
         let tree = behind_nginx(&format!("{location} {more} }}"), "");
         said(&tree.file("/etc/nginx/fastcgi_params", usual))
