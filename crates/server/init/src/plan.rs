@@ -229,7 +229,7 @@ fn following(
     if let Some(why) = not_automatic(site, front) {
         return not(why);
     }
-    if let Some(file) = prepend_setting(site, pool) {
+    if let Some(file) = prepend_setting(site, front, pool) {
         return DatabaseFollowing::Not(format!(
             "Automatic dependencies are left out: {} sets auto_prepend_file to another file, and PHP loads only one.",
             plain_text(&file.display().to_string())
@@ -270,11 +270,20 @@ fn following(
     }
 }
 
-/// The file that has PHP load another file before each script than Pagewell's. That of the site has precedence.
-fn prepend_setting<'a>(site: &'a FoundSite, pool: Option<&'a PhpPool>) -> Option<&'a Path> {
+/// The file that has PHP load another file before each script than Pagewell's. That of the site has precedence. The
+/// setting of php.ini is none of these: Pagewell's file loads it.
+fn prepend_setting<'a>(
+    site: &'a FoundSite,
+    front: &'a FrontServer,
+    pool: Option<&'a PhpPool>,
+) -> Option<&'a Path> {
     let is_other = |pool: &&PhpPool| !pool.prepend.is_empty() && pool.prepend != PREPEND_FILE;
-    let of_pool = pool.filter(is_other).map(|pool| pool.file.as_path());
-    site.prepend_setting.as_deref().or(of_pool)
+    let of_pool = || pool.filter(is_other).map(|pool| pool.file.as_path());
+    let of_server = || match front {
+        FrontServer::Nginx(served) if served.sets_prepend => Some(served.file.as_path()),
+        _ => None,
+    };
+    site.prepend_setting.as_deref().or_else(of_pool).or_else(of_server)
 }
 
 /// The reason why automatic dependencies are not recommended for this site.

@@ -52,6 +52,8 @@ pub struct ServedSite {
     pub waits_for_php: Option<String>,
     /// Whether it sends `open_basedir` to PHP.
     pub sets_basedir: bool,
+    /// Whether it sends an `auto_prepend_file` to PHP, other than Pagewell's.
+    pub sets_prepend: bool,
     /// Rules of its own: directives that Pagewell does not have.
     pub rules: Vec<String>,
 }
@@ -77,6 +79,7 @@ impl ServedSite {
             parameters: Vec::new(),
             waits_for_php: None,
             sets_basedir: false,
+            sets_prepend: false,
             rules: Vec::new(),
         }
     }

@@ -160,8 +160,8 @@ pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
 /// The title of the step with commands for a pool. `open_basedir` may be set where nobody looks, so it has a way back.
 fn title_with_commands(pool: &PhpPool) -> String {
     let mut title = format!(
-        "Let the pool {} report the statements of each page: Pagewell's file runs before each script, and does nothing \
-         for other servers.",
+        "Let the pool {} report the statements of each page: Pagewell's file runs before each script and any \
+         `auto_prepend_file` of php.ini, and does nothing for other servers.",
         pool.name
     );
     if pool.prepend != PREPEND_FILE {

@@ -5,7 +5,7 @@
 
 use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
 use crate::machine::ExaminedMachine;
-use crate::php_pools::plain_address;
+use crate::php_pools::{PREPEND_FILE, plain_address};
 use import_rules::FASTCGI_PARAMETERS;
 use std::path::{Path, PathBuf};
 
@@ -134,6 +134,10 @@ impl Reader<'_> {
             // PHP_ADMIN_VALUE or PHP_VALUE, with one setting a line.
             "fastcgi_param" => {
                 site.sets_basedir |= values.iter().any(|value| value.contains("open_basedir"));
+                let is_prepend = |value: &String| {
+                    value.contains("auto_prepend_file") && !value.contains(PREPEND_FILE)
+                };
+                site.sets_prepend |= values.iter().any(is_prepend);
                 if !FASTCGI_PARAMETERS.contains(&first) {
                     site.parameter(first);
                 }

@@ -243,12 +243,26 @@ fn automatic_dependencies_are_left_out_if_another_file_is_loaded_before_each_scr
         assert!(said.contains(&format!("{file} sets auto_prepend_file")), "{said}");
         assert!(!said.contains("prepend.php") && !said.contains("CREATE USER"), "{said}");
     }
+    // If the operator moved it to the pool, as another sentence says, Pagewell's line would end it.
+    let pass = "unix:/run/php/php8.2-fpm.sock; \
+                fastcgi_param PHP_VALUE \"auto_prepend_file=/srv/waf.php\"";
+    let tree = behind_nginx(Tree::with_php().with_followed_database(), "", pass);
+    let (said, written) = tree.init("/var/www/blog");
+    assert!(tree.check(&written).automatic.is_none(), "{written}");
+    assert!(said.contains("/etc/nginx/nginx.conf sets auto_prepend_file"), "{said}");
     for value in ["none", "", "/var/lib/pagewell-php/prepend.php"] {
         let text = format!("auto_prepend_file = {value}\n");
         let tree = Tree::with_php().with_followed_database().wordpress();
         let tree = tree.file("/var/www/blog/.user.ini", &text);
         assert!(tree.check(&tree.init("/var/www/blog").1).automatic.is_some(), "{value}");
     }
+    // Pagewell's file loads that of php.ini.
+    let file = "/etc/php/8.2/fpm/conf.d/90-waf.ini";
+    let tree = Tree::with_php().with_followed_database().wordpress();
+    let tree = tree.file(file, "auto_prepend_file = /srv/waf.php\n");
+    let (said, written) = tree.init("/var/www/blog");
+    assert!(tree.check(&written).automatic.is_some(), "{written}");
+    assert!(said.contains("and any `auto_prepend_file` of php.ini"), "{said}");
 }
 
 /// With an access list, php-fpm ignores the group of the socket: RHEL's pool has one, and its socket belongs to root.
