@@ -22,7 +22,7 @@ const MUSL: &str = "-musl";
 /// does not have.
 const PHP_OF_THE_SYSTEM: &str = "[php]
 # The socket of the system's php-fpm. The user pagewell must be in its group:
-#   usermod --append --groups www-data pagewell
+#   usermod --append --groups www-data pagewell    (Alpine: addgroup pagewell www-data)
 # INSTALL.md has the names in RHEL.
 at = \"unix:/run/php/php-fpm.sock\"
 ";

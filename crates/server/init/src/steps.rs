@@ -63,6 +63,17 @@ fn add_setting(pool: &PhpPool, line: &str) -> String {
     format!("sudo sed -i '/{}/a {line}' {}", section_of(pool), shell_path(&pool.file))
 }
 
+/// The command of root that adds a user to a group.
+#[must_use]
+pub fn join_group(machine: &ExaminedMachine, user: &str, group: &str) -> String {
+    // Its busybox has no `usermod`.
+    if machine.is_file(Path::new("/etc/alpine-release")) {
+        format!("addgroup {user} {group}")
+    } else {
+        format!("usermod --append --groups {group} {user}")
+    }
+}
+
 /// All steps after the configuration was written to `output`. `other`: why the file of the service is not replaced.
 #[must_use]
 pub fn next_steps(
@@ -127,9 +138,12 @@ fn place_steps(plan: &SetupPlan, output: &Path, other: Option<&str>) -> Vec<Next
             return vec![NextStep { title, lines }];
         }
         None => all.push(step(
-            "Compare the new file with any old one, then put it in its place. The old one is kept beside it, as \
-             pagewell.toml.~1~ or with the next free number.",
-            &[&format!("sudo mv --backup=numbered {shown} {CONFIG}")],
+            "Compare the new file with any old one, then put it in its place. The old one is kept beside it, with the \
+             time behind its name.",
+            // busybox has no `mv --backup`.
+            &[&format!(
+                "sudo test ! -e {CONFIG} || sudo cp -p {CONFIG} {CONFIG}.$(date +%s) && sudo mv {shown} {CONFIG}"
+            )],
         )),
     }
     all.push(step(

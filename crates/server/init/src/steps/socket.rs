@@ -2,7 +2,7 @@
 //!
 //! The group root is never recommended: its files would be open to the service.
 
-use super::{NextStep, add_setting, append_to_setting, step};
+use super::{NextStep, add_setting, append_to_setting, join_group, step};
 use crate::facts::{MachineFacts, SERVICE_USER, SocketFault};
 use crate::file_text::has_http_origin;
 use crate::machine::ExaminedMachine;
@@ -64,13 +64,13 @@ pub(super) fn socket_step(
             &[&restart],
         ));
     }
-    let add = format!("sudo usermod --append --groups {group} {SERVICE_USER}");
+    let add = join_group(machine, SERVICE_USER, &group);
     plain_name(&group).then(|| {
         step(
             format!(
                 "Allow the service to connect to php-fpm ({shown}); otherwise every page is a 502."
             ),
-            &[&format!("{add} && sudo systemctl try-restart pagewell")],
+            &[&format!("sudo {add} && sudo systemctl try-restart pagewell")],
         )
     })
 }

@@ -1,9 +1,10 @@
 //! `init` on a machine that its steps have changed, and what it says where it had to guess: no step destroys what an
 //! earlier one saved, and nothing that nginx did for PHP is lost without a word.
 
-use crate::tree::Tree;
+use crate::tree::{Tree, names};
 use command_line::options::InitArgs;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 const DIR: &str = "/var/www/blog";
@@ -137,9 +138,36 @@ fn the_file_of_a_dry_run_and_the_old_file_are_named_as_they_will_be() {
     let tree = Tree::with_php().wordpress().file("/etc/pagewell/pagewell.toml", "");
     let first = said(&tree);
     assert!(first.contains("\n/etc/pagewell/pagewell.new.toml would have:\n"), "{first}");
-    assert!(first.contains("pagewell.toml.~1~ or with the next free number"), "{first}");
+    assert!(first.contains("kept beside it, with the time behind its name"), "{first}");
     let second = said(&tree.file("/etc/pagewell/pagewell.new.toml", ""));
     let named = "\n/etc/pagewell/pagewell.new.toml exists, and is not overwritten. Another file, \
                  named by --output, would have:\n";
     assert!(second.contains(named), "{second}");
+}
+
+/// By commands that busybox has, too.
+#[test]
+fn the_old_file_is_kept_beside_the_new_one() {
+    const FILE: &str = "/etc/pagewell/pagewell.toml";
+    const NEW: &str = "/etc/pagewell/pagewell.new.toml";
+    let tree = Tree::with_php().wordpress().file(FILE, "listen = \":80\"\n");
+    let (printed, _) = tree.init_with(&InitArgs { output: Some(NEW.into()), ..tree.args(DIR) });
+    let line = printed.lines().find(|line| line.contains("sudo mv ")).expect("a command");
+    let (file, new) = (tree.real(FILE), tree.real(NEW));
+    let command = line
+        .replace("sudo ", "")
+        .replace(NEW, &new.display().to_string())
+        .replace(FILE, &file.display().to_string());
+    let run = || Command::new("sh").args(["-c", &command]).status().expect("sh runs").success();
+    let text = |path: &Path| fs::read_to_string(path).expect("a file");
+    let written = text(&new);
+    assert!(run());
+    assert_eq!(text(&file), written);
+    let names = names(&tree.real("/etc/pagewell"));
+    let old = names.iter().find(|name| name.starts_with("pagewell.toml.")).expect("the old file");
+    assert_eq!(text(&file.with_file_name(old)), "listen = \":80\"\n");
+    // Without an old file, nothing is copied.
+    fs::rename(&file, &new).expect("a file");
+    assert!(run());
+    assert_eq!(text(&file), written);
 }

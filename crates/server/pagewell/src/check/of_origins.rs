@@ -8,6 +8,7 @@
 use config::{Address, Config, OriginConfig, OriginServer};
 use init::machine::ExaminedMachine;
 use init::php_pools::{PhpPool, php_pools};
+use init::steps::join_group;
 use origin::probe::{self, ProbeFailure};
 use origin_servers::Connector;
 use pagewell::privileges::{Account, run_as};
@@ -290,7 +291,8 @@ fn denied(path: &Path, user: &User) -> String {
     let facts = format!(
         "permission denied for {shown}: the socket belongs to {owner}:{group}, mode {mode:o}"
     );
-    let pools = php_pools(&ExaminedMachine::new("/".into()));
+    let machine = ExaminedMachine::new("/".into());
+    let pools = php_pools(&machine);
     let pool = pools.iter().find(|pool| pool.socket() == Some(path) && pool.has_access_list());
     if let Some(pool) = pool {
         return format!("{facts}; {}", list_remedy(pool, name, groups));
@@ -304,7 +306,8 @@ fn denied(path: &Path, user: &User) -> String {
             "{facts}; set a `listen.group` that {name} is in, in the pool's .conf, and restart php-fpm"
         ),
         (0, _) => {
-            format!("{facts}; run `usermod --append --groups {group} {name}`, and restart Pagewell")
+            let join = join_group(&machine, name, &group);
+            format!("{facts}; run `{join}`, and restart Pagewell")
         }
         _ => directory,
     }
