@@ -22,6 +22,10 @@ pub struct ChangeStream {
     pub socket: PathBuf,
     /// The lines that its configuration lacks; none if it can be followed.
     pub missing: Vec<&'static str>,
+    /// The option file for the missing lines: of those that the server reads, the last.
+    pub file: PathBuf,
+    /// The service of the server.
+    pub service: &'static str,
 }
 
 impl ChangeStream {
@@ -29,16 +33,6 @@ impl ChangeStream {
     #[must_use]
     pub fn product(&self) -> &'static str {
         if self.is_mysql { "MySQL" } else { "MariaDB" }
-    }
-
-    /// The file for the missing lines.
-    #[must_use]
-    pub fn file(&self) -> &'static str {
-        if self.is_mysql {
-            "/etc/mysql/conf.d/60-pagewell.cnf"
-        } else {
-            "/etc/mysql/mariadb.conf.d/60-pagewell.cnf"
-        }
     }
 
     /// The group of the option file for the missing lines.
@@ -52,12 +46,6 @@ impl ChangeStream {
     pub fn client(&self) -> &'static str {
         if self.is_mysql { "mysql" } else { "mariadb" }
     }
-
-    /// The service of the server.
-    #[must_use]
-    pub fn service(&self) -> &'static str {
-        if self.is_mysql { "mysql" } else { "mariadb" }
-    }
 }
 
 /// The database server of this machine; `None` if none is installed.
@@ -69,18 +57,30 @@ pub fn change_stream(machine: &ExaminedMachine) -> Option<ChangeStream> {
     if !is_mariadb && !has(&["/usr/sbin/mysqld", "/usr/libexec/mysqld"]) {
         return None;
     }
-    let mut options = Options { machine, values: BTreeMap::new(), files: 0 };
+    let mut options = Options { machine, values: BTreeMap::new(), directory: None, files: 0 };
     for file in MAIN {
         options.file(Path::new(file), 0);
     }
     let socket = options.values.get("socket").map_or("/run/mysqld/mysqld.sock", String::as_str);
     let socket = PathBuf::from(socket);
-    Some(ChangeStream { is_mysql: !is_mariadb, socket, missing: options.missing(!is_mariadb) })
+    // MySQL's is `mysqld` on RHEL, and `mysql` on Debian.
+    let has_mysqld = has(&["/usr/lib/systemd/system/mysqld.service"]);
+    let of_mysql = if has_mysqld { "mysqld" } else { "mysql" };
+    let service = if is_mariadb { "mariadb" } else { of_mysql };
+    Some(ChangeStream {
+        is_mysql: !is_mariadb,
+        socket,
+        missing: options.missing(!is_mariadb),
+        file: options.last_file(),
+        service,
+    })
 }
 
 struct Options<'a> {
     machine: &'a ExaminedMachine,
     values: BTreeMap<String, String>,
+    /// The directory that was included last.
+    directory: Option<PathBuf>,
     files: usize,
 }
 
@@ -93,9 +93,12 @@ impl Options<'_> {
         let Some(text) = self.machine.text_or_none(path) else { return };
         let mut is_of_server = false;
         for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
-            if let Some(dir) = line.strip_prefix("!includedir") {
-                for file in self.machine.matching(&format!("{}/*.cnf", dir.trim())) {
+            if let Some(dir) = line.strip_prefix("!includedir").map(str::trim) {
+                for file in self.machine.matching(&format!("{dir}/*.cnf")) {
                     self.file(&file, depth + 1);
+                }
+                if self.machine.is_dir(Path::new(dir)) {
+                    self.directory = Some(dir.into());
                 }
             } else if let Some(file) = line.strip_prefix("!include") {
                 self.file(Path::new(file.trim()), depth + 1);
@@ -107,6 +110,19 @@ impl Options<'_> {
                 let name = name.trim().trim_start_matches("loose").trim_start_matches(['-', '_']);
                 let value = value.trim_matches(['"', '\'']);
                 self.values.insert(name.replace('-', "_"), value.to_owned());
+            }
+        }
+    }
+
+    /// The file whose options count more than those of the others: Debian's server reads another directory than RHEL's.
+    fn last_file(&self) -> PathBuf {
+        match &self.directory {
+            // Files are read in the order of their names, and Debian's begin with a number.
+            Some(dir) if dir.ends_with("mariadb.conf.d") => dir.join("60-pagewell.cnf"),
+            Some(dir) => dir.join("zz-pagewell.cnf"),
+            None => {
+                let mut there = MAIN.iter().rev().map(Path::new);
+                there.find(|file| self.machine.is_file(file)).unwrap_or(Path::new(MAIN[0])).into()
             }
         }
     }

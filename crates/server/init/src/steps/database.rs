@@ -30,7 +30,7 @@ pub(super) fn database_steps(
         let group = format!("'[{}]'", stream.group());
         let options = stream.missing.iter().map(|option| format!(" '{option}'"));
         let options: String = std::iter::once(group).chain(options).collect();
-        let (product, file) = (stream.product(), stream.file());
+        let (product, file) = (stream.product(), shell_path(&stream.file));
         all.push(step(
             format!(
                 "Optional: let Pagewell read {product}'s change stream. The server restarts, and \
@@ -39,7 +39,7 @@ pub(super) fn database_steps(
             &[
                 // The file may have the other options, from the first time.
                 &format!("printf '%s\\n' {options} | sudo tee -a {file}"),
-                &format!("sudo systemctl restart {}", stream.service()),
+                &format!("sudo systemctl restart {}", stream.service),
             ],
         ));
     }

@@ -56,6 +56,35 @@ fn the_options_of_the_change_stream_are_written_by_a_command() {
     );
 }
 
+/// RHEL's servers read no directory of Debian's.
+#[test]
+fn the_options_are_written_where_the_server_reads_them() {
+    let written = |program: &str, options: &[(&str, &str)], unit: &str| {
+        let tree = options.iter().fold(Tree::empty(), |tree, (file, text)| tree.file(file, text));
+        let tree = tree.file(program, "").file(unit, "").wordpress();
+        let said = tree.init("/var/www/blog").0;
+        let (_, after) = said.split_once(" | sudo tee -a ").expect("a command");
+        let mut lines = after.lines().map(|line| line.trim().to_owned());
+        [(); 2].map(|()| lines.next().expect("a command"))
+    };
+    let restart = |service: &str| format!("sudo systemctl restart {service}");
+    let main = ("/etc/my.cnf", "[client-server]\n!includedir /etc/my.cnf.d\n");
+    let server = ("/etc/my.cnf.d/mariadb-server.cnf", "[mysqld]\nbinlog_format = MIXED\n");
+    let last = "/etc/my.cnf.d/zz-pagewell.cnf".to_owned();
+    let unit = "/usr/lib/systemd/system/mysqld.service";
+    let of_rhel = [main, server];
+    assert_eq!(
+        written("/usr/libexec/mariadbd", &of_rhel, "/x"),
+        [last.clone(), restart("mariadb")]
+    );
+    assert_eq!(written("/usr/libexec/mysqld", &of_rhel, unit), [last, restart("mysqld")]);
+    let alone = [("/etc/my.cnf", "[mysqld]\n")];
+    assert_eq!(
+        written("/usr/sbin/mysqld", &alone, "/x"),
+        ["/etc/my.cnf".to_owned(), restart("mysql")]
+    );
+}
+
 #[test]
 fn options_that_are_there_stay_when_the_missing_ones_are_written() {
     const FILE: &str = "/etc/mysql/mariadb.conf.d/60-pagewell.cnf";
