@@ -10,23 +10,56 @@ use crate::machine::ExaminedMachine;
 use crate::plan::{HTTP_ORIGIN, SetupPlan};
 use crate::steps::CONFIG;
 use config::load;
-use config::raw::Site;
+use config::raw::{File, OneOrMany, Site};
 use std::path::Path;
 
 /// The document root in the file of the package. It may have no site.
 const PACKAGED_ROOT: &str = "/var/www/html";
 
-/// The reason why the configuration of the service must not be replaced, as the end of a sentence that begins with the
-/// file; `None` if it has no other site than the plan's.
+/// A configuration of the service that must not be replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistingConfiguration {
+    /// The reason, as the end of a sentence that begins with the file.
+    pub why: String,
+    /// The addresses at which the service listens; `None` if the file could not be read.
+    pub addresses: Option<ServiceAddresses>,
+}
+
+/// The addresses in the configuration of the service, as they are written there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceAddresses {
+    /// The address for visitors: the first that is no Unix socket, if there is one.
+    pub listen: String,
+    /// The address of the control interface, if it is not the default.
+    pub admin: Option<String>,
+}
+
+impl ServiceAddresses {
+    fn of(file: &File) -> ServiceAddresses {
+        let listen = match &file.listen {
+            Some(OneOrMany::One(one)) => Some(one),
+            Some(OneOrMany::Many(all)) => {
+                all.iter().find(|one| !one.starts_with("unix:")).or(all.first())
+            }
+            None => None,
+        };
+        let listen = listen.map_or("127.0.0.1:8080", String::as_str).to_owned();
+        let admin = file.admin.clone().filter(|admin| admin != "127.0.0.1:8081");
+        ServiceAddresses { listen, admin }
+    }
+}
+
+/// The configuration of the service, if it has another site than the plan's, or may have one.
 #[must_use]
-pub fn other_site(machine: &ExaminedMachine, plan: &SetupPlan) -> Option<String> {
+pub fn other_site(machine: &ExaminedMachine, plan: &SetupPlan) -> Option<ExistingConfiguration> {
+    let unknown = |why: String| Some(ExistingConfiguration { why, addresses: None });
     match machine.text(Path::new(CONFIG)) {
         Ok(None) => return None,
         Ok(Some(_)) => {}
-        Err(file) => return Some(format!("may serve another site (it {})", file.reason)),
+        Err(file) => return unknown(format!("may serve another site (it {})", file.reason)),
     }
     let Ok((file, _)) = load(&machine.real(Path::new(CONFIG))) else {
-        return Some("may serve another site (`pagewell check` names its error)".into());
+        return unknown("may serve another site (`pagewell check` names its error)".into());
     };
     let sites = if file.site.list.is_empty() {
         std::slice::from_ref(&file.site)
@@ -34,7 +67,10 @@ pub fn other_site(machine: &ExaminedMachine, plan: &SetupPlan) -> Option<String>
         &file.site.list[..]
     };
     let other = sites.iter().find_map(|site| name_of_other(site, machine, plan));
-    other.map(|name| format!("serves another site, {name}"))
+    other.map(|name| ExistingConfiguration {
+        why: format!("serves another site, {name}"),
+        addresses: Some(ServiceAddresses::of(&file)),
+    })
 }
 
 /// The host, document root or origin of a site, if it may be another one than the plan's.

@@ -28,6 +28,7 @@ pub mod write;
 
 use application::{FoundSite, recognise};
 use command_line::options::InitArgs;
+use existing::ServiceAddresses;
 use facts::MachineFacts;
 use machine::{ExaminedMachine, without_dots};
 use plan::{
@@ -54,12 +55,20 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
     let owner = machine.metadata(&site.root).ok().and_then(|found| facts.user_name(found.uid()));
     let is_asked = ask.is_some();
     let answers = answers(args, &site, &facts, owner.as_deref(), ask)?;
-    let plan = plan(site, &facts, &answers, owner.as_deref());
-    let mut doubts = doubts(&plan, &facts);
+    let mut plan = plan(site, &facts, &answers, owner.as_deref());
+    let other = existing::other_site(&machine, &plan);
+    let mut doubts = match other.as_ref().and_then(|other| other.addresses.clone()) {
+        // A further site has the addresses of the first.
+        Some(ServiceAddresses { listen, admin }) => {
+            (plan.listen, plan.admin) = (listen, admin);
+            Vec::new()
+        }
+        None => used_ports(&plan, &facts),
+    };
+    doubts.extend(other_doubts(&plan, &facts));
     doubts.extend(lost_settings(&plan));
     doubts.extend(guessed_pool(&plan, &facts, owner.as_deref()).filter(|_| !is_asked));
-    let other = existing::other_site(&machine, &plan);
-    let text = match other {
+    let text = match &other {
         None => file_text::file_text(&plan),
         Some(_) => file_text::site_text(&plan),
     };
@@ -77,7 +86,8 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
         write::write_new(&machine.real(&output), &output, &text)?;
         said.push_str(&format!("\nWritten: {}\n", output.display()));
     }
-    let steps = steps::next_steps(&plan, &facts, &machine, &output, other.as_deref());
+    let why = other.as_ref().map(|other| other.why.as_str());
+    let steps = steps::next_steps(&plan, &facts, &machine, &output, why);
     said.push_str(&report::steps_text(&steps));
     Ok(said)
 }
@@ -145,9 +155,9 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// The doubts of the site, and what else of the machine needs attention.
-fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
-    let mut all = plan.site.doubts.clone();
+/// The addresses that are not the usual ones, because other programs use those.
+fn used_ports(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
+    let mut all = Vec::new();
     let usual = ["127.0.0.1:8080", ":80"];
     if !usual.contains(&plan.listen.as_str()) {
         all.push(format!(
@@ -163,6 +173,12 @@ fn doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
             facts.other_program(8081).unwrap_or("another program")
         ));
     }
+    all
+}
+
+/// The doubts of the site, and what else of the machine needs attention.
+fn other_doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
+    let mut all = plan.site.doubts.clone();
     all.extend(unknown_programs(facts));
     all.extend(missing_pool(plan));
     if ["/home", "/root"].iter().any(|home| plan.site.root.starts_with(home)) {

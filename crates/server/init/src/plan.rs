@@ -57,10 +57,20 @@ impl SetupPlan {
         }
     }
 
+    /// The address at which another program of this machine reaches Pagewell.
+    #[must_use]
+    pub fn reached_at(&self) -> String {
+        match self.listen.rsplit_once(':') {
+            Some(("" | "0.0.0.0" | "[::]", port)) => format!("127.0.0.1:{port}"),
+            _ => self.listen.clone(),
+        }
+    }
+
     /// Whether nginx passes the requests of this host to Pagewell already.
     #[must_use]
     pub fn has_nginx_in_front(&self) -> bool {
-        matches!(&self.front, FrontServer::Nginx(served) if served.passes_to.contains(&self.listen))
+        let at = self.reached_at();
+        matches!(&self.front, FrontServer::Nginx(served) if served.passes_to.contains(&at))
     }
 
     /// Whether the database is on another machine, as far as it can be followed.

@@ -152,7 +152,7 @@ fn front(plan: &SetupPlan) -> String {
     match &plan.front {
         FrontServer::Nginx(_) if plan.has_nginx_in_front() => format!(
             "nginx stays in front: it passes the requests of this host to Pagewell at {} already.",
-            plan.listen
+            plan.reached_at()
         ),
         FrontServer::Nginx(served) if served.rules.is_empty() => {
             "nginx stays in front: it serves this host already, \

@@ -181,10 +181,7 @@ fn end_step(plan: &SetupPlan, has_others: bool) -> NextStep {
 }
 
 fn curl(plan: &SetupPlan) -> String {
-    let address = plan
-        .listen
-        .strip_prefix(':')
-        .map_or(plan.listen.clone(), |port| format!("127.0.0.1:{port}"));
+    let address = plan.reached_at();
     let address = address.trim_end_matches(":80");
     let host = plan.host.as_ref().map(|host| format!(" -H 'Host: {host}'")).unwrap_or_default();
     let secure = match &plan.front {
@@ -242,7 +239,7 @@ fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
 
 /// The lines of nginx's `server` block that pass requests to Pagewell.
 fn nginx_lines(plan: &SetupPlan) -> Vec<String> {
-    let pass = format!("    proxy_pass http://{};", plan.listen);
+    let pass = format!("    proxy_pass http://{};", plan.reached_at());
     let lines = [
         "client_max_body_size 64m;",
         "location / {",
@@ -265,7 +262,7 @@ fn other_front_step(plan: &SetupPlan, program: &str) -> NextStep {
         let title = format!(
             "Let {program} pass the requests of this host to http://{}, with the fields Host, X-Forwarded-For and \
              X-Forwarded-Proto.",
-            plan.listen
+            plan.reached_at()
         );
         return step(title, &[]);
     };
@@ -340,7 +337,7 @@ fn invalidation_step(plan: &SetupPlan) -> Option<NextStep> {
             composer("bridge"),
         ),
         SiteKind::Magento => {
-            let address = &plan.listen;
+            let address = plan.reached_at();
             (
                 "Choose Varnish as the caching application, and name Pagewell. nginx serves Magento at port 8000 \
                  of this machine (page on shops).",

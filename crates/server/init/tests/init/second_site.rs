@@ -122,3 +122,32 @@ fn each_application_can_be_the_second_site() {
         assert_eq!(is_http, kind == SiteKind::Magento, "{kind:?}\n{text}");
     }
 }
+
+/// Not those that would be free now.
+#[test]
+fn a_second_site_has_the_addresses_of_the_first() {
+    for (lines, pass, admin) in [
+        (
+            "listen = \"127.0.0.1:8180\"\nadmin = \"127.0.0.1:8281\"\n",
+            8180,
+            " --admin 127.0.0.1:8281",
+        ),
+        ("listen = [\"unix:/run/pagewell/http\", \":8280\"]\n", 8280, ""),
+        ("admin = \"127.0.0.1:8081\"\n", 8080, ""),
+    ] {
+        // Without root, Pagewell's own ports are those of unknown programs.
+        let tree = with_two_sites(Tree::with_php()).port(8080, "java", 12).port(8081, "java", 13);
+        let first = format!("{lines}[site]\nhost = {:?}\nroot = {:?}\n", SITE.1, SITE.0);
+        let tree = tree.file("/etc/pagewell/pagewell.toml", &first);
+        let args = InitArgs { name: Some(BLOG.1.into()), ..tree.args(BLOG.0) };
+        let said = init::run(&args, None).expect("a site");
+        for part in [
+            format!("proxy_pass http://127.0.0.1:{pass};"),
+            format!("curl -si http://127.0.0.1:{pass}/ -H"),
+            format!("       pagewell reload{admin}\n"),
+        ] {
+            assert!(said.contains(&part), "{part}\n{said}");
+        }
+        assert!(!said.contains("is used by java"), "{said}");
+    }
+}
