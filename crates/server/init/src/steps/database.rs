@@ -146,10 +146,12 @@ pub(super) fn capture_step(plan: &SetupPlan, has_others: bool) -> NextStep {
     if is_prepared && has_others {
         title.push_str(&format!(
             " Then, in this site's part of {CONFIG}, remove `database = []` and `automatic = {{ enabled = false }}`, and \
-             the first # of the lines from [[site.database]] on."
+             the first # of the lines from [[site.database]] on. The record of a trial then begins again."
         ));
     } else if is_prepared {
-        title.push_str(" The last `sed` turns on [[database]] and [automatic].");
+        title.push_str(
+            " The last `sed` turns on [[database]] and [automatic]: the record of a trial begins again.",
+        );
         lines
             .push(format!("sudo sed -i '/^#\\[\\[database/,/^#capture_directory/s/^#//' {CONFIG}"));
     }

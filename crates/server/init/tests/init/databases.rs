@@ -128,6 +128,10 @@ fn a_password_that_exists_is_not_replaced() {
     assert!(said.contains("binlog_format = ROW"), "{said}");
     assert!(!said.contains("CREATE USER") && !said.contains("/dev/urandom"), "{said}");
     assert!(said.contains("/^#\\[\\[database/"), "{said}");
+    assert!(said.contains("[automatic]: the record of a trial begins again."), "{said}");
+    // Where the database is followed already, the configuration does not change.
+    let said = Tree::with_php().with_followed_database().wordpress().init("/var/www/blog").0;
+    assert!(!said.contains("begins again"), "{said}");
 }
 
 /// The account is that of another site, whose database alone it may read.

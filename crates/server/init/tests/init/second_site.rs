@@ -96,7 +96,11 @@ fn the_printed_step_turns_on_the_database_of_a_second_site() {
     let (said, text) = with_both(&tree, SITE, BLOG);
     let off = "database = []\nautomatic = { enabled = false }\n";
     assert!(tree.check(&text).other_sites[0].automatic.is_none(), "{text}");
-    for part in ["remove `database = []` and `automatic = { enabled = false }`", "first #"] {
+    for part in [
+        "remove `database = []` and `automatic = { enabled = false }`",
+        "first #",
+        "The record of a trial then begins again.",
+    ] {
         assert!(said.contains(part), "{part}\n{said}");
     }
     let (before, after) = text.split_once("\n#[[site.database]]\n").expect("a comment");
