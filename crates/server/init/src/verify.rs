@@ -14,6 +14,7 @@ use crate::application::recognise;
 use crate::file_text::uploads;
 use crate::http::{ProbedPlace, ResponseHead, StartTls, VerifyTls};
 use crate::machine::ExaminedMachine;
+use crate::web_server::{ServedAddress, ServedSite, served_sites};
 use command_line::options::{InitArgs, SiteKind};
 use config::{Address, Begin, Config, load, resolve};
 use random_number::random_number;
@@ -101,12 +102,12 @@ fn checks(
     args: &InitArgs,
     tools: VerifyTools<'_>,
 ) -> Result<(ProbedPlace, Vec<CheckResult>), String> {
+    let machine = ExaminedMachine::new(args.machine.clone());
     let requested = match given {
         Some(given) => given.clone(),
-        None => place(site)?,
+        None => place(site, &machine)?,
     };
     let root = site.site.files.as_ref().map(|files| files.root.clone());
-    let machine = ExaminedMachine::new(args.machine.clone());
     let kind = root.and_then(|root| recognise(&machine, &root, None).ok()).map(|site| site.kind);
     let place = landed(requested, tools.tls, given.is_some())?;
     let runs_php = site.site.files.is_some();
@@ -204,28 +205,56 @@ fn reachable(address: &Address) -> Option<SocketAddr> {
     }
 }
 
-/// Where visitors connect: Pagewell's own address for HTTPS, or the server in front at port 443 or 80 of this machine,
-/// or Pagewell itself.
-fn place(config: &Config) -> Result<ProbedPlace, String> {
+/// Where visitors connect: Pagewell's own address for HTTPS, or the server in front, or Pagewell itself.
+fn place(config: &Config, machine: &ExaminedMachine) -> Result<ProbedPlace, String> {
     let host = config.hosts.canonical.as_ref().map(ToString::to_string);
     if let Some(tls) = first_reachable(&config.listen_tls, config) {
         let authority = host.unwrap_or_else(|| tls.to_string());
         return Ok(ProbedPlace { secure: true, address: Some(tls), authority, path: "/".into() });
     }
     let own = own_address(config);
-    let is_behind = own.is_none_or(|own| own.ip().is_loopback());
-    let fronts = [443, 80].map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let fronts = match own {
+        Some(own) if !own.ip().is_loopback() => Vec::new(),
+        _ => fronts(own, host.as_deref(), machine),
+    };
     let answers =
-        |address: &SocketAddr| TcpStream::connect_timeout(address, CONNECT_WITHIN).is_ok();
-    let front = fronts.into_iter().filter(|_| is_behind).find(answers);
-    let address =
-        front.or(own).ok_or("listen has no TCP address: name the URL of visitors by --url")?;
+        |front: &ServedAddress| TcpStream::connect_timeout(&front.at, CONNECT_WITHIN).is_ok();
+    let own = own.map(|at| ServedAddress { at, secure: false });
+    let found = fronts.into_iter().find(answers).or(own);
+    let ServedAddress { at, secure } =
+        found.ok_or("listen has no TCP address: name the URL of visitors by --url")?;
     Ok(ProbedPlace {
-        secure: front.is_some_and(|front| front.port() == 443),
-        address: Some(address),
-        authority: host.unwrap_or_else(|| address.to_string()),
+        secure,
+        address: Some(at),
+        authority: host.unwrap_or_else(|| at.to_string()),
         path: "/".into(),
     })
+}
+
+/// The addresses of the server in front, HTTPS first: those of nginx's blocks that pass to `own`, if possible with this
+/// host; else the usual ports of this machine.
+fn fronts(
+    own: Option<SocketAddr>,
+    host: Option<&str>,
+    machine: &ExaminedMachine,
+) -> Vec<ServedAddress> {
+    let own = own.map(|own| own.to_string());
+    let mut sites = served_sites(machine);
+    sites.retain(|site| own.as_ref().is_some_and(|own| site.passes_to.contains(own)));
+    let has_host = |site: &ServedSite| site.names.iter().any(|name| Some(name.as_str()) == host);
+    if sites.iter().any(has_host) {
+        sites.retain(has_host);
+    }
+    let mut all: Vec<ServedAddress> = sites.into_iter().flat_map(|site| site.listens).collect();
+    if all.is_empty() {
+        let usual = |port: u16| ServedAddress {
+            at: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            secure: port == 443,
+        };
+        return [443, 80].map(usual).into();
+    }
+    all.sort_by_key(|one| !one.secure);
+    all
 }
 
 /// The place after the redirects of the front page. `is_given`: the operator has named it.

@@ -8,6 +8,7 @@ mod nginx;
 
 use crate::machine::ExaminedMachine;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of configuration files, and the depth of `include`.
@@ -38,6 +39,8 @@ pub struct ServedSite {
     pub file: PathBuf,
     /// Its host names, without patterns.
     pub names: Vec<String>,
+    /// The addresses at which it answers, as this machine reaches them. Of nginx only.
+    pub listens: Vec<ServedAddress>,
     /// The document root, if it names one.
     pub root: Option<PathBuf>,
     /// The files of its certificate and key.
@@ -58,6 +61,15 @@ pub struct ServedSite {
     pub rules: Vec<String>,
 }
 
+/// An address at which a site answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServedAddress {
+    /// The address to connect to.
+    pub at: SocketAddr,
+    /// Whether connections are over TLS.
+    pub secure: bool,
+}
+
 /// All sites of nginx and Apache.
 #[must_use]
 pub fn served_sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
@@ -72,6 +84,7 @@ impl ServedSite {
             server,
             file: file.to_owned(),
             names: Vec::new(),
+            listens: Vec::new(),
             root: None,
             certificate: None,
             php: None,

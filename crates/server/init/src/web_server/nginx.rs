@@ -3,10 +3,11 @@
 //! Only directives with a meaning for Pagewell are kept. Of an `upstream` that `fastcgi_pass` or `proxy_pass` names,
 //! the first server counts. The numbers of files and tokens are bounded, and so is the depth of `include`.
 
-use super::{DEPTH_MAX, FILES_MAX, ServedSite, WebServer};
+use super::{DEPTH_MAX, FILES_MAX, ServedAddress, ServedSite, WebServer};
 use crate::machine::ExaminedMachine;
 use crate::php_pools::{PREPEND_FILE, plain_address};
 use import_rules::FASTCGI_PARAMETERS;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 const MAIN: &str = "/etc/nginx/nginx.conf";
@@ -44,6 +45,9 @@ pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
         site.php = site.php.take().and_then(|named| address(named, &reader.upstreams));
         let passes_to = std::mem::take(&mut site.passes_to).into_iter();
         site.passes_to = passes_to.filter_map(|named| address(named, &reader.upstreams)).collect();
+        if site.listens.is_empty() {
+            site.listens.extend(listened("80", &[]));
+        }
     }
     // Two blocks of one host: the redirect to HTTPS, and the site. Those without PHP or root come last.
     reader.sites.sort_by_key(|site| site.root.is_none());
@@ -120,6 +124,7 @@ impl Reader<'_> {
         let Some(site) = self.blocks.last().and_then(|(_, site)| *site) else { return };
         let site = &mut self.sites[site];
         match name.as_str() {
+            "listen" if is_direct => site.listens.extend(listened(first, values)),
             "server_name" => values.iter().for_each(|name| site.name(name)),
             "root" if is_direct || site.root.is_none() => site.root = Some(PathBuf::from(first)),
             "ssl_certificate" => {
@@ -162,6 +167,29 @@ fn address(named: String, upstreams: &[(String, Option<String>)]) -> Option<Stri
         None => named,
     };
     at.contains(':').then(|| plain_address(&at))
+}
+
+/// The address of a `listen` directive, as this machine reaches it. `None` for a Unix socket, UDP, and other names than
+/// `localhost`.
+fn listened(written: &str, flags: &[String]) -> Option<ServedAddress> {
+    let has = |flag: &str| flags.iter().any(|one| one == flag);
+    if written.starts_with("unix:") || has("quic") {
+        return None;
+    }
+    // In brackets, colons are part of the address.
+    let end_of_host = written.find(']').map_or(0, |end| end + 1);
+    let (host, port) = match written[end_of_host..].find(':') {
+        Some(colon) => written.split_at(end_of_host + colon),
+        None if written.bytes().all(|byte| byte.is_ascii_digit()) => ("*", written),
+        None => (written, "80"),
+    };
+    let ip: IpAddr = match host {
+        "*" | "0.0.0.0" | "localhost" => Ipv4Addr::LOCALHOST.into(),
+        "[::]" => Ipv6Addr::LOCALHOST.into(),
+        _ => host.trim_matches(['[', ']']).parse().ok()?,
+    };
+    let port = port.trim_start_matches(':').parse().ok()?;
+    Some(ServedAddress { at: SocketAddr::new(ip, port), secure: has("ssl") })
 }
 
 enum Token {
@@ -214,6 +242,31 @@ fn tokens(text: &str) -> Vec<Token> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_is_reached_from_this_machine() {
+        let at = |text: &str| {
+            let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+            let found = listened(&words[0], &words);
+            found.map(|found| (found.at.to_string(), found.secure))
+        };
+        for (text, address, secure) in [
+            ("80 default_server", "127.0.0.1:80", false),
+            ("*:8443 ssl http2", "127.0.0.1:8443", true),
+            ("192.0.2.1", "192.0.2.1:80", false),
+            ("192.0.2.1:8080", "192.0.2.1:8080", false),
+            ("localhost:8080", "127.0.0.1:8080", false),
+            ("[::]:443 ssl", "[::1]:443", true),
+            ("[2001:db8::1]", "[2001:db8::1]:80", false),
+        ] {
+            assert_eq!(at(text), Some((address.to_owned(), secure)), "{text}");
+        }
+        for text in
+            ["unix:/run/nginx.sock", "443 quic", "www.example:80", "80000", "", ":", "]", "é"]
+        {
+            assert_eq!(at(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn a_configuration_has_tokens() {

@@ -272,6 +272,26 @@ fn php_below_the_uploads_is_tried() {
     }
 }
 
+/// No other program tells which site is meant: port 443 of this machine may be that of another one.
+#[test]
+fn a_site_without_a_host_is_requested_where_nginx_listens() {
+    let site = Site::new(&[("index.php", "<?php")]);
+    let (port, front) = (Port::take().expect("a port"), answering(true));
+    let (file, tree, own) = (site.at("written.toml"), site.at("machine"), port.address());
+    let toml = format!("listen = \"{own}\"\n[site]\nroot = {:?}\n", site.root());
+    fs::write(&file, toml).expect("written");
+    let block = format!(
+        "http {{ server {{ listen {front}; server_name _; location / {{ proxy_pass http://{own}; }} }} }}"
+    );
+    fs::create_dir_all(tree.join("etc/nginx")).expect("a directory");
+    fs::write(tree.join("etc/nginx/nginx.conf"), block).expect("written");
+    let [file, tree] = [file, tree].map(|path| path.display().to_string());
+    let output = pagewell(&["init", "--verify", "--output", &file, "--machine", &tree]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(&format!("Requested: http://{front}/\n")), "{said}");
+}
+
 /// An application: files by which it is recognised, a script that visitors may have uploaded, and files that its
 /// configuration denies.
 struct AttackedSite {
