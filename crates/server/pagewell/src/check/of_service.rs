@@ -199,7 +199,9 @@ fn tested(wanted: &[PathUse], user: &ServiceUser, unit: &Unit) -> ServiceReport 
         }
     };
     for (one, problem) in wanted.iter().zip(results) {
-        let list = if one.is_warning { &mut report.warnings } else { &mut report.errors };
+        // Where no unit is installed, it is no error that nothing names the user.
+        let is_warning = one.is_warning || one.likely_user(user).is_some();
+        let list = if is_warning { &mut report.warnings } else { &mut report.errors };
         list.extend(problem);
     }
     report
@@ -296,6 +298,13 @@ impl PathUse {
         }
     }
 
+    /// The owner of a directory that root may not use, if nothing names the user of the service: it is probably that.
+    fn likely_user(&self, user: &ServiceUser) -> Option<String> {
+        let owner = fs::metadata(&self.path).map_or(0, |found| found.uid());
+        let is_likely = user.is_assumed && self.is_for == Use::Own && owner != 0;
+        is_likely.then(|| name_of("/etc/passwd", owner))
+    }
+
     /// The reason why the current user cannot use the path, with the remedy.
     fn test(&self, user: &ServiceUser) -> Option<String> {
         let path = &self.path;
@@ -310,9 +319,7 @@ impl PathUse {
         if matches!(self.is_for, Use::Read | Use::ReadOfAnyone) && is_missing(&error) {
             return Some(format!("{shown}: there is no such file: correct the path"));
         }
-        let owner = || fs::metadata(path).map_or(0, |found| found.uid());
-        if user.is_assumed && self.is_for == Use::Own && owner() != 0 {
-            let owner = name_of("/etc/passwd", owner());
+        if let Some(owner) = self.likely_user(user) {
             return Some(format!(
                 "{shown}: it belongs to the user {owner}, and this was tested as root – test it as the user of the \
                  service: {} --user {owner}",

@@ -228,7 +228,9 @@ fn root_tests_the_files_that_a_reload_reads_as_the_user_of_the_service() {
     chown(&snapshots, Some(33), None).expect("given");
     let (text, good) = check(&["--config", &file]);
     let remedy = format!("pagewell check --offline --config {file} --user {USER}");
-    assert!(!good && text.contains(&remedy), "{text}");
+    assert!(good && text.contains(&remedy), "nothing names the user: {text}");
+    let (text, good) = check(&["--config", &file, "--user", "root"]);
+    assert!(!good && text.contains("root cannot write to it"), "{text}");
 }
 
 /// The output of the same command as [`USER`], which only root can become.
