@@ -19,10 +19,16 @@ pub fn disk_of_logs() -> Option<DiskSpace> {
     disk_of(Path::new(LOGS), WrittenFiles::MachineLogs)
 }
 
+/// The bytes on the disk of a directory that are free for the users of the machine. `None` if that is unknown.
+#[must_use]
+pub fn free_space(directory: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(directory).ok().filter(|found| found.f_blocks > 0)?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// The disk of a directory to which these files are written. `None` if its free space is unknown.
 fn disk_of(directory: &Path, files: WrittenFiles) -> Option<DiskSpace> {
-    let found = rustix::fs::statvfs(directory).ok().filter(|found| found.f_blocks > 0)?;
-    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    let free = free_space(directory)?;
     Some(DiskSpace { directory: directory.display().to_string(), free, files })
 }
 

@@ -19,7 +19,7 @@ mod managed;
 mod next_steps;
 mod trial;
 
-pub use disks::disk_of_logs;
+pub use disks::{disk_of_logs, free_space};
 pub(crate) use next_steps::why_nothing_is_stored;
 pub use next_steps::{SetupStep, next_steps};
 

@@ -1,6 +1,6 @@
 //! Finds parts of a configuration that do not work on this machine, though they may on another. These
-//! are users, php-fpm, memory, and directories for files and sockets (a systemd unit may create those).
-//! For all but the memory, `serve` fails; `check` only warns.
+//! are users, php-fpm, memory, space for snapshots, and directories for files and sockets (a systemd unit may create
+//! those). For all but memory and space, `serve` fails; `check` only warns. A running Pagewell watches its disks.
 //!
 //! This module only reads files. It starts no process, binds no socket and connects to nothing.
 
@@ -9,6 +9,7 @@ use cli::doctor::{configured_pools, external_php};
 use config::{
     AccessLogTo, Address, Config, FilesConfig, OriginConfig, machine_memory_bytes, name_refusal,
 };
+use control::attention::free_space;
 use doctor::{ExternalPhp, Pool};
 use init::machine::ExaminedMachine;
 use init::php_pools::{PREPEND_FILE, PhpPool, php_pools};
@@ -16,7 +17,7 @@ use origin::php_fpm::find_binary;
 use origin::routes::leading_outside;
 use pagewell::privileges::of;
 use rustix::process::geteuid;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -40,6 +41,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         }
     }
     all.extend(memory(config));
+    all.extend(snapshot_space(config, free_space));
     let has_file = Path::new(PREPEND_FILE).try_exists().unwrap_or(true);
     all.extend(closed_prepends(&php_pools(&ExaminedMachine::new("/".into())), has_file));
     all.extend(automatic_https(config));
@@ -200,9 +202,49 @@ fn memory(config: &Config) -> Option<String> {
     (wanted > there).then_some(why)
 }
 
+/// Warnings about directories of snapshots whose disk has no space for those of a full cache. `free`: the free bytes on
+/// the disk of a directory.
+fn snapshot_space(config: &Config, free: impl Fn(&Path) -> Option<u64>) -> Vec<String> {
+    let mut wanted: BTreeMap<&Path, u64> = BTreeMap::new();
+    for site in config.all_sites() {
+        let Some(snapshot) = &site.snapshot else { continue };
+        let bytes = wanted.entry(&snapshot.directory).or_default();
+        *bytes = bytes.saturating_add(snapshot.bytes_max.min(site.memory_bytes as u64));
+    }
+    let warning = |(directory, bytes): (&Path, u64)| {
+        let there = directory.ancestors().find(|above| above.is_dir())?;
+        let free = free(there).filter(|free| *free < bytes)?;
+        Some(format!(
+            "snapshot.directory: {}M are free under {}, and a full cache needs {}M: name a larger disk, or set \
+             snapshot.max_size",
+            free >> 20,
+            directory.display(),
+            bytes >> 20
+        ))
+    };
+    wanted.into_iter().filter_map(warning).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_that_is_too_small_for_the_snapshots_is_named() {
+        let warnings = |max_size: &str| {
+            let text = format!(
+                "memory = \"64M\"\n[site]\norigin = \"http://127.0.0.1:1\"\n\
+                 [snapshot]\ndirectory = \"/no/such\"\nunwatched = \"serve\"\n{max_size}"
+            );
+            let file = toml::from_str(&text).expect("a configuration");
+            let config = config::resolve(&file).expect("it can be used");
+            snapshot_space(&config, |there| (there == Path::new("/")).then_some(10 << 20))
+        };
+        let said = warnings("");
+        let expected = "10M are free under /no/such, and a full cache needs 64M";
+        assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
+        assert_eq!(warnings("max_size = \"10M\"\n"), Vec::<String>::new());
+    }
 
     #[test]
     fn a_pool_that_cannot_load_pagewells_file_is_named() {
