@@ -230,7 +230,7 @@ fn kernel() -> Kernel {
 }
 
 /// The files in these directories that have this extension, sorted.
-fn files_in(directories: &[&str], ending: &str) -> Vec<PathBuf> {
+fn files_in(directories: &[impl AsRef<Path>], ending: &str) -> Vec<PathBuf> {
     let entries = directories.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
     paths.retain(|path| path.extension().is_some_and(|is| is == ending));
@@ -294,12 +294,17 @@ fn opcache(own: Option<&OwnPhp>) -> Option<Opcache> {
 
 fn database(processes: &Processes) -> Option<u64> {
     processes.first("mariadbd").or(processes.first("mysqld"))?;
+    Some(max_connections(Path::new("/etc")).unwrap_or(DATABASE_CONNECTIONS))
+}
+
+/// `max_connections` in the option files of MariaDB or MySQL below `/etc`: RHEL's `my.cnf` and `my.cnf.d`, and Debian's.
+fn max_connections(etc: &Path) -> Option<u64> {
     let places =
-        ["/etc/mysql", "/etc/mysql/conf.d", "/etc/mysql/mariadb.conf.d", "/etc/mysql/mysql.conf.d"];
-    let texts = files_in(&places, "cnf").into_iter().map(text_of);
+        ["", "my.cnf.d", "mysql", "mysql/conf.d", "mysql/mariadb.conf.d", "mysql/mysql.conf.d"];
+    let texts = files_in(&places.map(|place| etc.join(place)), "cnf").into_iter().map(text_of);
     let mut said = texts.filter_map(|text| read::database_option(&text, "max_connections"));
     // The last file takes precedence.
-    Some(said.next_back().unwrap_or(DATABASE_CONNECTIONS))
+    said.next_back()
 }
 
 fn turning_disk() -> Option<bool> {
@@ -400,6 +405,17 @@ fn php_files(root: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_the_database_are_read_where_each_distribution_has_them() {
+        for directory in ["", "my.cnf.d", "mysql/mariadb.conf.d"] {
+            let etc = harness::PrivateDir::temporary("options").expect("a directory");
+            let place = etc.path().join(directory);
+            fs::create_dir_all(&place).expect("a directory");
+            fs::write(place.join("my.cnf"), "[mysqld]\nmax_connections = 77\n").expect("a file");
+            assert_eq!(max_connections(etc.path()), Some(77), "{directory}");
+        }
+    }
 
     #[test]
     fn a_trial_is_no_failure() {
