@@ -147,7 +147,7 @@ fn full(disk: &DiskSpace) -> Option<Finding> {
         WrittenFiles::MachineLogs if *free < LOG_SPACE => (
             "When the disk is full, the database refuses writes.",
             format!("{free_text}."),
-            "du -xh --max-depth=2 /var | sort -h | tail".into(),
+            "du -xh -d 2 /var | sort -h | tail".into(),
         ),
         _ => return None,
     };
