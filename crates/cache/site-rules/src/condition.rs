@@ -3,9 +3,9 @@
 //! Of several conditions, one must match, and none of those written with `!`. Not here: the other
 //! conditions of a rule (`rule`).
 
-use crate::cookies::pairs;
 use crate::glob::Glob;
 use http_cache::Fields;
+use http_fields::cookies::pairs;
 
 /// A parameter, cookie or header line by name, optionally with a value.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Cookies: parsing (RFC 6265 §5.4), and classification by name.
+//! Cookies: classification by name.
 //!
 //! | kind | by default |
 //! |---|---|
@@ -57,27 +57,6 @@ pub enum UnknownCookies {
     Ignore,
     /// It counts as a session cookie.
     Bypass,
-}
-
-/// The cookies in one line of a request.
-pub(crate) fn pairs(line: &[u8]) -> impl Iterator<Item = Pair<'_>> {
-    line.split(|byte| *byte == b';').map(trim).filter(|pair| !pair.is_empty()).map(|written| {
-        // RFC 6265 §5.2: a pair without `=` has no name. PHP treats it as a name without a value.
-        let (name, value) = CookieName::of_pair(written);
-        Pair { name, value: trim(value.unwrap_or_default()), written }
-    })
-}
-
-/// One cookie of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pair<'a> {
-    pub(crate) name: CookieName<'a>,
-    pub(crate) value: &'a [u8],
-    pub(crate) written: &'a [u8],
-}
-
-fn trim(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
 }
 
 /// A list of name patterns, indexed by the first letter.
@@ -328,17 +307,6 @@ mod tests {
                 assert_eq!(lists.kind(&CookieName::of(name.as_bytes())), kind, "{name:?}");
             }
         }
-    }
-
-    #[test]
-    fn pairs_are_read_as_they_stand() {
-        let read: Vec<_> = pairs(b" a=1;b = 2 ;; c; d=x=y;=z").collect();
-        let names: Vec<_> = read.iter().map(|pair| (pair.name.written(), pair.value)).collect();
-        assert_eq!(
-            names,
-            [(&b"a"[..], &b"1"[..]), (b"b", b"2"), (b"c", b""), (b"d", b"x=y"), (b"", b"z"),]
-        );
-        assert_eq!(read[1].written, b"b = 2");
     }
 
     #[test]

@@ -14,10 +14,11 @@
 //! finds the copy. The key contains [`OWNER_PART`], which no key of a shared copy contains: their parts
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
-use crate::cookies::{CookieKind, cookie_glob, pairs};
+use crate::cookies::{CookieKind, cookie_glob};
 use crate::glob::Glob;
 use crate::rules::SiteRules;
 use http_cache::{CookieName, Fields};
+use http_fields::cookies::pairs;
 
 /// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
 /// common to many clients.

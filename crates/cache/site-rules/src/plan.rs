@@ -14,15 +14,14 @@
 //! here allocates for a site without rules. A plan is small and copied; it contains indices into the rules.
 
 use crate::agent::Agent;
-use crate::cookies::{
-    AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, Pair, UnknownCookies, pairs,
-};
+use crate::cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 use crate::language;
 use crate::rule::{Load, Rule};
 use crate::rules::SiteRules;
 use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
+use http_fields::cookies::{CookiePair, pairs};
 use miss_control::RequestRate;
 use std::collections::BTreeSet;
 
@@ -204,7 +203,7 @@ impl SiteRules {
         if !self.has_strangers(plan) {
             return BTreeSet::new();
         }
-        let written = |pair: &Pair<'_>| Box::<[u8]>::from(pair.written);
+        let written = |pair: &CookiePair<'_>| Box::<[u8]>::from(pair.written);
         self.cookies_of_kind(CookieKind::Unknown, plan, fields, written).into_iter().collect()
     }
 
@@ -214,7 +213,7 @@ impl SiteRules {
         kind: CookieKind,
         plan: &Plan,
         fields: &dyn Fields,
-        part: impl Fn(&Pair<'_>) -> T,
+        part: impl Fn(&CookiePair<'_>) -> T,
     ) -> Vec<T> {
         let rule = plan.rule.map(|at| &self.rules[at]);
         let of_rule = |name: &CookieName<'_>| {
@@ -370,7 +369,7 @@ impl SiteRules {
     /// The cookies of a line that are in the key, as they were written; `None` if there are none.
     pub fn key_cookies(&self, plan: &Plan, line: &[u8]) -> Option<Vec<u8>> {
         let rule = plan.rule.map(|at| &self.rules[at]);
-        let of_key = |pair: &Pair<'_>| {
+        let of_key = |pair: &CookiePair<'_>| {
             self.is_in_key(&pair.name) || rule.is_some_and(|rule| rule.varies_by_cookie(&pair.name))
         };
         let kept: Vec<&[u8]> = pairs(line).filter(of_key).map(|pair| pair.written).collect();
@@ -406,7 +405,7 @@ impl SiteRules {
         for (name, globs) in [("session", &rule.session_cookies), ("cookie", &rule.vary_cookies)] {
             for glob in globs {
                 fields.values("cookie", &mut |line| {
-                    let fits = |pair: &Pair<'_>| pair.name.any(|reading| glob.fits(reading));
+                    let fits = |pair: &CookiePair<'_>| pair.name.any(|reading| glob.fits(reading));
                     for pair in pairs(line).filter(fits) {
                         part(name, pair.written);
                     }
@@ -454,7 +453,7 @@ impl SiteRules {
 }
 
 /// The name of a cookie for a report.
-fn name_of(pair: &Pair<'_>) -> Box<str> {
+fn name_of(pair: &CookiePair<'_>) -> Box<str> {
     String::from_utf8_lossy(pair.name.written()).into()
 }
 

@@ -6,11 +6,11 @@
 //! (`fields`) are returned as well, so that requests differ by them if `Vary` names one.
 
 use crate::agent::Agent;
-use crate::cookies::pairs;
 use crate::fields::is_of_phone;
 use crate::plan::{NOWHERE, Plan};
 use crate::rules::SiteRules;
 use http_cache::Fields;
+use http_fields::cookies::pairs;
 
 /// The header lines of a request under a plan.
 #[derive(Clone, Copy)]

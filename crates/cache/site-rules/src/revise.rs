@@ -4,7 +4,7 @@
 //! Invariants: a redirect to the page itself is never stored, because every client would be caught in a
 //! loop. The response to a request with an unknown cookie is stored only if its `Vary` names all cookies.
 
-use crate::cookies::{CookieKind, pairs};
+use crate::cookies::CookieKind;
 use crate::declared::is_marked_as_shared;
 use crate::ignored::IgnoredFields;
 use crate::plan::Plan;
@@ -16,6 +16,7 @@ use http::{HeaderMap, StatusCode};
 use http_cache::litespeed::LSC_COOKIE;
 use http_cache::variants::NominatedFields;
 use http_cache::{CookieName, FieldUse, Fields, Policy, Reference, StoredFacts};
+use http_fields::cookies::pairs;
 
 /// The decision on a response.
 #[derive(Clone, Copy, Debug)]

@@ -13,13 +13,14 @@
 //! with one of them is never answered from the pages of others. Not here: who is confirmed as a visitor
 //! of the role, and storing (`exchange::signed_in`).
 
-use crate::cookies::{COOKIES_REPORTED_MAX, CookieKind, UnknownCookies, pairs};
+use crate::cookies::{COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 use crate::owner::{OWNER_KEY_BYTES_MAX, OWNER_PART};
 use crate::plan::{BypassBecause, Handling, Plan};
 use crate::rule::Rule;
 use crate::rules::SiteRules;
 use http_cache::variants::NominatedFields;
 use http_cache::{CookieName, Fields};
+use http_fields::cookies::pairs;
 
 /// The vary value of visitors who have commented without an account.
 const COMMENTER: &[u8] = b"commenter";

@@ -7,9 +7,10 @@
 //! applications set for signed-in visitors only, with a secret. A session cookie that changes at a POST is no evidence:
 //! Laravel changes it with each response, and PHP in strict mode for each value that a client invents.
 
-use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, Pair, TICKET_COOKIE, UnknownCookies, pairs};
+use crate::cookies::{AFTER_WRITE_COOKIE, CookieKind, TICKET_COOKIE, UnknownCookies};
 use crate::rules::SiteRules;
 use http_cache::Fields;
+use http_fields::cookies::{CookiePair, pairs};
 use http_fields::percent::decode;
 use known_names::LOGIN_COOKIES;
 use subtle::ConstantTimeEq;
@@ -101,14 +102,14 @@ impl SiteRules {
         line: &[u8],
         is_other: impl Fn(&[u8]) -> bool,
     ) -> Option<Vec<u8>> {
-        let is_session = |pair: &Pair<'_>| {
+        let is_session = |pair: &CookiePair<'_>| {
             let kind = self.lists.kind(&pair.name);
             kind == CookieKind::Session
                 || (kind == CookieKind::Unknown && self.lists.unknown == UnknownCookies::Bypass)
                 || is_login(pair)
                 || self.rules.iter().any(|rule| rule.names_session(&pair.name))
         };
-        let stays = |pair: &Pair<'_>| is_other(pair.name.written()) || !is_session(pair);
+        let stays = |pair: &CookiePair<'_>| is_other(pair.name.written()) || !is_session(pair);
         let left: Vec<&[u8]> = pairs(line).filter(stays).map(|pair| pair.written).collect();
         (!left.is_empty()).then(|| left.join(&b"; "[..]))
     }
@@ -139,7 +140,7 @@ fn secret_of(written: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Whether every reading of the name is that of a login, and the value a secret.
-fn is_login(pair: &Pair<'_>) -> bool {
+fn is_login(pair: &CookiePair<'_>) -> bool {
     let mut is_login = pair.value.len() >= SECRET_BYTES_MIN;
     pair.name.any(|reading| {
         is_login &= LOGIN_COOKIES.iter().any(|begin| reading.starts_with(begin.as_bytes()));
