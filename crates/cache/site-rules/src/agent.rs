@@ -4,9 +4,7 @@
 //! page that is cached per class is rendered with a representative User-Agent of the class. It therefore
 //! contains nothing specific to the client that requested it first.
 
-use http::header::USER_AGENT;
 use http_cache::Fields;
-use http_cache::variants::NominatedFields;
 use std::sync::LazyLock;
 
 /// A class of clients.
@@ -114,14 +112,6 @@ impl Agent {
             }
         }
     }
-}
-
-/// Whether a page with these nominated fields is the one for plain clients: it varies by nothing but the class of
-/// the device, and is for desktops.
-pub fn is_of_desktops(nominated: &NominatedFields) -> bool {
-    let desktop = Agent::Desktop.user_agent().as_bytes();
-    nominated.cookies().len() == 0
-        && nominated.fields().all(|(name, value)| *name == USER_AGENT && value == Some(desktop))
 }
 
 /// The meanings of words in User-Agent, as bits.

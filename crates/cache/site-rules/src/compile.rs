@@ -2,20 +2,17 @@
 //! computes the policy of each rule. Contradictions are refused with a message that names the rule, the key
 //! and a valid alternative. Nothing is read from files here.
 
-use crate::agent::Agent;
-use crate::client_networks::ClientNetworks;
-use crate::condition::NamedCondition;
+use crate::conditions::{RequestConditions, ResponseConditions, StatusRange};
 use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
 use crate::edge::{self, EdgeRules, FileSurroundings, RedirectMap};
 use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
-use crate::glob::{Case, Glob, Globs, Star};
 use crate::ignored::IgnoredFields;
 use crate::mark::Secret;
+use crate::named_condition::NamedCondition;
 use crate::raw::{self, Status, Statuses, Store, Words};
-use crate::regexes::Regexes;
-use crate::rule::{Conditions, Policies, ResponseConditions, Rule, StatusRange};
+use crate::rule::{Policies, Rule};
 use crate::rules::SiteRules;
 use http_cache::{Failure, FailureSet, Policy};
 use miss_control::RequestRate;
@@ -115,7 +112,8 @@ fn read_rules(
     for (at, raw) in rules.iter().enumerate() {
         let number = at + 1;
         let mut read = || -> Result<(), String> {
-            let (conditions, response) = (conditions(raw)?, response(raw)?);
+            let conditions = RequestConditions::read(&raw.request_conditions())?;
+            let response = response(raw)?;
             let files = around.files.as_ref();
             edge::read(&mut edge, (number, raw), &conditions, response.as_ref(), files)?;
             let sets = !sets_nothing(raw);
@@ -222,7 +220,7 @@ fn harmless_fields(named: &[String]) -> Result<Names, RuleError> {
 fn rule(
     (number, raw): (usize, &raw::Rule),
     around: &Surroundings,
-    conditions: Conditions,
+    conditions: RequestConditions,
     response: Option<ResponseConditions>,
 ) -> Result<Rule, String> {
     contradictions(raw, around)?;
@@ -367,7 +365,7 @@ fn contradictions(raw: &raw::Rule, around: &Surroundings) -> Result<(), String> 
 /// methods whose responses are not stored.
 fn without_effect(
     raw: &raw::Rule,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
 ) -> Result<(), String> {
     let statuses = response.map_or(&[][..], |response| &response.statuses);
@@ -395,83 +393,8 @@ fn without_effect(
     Ok(())
 }
 
-fn conditions(raw: &raw::Rule) -> Result<Conditions, String> {
-    let agent = |word: &String| {
-        Agent::from_name(word)
-            .ok_or_else(|| format!("agent: {word:?}: write crawler, phone, tablet or desktop"))
-    };
-    if let Some(bad) = raw.path.as_slice().iter().find(|word| {
-        let word = word.trim_start_matches('!');
-        !word.starts_with('/') && !word.starts_with('*')
-    }) {
-        return Err(format!("path: {bad:?}: begin with / or *"));
-    }
-    if let Some(bad) = raw.host.as_slice().iter().find(|word| {
-        word.bytes().any(|byte| matches!(byte, b'/' | b'@' | b'?') || byte.is_ascii_whitespace())
-    }) {
-        return Err(format!(
-            "host: {bad:?} is no host: write for instance example.org or *.example.org"
-        ));
-    }
-    let (excluded, methods): (Vec<_>, Vec<_>) =
-        raw.method.as_slice().iter().partition(|word| word.starts_with('!'));
-    Ok(Conditions {
-        host: Globs::read(raw.host.as_slice(), Star::Anything, Case::Ignored)
-            .map_err(|e| format!("host: {e}"))?,
-        path: Globs::read(raw.path.as_slice(), Star::Segment, Case::Kept)
-            .map_err(|e| format!("path: {e}"))?,
-        regex: Regexes::read(raw.path_regex.as_slice()).map_err(|e| format!("path_regex: {e}"))?,
-        methods: methods.into_iter().map(|word| method(word)).collect::<Result<_, _>>()?,
-        methods_excluded: excluded
-            .into_iter()
-            .map(|word| method(&word[1..]))
-            .collect::<Result<_, _>>()?,
-        query: named(&raw.query, "query", '=')?,
-        cookie: named(&raw.cookie, "cookie", '=')?,
-        header: named(&raw.header, "header", ':')?,
-        agents: raw.agent.as_slice().iter().map(agent).collect::<Result<_, _>>()?,
-        from: ClientNetworks::read(raw.from.as_slice()).map_err(|e| format!("from: {e}"))?,
-    })
-}
-
-/// Reads a method. Methods are case-sensitive (RFC 9110 §9.1), so another spelling of a known method is an
-/// error.
-fn method(word: &str) -> Result<http::Method, String> {
-    const KNOWN: [&str; 9] =
-        ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PURGE"];
-    match KNOWN.iter().find(|known| **known != word && known.eq_ignore_ascii_case(word)) {
-        Some(known) => Err(format!("method: {word:?}: write {known}")),
-        None => http::Method::from_bytes(word.as_bytes())
-            .map_err(|_| format!("method: {word:?} is none")),
-    }
-}
-
-/// Reads `name` or `name=value`, each with wildcards. `!` before it means that it must be absent.
-fn named(words: &Words, key: &str, separator: char) -> Result<Vec<NamedCondition>, String> {
-    let read = |word: &String| {
-        let (absent, word) = match word.strip_prefix('!') {
-            Some(word) => (true, word),
-            None => (false, word.as_str()),
-        };
-        let (name, value) = match word.split_once(separator) {
-            Some((name, value)) => (name.trim(), Some(value.trim())),
-            None => (word.trim(), None),
-        };
-        let is_header = separator == ':';
-        if is_header && http::HeaderName::from_bytes(name.as_bytes()).is_err() {
-            return Err(format!("{key}: {word:?}: write name or name: value"));
-        }
-        let name = if is_header { name.to_ascii_lowercase() } else { name.to_owned() };
-        let glob = |text: &str| {
-            Glob::read(text, Star::Anything, Case::Ignored).map_err(|e| format!("{key}: {e}"))
-        };
-        Ok(NamedCondition { name: glob(&name)?, value: value.map(glob).transpose()?, absent })
-    };
-    words.as_slice().iter().map(read).collect()
-}
-
 fn response(raw: &raw::Rule) -> Result<Option<ResponseConditions>, String> {
-    let header = named(&raw.when_header, "when_header", ':')?;
+    let header = NamedCondition::read_lines(raw.when_header.as_slice(), "when_header")?;
     let statuses = match &raw.when_status {
         None => Vec::new(),
         Some(Statuses::One(one)) => vec![status(one)?],

@@ -13,8 +13,8 @@
 //! strictest kind of them. Invariant: the classification of a cookie with a plain or short name allocates
 //! nothing.
 
-use crate::condition::NamedCondition;
-use crate::glob::{Case, Glob, Star};
+use crate::glob::Glob;
+use crate::named_condition::NamedCondition;
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
@@ -78,7 +78,7 @@ impl Names {
     pub(crate) fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Names, String> {
         let mut names = Names::default();
         for word in words {
-            let glob = Glob::read(word, Star::Anything, Case::Ignored)?;
+            let glob = Glob::of_name(word)?;
             match word.bytes().next() {
                 None => return Err("an empty name fits nothing".to_owned()),
                 Some(b'*') => names.anywhere.push(glob),
@@ -134,7 +134,7 @@ struct Condition {
 
 /// Reads a pattern of cookie names, for the readings that [`CookieName::any`] passes.
 pub(crate) fn cookie_glob(word: &str) -> Result<Glob, String> {
-    Glob::read(&folded(word), Star::Anything, Case::Ignored)
+    Glob::of_name(&folded(word))
 }
 
 /// The program or the service that sets a cookie with this name, if it is known.
@@ -314,7 +314,7 @@ mod tests {
         let names = names_of(SCRIPT_COOKIES).chain(names_of(SESSION_COOKIES));
         let names = names.chain(names_of(LANGUAGE_COOKIES));
         for pattern in names.chain(known_names::TRACKING.iter().copied()) {
-            assert!(Glob::read(pattern, Star::Anything, Case::Ignored).is_ok(), "{pattern}");
+            assert!(Glob::of_name(pattern).is_ok(), "{pattern}");
         }
     }
 

@@ -5,15 +5,15 @@
 //! one pattern of the other rule. So a rule that only several rules together cover is not found.
 
 use crate::alternatives::lists_cover;
-use crate::condition::NamedCondition;
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::glob::{Case, Glob, Star};
-use crate::rule::{Conditions, ResponseConditions};
+use crate::named_condition::NamedCondition;
 use http::Method;
 use std::slice;
 
 /// How a kind of rules compares requests with conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparison {
+pub(crate) enum ComparisonKind {
     /// As written; every path begins with a slash.
     Pages,
     /// As access rules do: HEAD counts as GET, unless a condition names it.
@@ -22,20 +22,20 @@ pub(crate) enum Comparison {
     AsGet,
 }
 
-impl Comparison {
-    fn fits_method(self, conditions: &Conditions, method: &Method) -> bool {
+impl ComparisonKind {
+    fn fits_method(self, conditions: &RequestConditions, method: &Method) -> bool {
         match self {
-            Comparison::Pages => conditions.fit_method(method),
-            Comparison::Access => conditions.fit_method_or_get(method),
-            Comparison::AsGet if *method == Method::HEAD => conditions.fit_method(&Method::GET),
-            Comparison::AsGet => conditions.fit_method(method),
+            ComparisonKind::Pages => conditions.fit_method(method),
+            ComparisonKind::Access => conditions.fit_method_or_get(method),
+            ComparisonKind::AsGet if *method == Method::HEAD => conditions.fit_method(&Method::GET),
+            ComparisonKind::AsGet => conditions.fit_method(method),
         }
     }
 }
 
-impl Conditions {
+impl RequestConditions {
     /// Whether these conditions certainly hold for each request for which `other` hold.
-    pub(crate) fn cover(&self, other: &Conditions, comparison: Comparison) -> bool {
+    pub(crate) fn cover(&self, other: &RequestConditions, comparison: ComparisonKind) -> bool {
         self.cover_methods(other, comparison)
             && self.cover_clients(other)
             && named_cover(&self.query, &other.query, NamedCondition::covers)
@@ -49,14 +49,14 @@ impl Conditions {
     }
 
     /// Whether the conditions on the client certainly hold for each client for which those of `other` hold.
-    pub(crate) fn cover_clients(&self, other: &Conditions) -> bool {
+    pub(crate) fn cover_clients(&self, other: &RequestConditions) -> bool {
         lists_cover((&self.agents, &[]), (&other.agents, &[]), |one, other| one == other)
             && self.from.cover(&other.from)
             && named_cover(&self.cookie, &other.cookie, NamedCondition::covers)
             && named_cover(&self.header, &other.header, NamedCondition::covers_line)
     }
 
-    fn cover_methods(&self, other: &Conditions, comparison: Comparison) -> bool {
+    fn cover_methods(&self, other: &RequestConditions, comparison: ComparisonKind) -> bool {
         let named = [self, other]
             .into_iter()
             .flat_map(|conditions| conditions.methods.iter().chain(&conditions.methods_excluded));
@@ -69,10 +69,10 @@ impl Conditions {
             })
     }
 
-    fn cover_paths(&self, other: &Conditions, comparison: Comparison) -> bool {
+    fn cover_paths(&self, other: &RequestConditions, comparison: ComparisonKind) -> bool {
         let every_path = Glob::read("/**", Star::Segment, Case::Kept).ok();
         let others = match &every_path {
-            Some(every) if other.path.any.is_empty() && comparison == Comparison::Pages => {
+            Some(every) if other.path.any.is_empty() && comparison == ComparisonKind::Pages => {
                 slice::from_ref(every)
             }
             _ => &other.path.any[..],

@@ -65,6 +65,14 @@ struct Places {
 }
 
 impl Glob {
+    /// Reads a pattern of names or values, in any case: a wildcard matches any text.
+    ///
+    /// # Errors
+    /// It is too long; the text is a message for the operator.
+    pub(crate) fn of_name(written: &str) -> Result<Glob, String> {
+        Glob::read(written, Star::Anything, Case::Ignored)
+    }
+
     /// Reads a pattern; the error is a message for the operator.
     pub(crate) fn read(written: &str, star: Star, case: Case) -> Result<Glob, String> {
         let stars = written.matches('*').count();
@@ -288,7 +296,20 @@ pub(crate) struct Globs {
 }
 
 impl Globs {
-    pub(crate) fn read(words: &[String], star: Star, case: Case) -> Result<Globs, String> {
+    /// Reads patterns of names, in any case: a wildcard matches any text.
+    pub(crate) fn of_names(words: &[String]) -> Result<Globs, String> {
+        Globs::read(words, Star::Anything, Case::Ignored)
+    }
+
+    /// Reads patterns of paths: `*` matches any text within a segment, `**` matches any text.
+    ///
+    /// # Errors
+    /// One is too long; the text is a message for the operator.
+    pub(crate) fn of_paths(words: &[String]) -> Result<Globs, String> {
+        Globs::read(words, Star::Segment, Case::Kept)
+    }
+
+    fn read(words: &[String], star: Star, case: Case) -> Result<Globs, String> {
         let mut globs = Globs::default();
         for word in words {
             match word.strip_prefix('!') {

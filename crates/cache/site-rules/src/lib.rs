@@ -14,7 +14,7 @@ mod agent;
 mod alternatives;
 mod client_networks;
 mod compile;
-mod condition;
+mod conditions;
 mod cookies;
 mod coverage;
 mod declared;
@@ -26,11 +26,13 @@ mod glob;
 mod ignored;
 mod language;
 mod mark;
+mod named_condition;
 mod owner;
 mod pattern_shapes;
 mod plan;
 mod planned;
 pub mod raw;
+mod read;
 mod regexes;
 mod revise;
 mod role;
@@ -40,7 +42,7 @@ mod unreached;
 mod view;
 mod visitor;
 
-pub use agent::{Agent, is_of_desktops};
+pub use agent::Agent;
 pub use client_networks::network;
 pub use compile::{RuleError, Surroundings};
 pub use cookies::{
@@ -64,7 +66,7 @@ pub use owner::{
     OwnerCookies,
 };
 pub use plan::{BypassBecause, Handling, Plan, Ruling, key_without_vary};
-pub use planned::PlannedFields;
+pub use planned::{PlannedFields, is_of_desktops};
 pub use revise::{Refusal, Revision};
 pub use role::{NoRole, RoleCookies};
 pub use rule::Load;

@@ -9,7 +9,9 @@ use crate::agent::Agent;
 use crate::fields::is_of_phone;
 use crate::plan::{NOWHERE, Plan};
 use crate::rules::SiteRules;
+use http::header::USER_AGENT;
 use http_cache::Fields;
+use http_cache::variants::NominatedFields;
 use http_fields::cookies::pairs;
 
 /// The header lines of a request under a plan.
@@ -77,4 +79,12 @@ impl Fields for PlannedFields<'_> {
             _ => self.fields.values(name, visit),
         }
     }
+}
+
+/// Whether a page with these nominated fields is the one for plain clients: it varies by nothing but the class of
+/// the device, and is for desktops.
+pub fn is_of_desktops(nominated: &NominatedFields) -> bool {
+    let desktop = Agent::Desktop.user_agent().as_bytes();
+    nominated.cookies().len() == 0
+        && nominated.fields().all(|(name, value)| *name == USER_AGENT && value == Some(desktop))
 }

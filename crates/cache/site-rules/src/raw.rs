@@ -3,6 +3,7 @@
 //!
 //! `compile` reads and checks the values.
 
+use crate::read::RequestConditionWords;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -198,6 +199,21 @@ impl Rule {
     /// The number of this rule, with its name if it has one: `3 (admin)`.
     pub fn named(&self, number: usize) -> String {
         named(number, self.name.as_deref())
+    }
+
+    /// The words of its conditions on requests.
+    pub(crate) fn request_conditions(&self) -> RequestConditionWords<'_> {
+        RequestConditionWords {
+            host: self.host.as_slice(),
+            path: self.path.as_slice(),
+            path_regex: self.path_regex.as_slice(),
+            method: self.method.as_slice(),
+            query: self.query.as_slice(),
+            cookie: self.cookie.as_slice(),
+            header: self.header.as_slice(),
+            agent: self.agent.as_slice(),
+            from: self.from.as_slice(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! (`revise`).
 
 use crate::cookies::{CookieLists, Names};
-use crate::coverage::Comparison;
+use crate::coverage::ComparisonKind;
 use crate::edge::EdgeRules;
 use crate::form::KeyForm;
 use crate::mark::Secret;
@@ -72,7 +72,7 @@ impl SiteRules {
                 (Some(own), Some(other)) => own.cover(other),
             };
             let covers =
-                covers_response && first.conditions.cover(&rule.conditions, Comparison::Pages);
+                covers_response && first.conditions.cover(&rule.conditions, ComparisonKind::Pages);
             covers.then_some(Remaining::Nothing)
         });
         let all = of_cache.into_iter().chain(self.edge.unreached_rules());

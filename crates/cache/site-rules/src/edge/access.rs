@@ -10,8 +10,8 @@
 //! Not here: the response (`exchange`), and the moment (`exchange::steps`).
 
 use super::paths::{PathForms, PathPatterns};
-use crate::condition::NamedCondition;
-use crate::rule::Conditions;
+use crate::conditions::RequestConditions;
+use crate::named_condition::NamedCondition;
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::{Method, StatusCode};
@@ -23,7 +23,7 @@ use std::cell::OnceCell;
 #[derive(Clone, Debug)]
 pub(crate) struct AccessRule {
     pub(crate) number: usize,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: RequestConditions,
     /// The response; `None`: the rule exempts.
     pub(crate) denial: Option<Denial>,
 }
@@ -57,7 +57,7 @@ impl Denial {
         rule: usize,
         status: StatusCode,
         retry_after_seconds: Option<u32>,
-        conditions: &Conditions,
+        conditions: &RequestConditions,
     ) -> Denial {
         let is_allowed = |at: &usize| !conditions.fit_method_or_get(&METHODS[*at]);
         let allowed = (0..METHODS.len()).filter(is_allowed).fold(0, |all, at| all | 1 << at);
@@ -224,7 +224,7 @@ impl SiteRules {
 
     /// Whether a rule about this URL depends on the client's address.
     pub fn depends_on_address(&self, asked: &AccessRequest<'_>) -> bool {
-        let by_address = |conditions: &Conditions| {
+        let by_address = |conditions: &RequestConditions| {
             !conditions.from.is_empty() && restricts_url(conditions, asked)
         };
         self.edge.access.iter().any(|rule| by_address(&rule.conditions))
@@ -239,7 +239,7 @@ impl SiteRules {
 }
 
 /// Whether the conditions on the URL and the method of a restriction hold.
-pub(super) fn restricts_url(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
+pub(super) fn restricts_url(conditions: &RequestConditions, asked: &AccessRequest<'_>) -> bool {
     let host = &conditions.host;
     conditions.fit_method_or_get(asked.sent.method)
         && (host.include_all() || asked.hosts().any(|name| host.include(name)))
@@ -252,11 +252,11 @@ pub(super) fn restricts_url(conditions: &Conditions, asked: &AccessRequest<'_>) 
         })
 }
 
-pub(super) fn restricts(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
+pub(super) fn restricts(conditions: &RequestConditions, asked: &AccessRequest<'_>) -> bool {
     restricts_url(conditions, asked) && conditions.fit_client(&asked.sent)
 }
 
-pub(super) fn exempts(conditions: &Conditions, asked: &AccessRequest<'_>) -> bool {
+pub(super) fn exempts(conditions: &RequestConditions, asked: &AccessRequest<'_>) -> bool {
     let host = &conditions.host;
     conditions.fit_method_or_get(asked.sent.method)
         && (host.include_all() || asked.hosts().all(|name| host.include(name)))

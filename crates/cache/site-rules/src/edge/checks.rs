@@ -7,8 +7,8 @@
 
 use super::EdgeRules;
 use super::access::{AccessRequest, PageAccess, exempts, restricts, restricts_url};
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::raw::{self, AuthFile, LimitKeys, RateLimit};
-use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use miss_control::RequestRate;
 
@@ -22,7 +22,7 @@ const REALM_BYTES_MAX: usize = 200;
 pub(crate) struct Check<T> {
     /// The number of the rule, from 1.
     pub(super) number: usize,
-    pub(super) conditions: Conditions,
+    pub(super) conditions: RequestConditions,
     /// The demand of the rule; `None`: it exempts.
     pub(super) demand: Option<T>,
 }
@@ -167,7 +167,7 @@ fn applies_to_some<T>(
 pub(super) fn read(
     edge: &mut EdgeRules,
     (number, raw): (usize, &raw::Rule),
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
 ) -> Result<(), String> {
     let (limit, auth) = (limit(raw, number)?, auth(raw, number)?);

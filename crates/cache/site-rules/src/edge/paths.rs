@@ -260,12 +260,11 @@ impl PathPatterns for Regexes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::glob::{Case, Star};
     use proptest::prelude::*;
 
     fn globs(words: &[&str]) -> Globs {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Globs::read(&words, Star::Segment, Case::Kept).unwrap()
+        Globs::of_paths(&words).unwrap()
     }
 
     fn forms(path: &str) -> Vec<String> {

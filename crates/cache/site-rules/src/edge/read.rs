@@ -8,10 +8,10 @@ use super::redirects::RedirectRule;
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
 use super::{EdgeRules, redirects, rewrites};
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::duration::parse_duration;
-use crate::glob::{Case, Globs, Star};
+use crate::glob::Globs;
 use crate::raw::{self, Deny, Words};
-use crate::rule::{Conditions, ResponseConditions};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
@@ -97,7 +97,7 @@ fn has_fields(raw: &raw::Rule) -> bool {
 pub(crate) fn read(
     edge: &mut EdgeRules,
     (number, raw): (usize, &raw::Rule),
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
     files: Option<&FileSurroundings>,
 ) -> Result<(), String> {
@@ -201,7 +201,7 @@ pub(crate) fn complete(
     {
         return Err(format!("{bad:?}: begin with / or *, as in \"/wp-admin/**.php\""));
     }
-    let globs = Globs::read(words, Star::Segment, Case::Kept)?;
+    let globs = Globs::of_paths(words)?;
     let front_controller = format!("/{}", files.front_controller).into();
     edge.entry_points = Some(EntryPoints { globs, front_controller });
     Ok(())
@@ -211,7 +211,7 @@ pub(crate) fn complete(
 fn deny(
     raw: &raw::Rule,
     number: usize,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
 ) -> Result<Option<Option<Denial>>, String> {
     let written = match &raw.deny {
@@ -248,15 +248,15 @@ fn deny(
 fn script_rule(
     number: usize,
     runs: bool,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
     files: Option<&FileSurroundings>,
 ) -> Result<ScriptRule, String> {
     if files.is_none() {
         return Err("php: needs site.root: an HTTP origin decides itself which scripts run".into());
     }
-    let Conditions { host, path, regex, .. } = conditions;
-    let others = Conditions {
+    let RequestConditions { host, path, regex, .. } = conditions;
+    let others = RequestConditions {
         host: Globs::default(),
         path: Globs::default(),
         regex: crate::regexes::Regexes::default(),
@@ -292,7 +292,7 @@ fn cache_control(text: &str) -> Result<HeaderValue, String> {
 fn field_rule(
     raw: &raw::Rule,
     number: usize,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
 ) -> Result<FieldRule, String> {
     if conditions.distinguish_clients() {

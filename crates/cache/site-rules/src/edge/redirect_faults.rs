@@ -5,7 +5,7 @@
 
 use super::redirect_chains::{ChainBegin, Hop, LineSearch};
 use super::redirects::{RedirectAction, RedirectRule};
-use crate::rule::Conditions;
+use crate::conditions::RequestConditions;
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::Method;
@@ -104,7 +104,7 @@ impl RedirectRule {
 }
 
 /// A query that the conditions need.
-fn query_of(conditions: &Conditions) -> Option<String> {
+fn query_of(conditions: &RequestConditions) -> Option<String> {
     let named = conditions.query.iter().find(|named| !named.absent)?;
     let text = |text: &str| text.replace('*', "x");
     let name = text(named.name.as_str());

@@ -10,10 +10,10 @@
 use super::access::AccessRequest;
 use super::redirect_map::RedirectLine;
 use super::targets::{UrlTarget, location_of_text, push_sent, with_one_slash};
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::glob::Glob;
 use crate::raw;
 use crate::regexes::{CapturedTexts, PathRegex};
-use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::{Method, StatusCode};
@@ -22,7 +22,7 @@ use http::{Method, StatusCode};
 #[derive(Clone, Debug)]
 pub(crate) struct RedirectRule {
     pub(crate) number: usize,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: RequestConditions,
     pub(crate) status: StatusCode,
     pub(crate) action: RedirectAction,
 }
@@ -97,7 +97,7 @@ pub(crate) fn status_of(code: u16) -> Option<StatusCode> {
 pub(crate) fn read(
     raw: &raw::Rule,
     number: usize,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
 ) -> Result<Option<RedirectRule>, String> {
     let action = match (&raw.redirect, raw.slash.as_deref()) {
@@ -135,7 +135,10 @@ pub(crate) fn read(
 }
 
 impl FilledTarget {
-    pub(crate) fn read(written: &str, conditions: &Conditions) -> Result<FilledTarget, String> {
+    pub(crate) fn read(
+        written: &str,
+        conditions: &RequestConditions,
+    ) -> Result<FilledTarget, String> {
         let target = UrlTarget::read(written)?;
         let highest = target.captures();
         if highest == 0 {
@@ -163,7 +166,11 @@ impl FilledTarget {
 
     /// The captures of a request with this plain path that meets all other conditions of the rule. `None` if
     /// `path_regex`, one of these conditions, does not match: its captures are taken by the comparison itself.
-    fn captured<'p>(&self, path: &'p [u8], conditions: &Conditions) -> Option<CapturedTexts<'p>> {
+    fn captured<'p>(
+        &self,
+        path: &'p [u8],
+        conditions: &RequestConditions,
+    ) -> Option<CapturedTexts<'p>> {
         let regex = &conditions.regex;
         let fits = match &self.captures {
             CaptureSource::Regex(_) => !regex.exclude(path),

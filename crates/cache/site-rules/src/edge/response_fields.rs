@@ -7,7 +7,7 @@
 //!
 //! Invariant: to apply the rules again changes nothing, because the response of a stored page passes twice.
 
-use crate::rule::{Conditions, ResponseConditions};
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -17,7 +17,7 @@ use http::{HeaderMap, Method, StatusCode};
 #[derive(Clone, Debug)]
 pub(crate) struct FieldRule {
     pub(crate) number: usize,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: RequestConditions,
     pub(crate) response: Option<ResponseConditions>,
     pub(crate) removed: Vec<HeaderName>,
     pub(crate) set: Vec<(HeaderName, HeaderValue)>,

@@ -9,8 +9,8 @@
 
 use super::redirects::{FilledTarget, as_get};
 use super::{FileSurroundings, is_edge_rule};
+use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::raw;
-use crate::rule::{Conditions, ResponseConditions};
 use crate::rules::SiteRules;
 use crate::view::RequestView;
 
@@ -18,7 +18,7 @@ use crate::view::RequestView;
 #[derive(Clone, Debug)]
 pub(crate) struct RewriteRule {
     pub(crate) number: usize,
-    pub(crate) conditions: Conditions,
+    pub(crate) conditions: RequestConditions,
     pub(crate) file: Option<FileCondition>,
     /// `None`: the rule exempts.
     target: Option<FilledTarget>,
@@ -57,7 +57,7 @@ pub enum RewriteFor {
 pub(crate) fn read(
     raw: &raw::Rule,
     number: usize,
-    conditions: &Conditions,
+    conditions: &RequestConditions,
     response: Option<&ResponseConditions>,
     files: Option<&FileSurroundings>,
 ) -> Result<Option<RewriteRule>, String> {
@@ -145,7 +145,7 @@ impl SiteRules {
     /// Whether a rewrite may answer for a file or directory that is there.
     pub fn rewrites_file(&self, view: &RequestView<'_>) -> bool {
         self.edge.rewrites.iter().any(|rule| {
-            let Conditions { host, path, regex, .. } = &rule.conditions;
+            let RequestConditions { host, path, regex, .. } = &rule.conditions;
             let plain = view.plain_path();
             rule.file != Some(FileCondition::Missing)
                 && rule.target.is_some()

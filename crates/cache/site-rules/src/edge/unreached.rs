@@ -13,8 +13,8 @@ use super::EdgeRules;
 use super::access::AccessRule;
 use super::checks::Check;
 use super::scripts::ScriptRule;
-use crate::coverage::Comparison;
-use crate::rule::Conditions;
+use crate::conditions::RequestConditions;
+use crate::coverage::ComparisonKind;
 use crate::unreached::{ListedRule, Remaining, UnreachedRules, find_unreached};
 
 impl EdgeRules {
@@ -53,7 +53,7 @@ impl EdgeRules {
         });
         find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
             let conditions = &all[earlier].conditions;
-            let covers = conditions.cover(&all[later].conditions, Comparison::AsGet);
+            let covers = conditions.cover(&all[later].conditions, ComparisonKind::AsGet);
             covers.then_some(Remaining::Nothing)
         })
     }
@@ -67,20 +67,20 @@ impl EdgeRules {
         find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
             let (first, rule) = (&all[earlier], &all[later]);
             let covers = (first.file.is_none() || first.file == rule.file)
-                && first.conditions.cover(&rule.conditions, Comparison::AsGet);
+                && first.conditions.cover(&rule.conditions, ComparisonKind::AsGet);
             covers.then_some(Remaining::Nothing)
         })
     }
 
     fn unreached_scripts(&self) -> Vec<UnreachedRules> {
-        let conditions = |rule: &ScriptRule| Conditions {
+        let conditions = |rule: &ScriptRule| RequestConditions {
             host: rule.host.clone(),
             path: rule.path.clone(),
             regex: rule.regex.clone(),
-            ..Conditions::default()
+            ..RequestConditions::default()
         };
         let all = self.scripts.iter().map(|rule| (conditions(rule), !rule.runs));
-        let all: Vec<(Conditions, bool)> = all.collect();
+        let all: Vec<(RequestConditions, bool)> = all.collect();
         let listed = self.scripts.iter().zip(&all);
         let listed = listed.map(|(rule, (conditions, _))| in_list("php", rule.number, conditions));
         find_unreached(&listed.collect::<Vec<_>>(), |earlier, later| {
@@ -98,22 +98,22 @@ fn unreached_checks<T>(key: &'static str, all: &[Check<T>]) -> Vec<UnreachedRule
     })
 }
 
-fn in_list(key: &'static str, number: usize, conditions: &Conditions) -> ListedRule {
+fn in_list(key: &'static str, number: usize, conditions: &RequestConditions) -> ListedRule {
     ListedRule { number, key, has_conditions: !conditions.are_none() }
 }
 
 /// Whether a rule decides for all requests that a later one of its kind fits. Each has its conditions, and whether it
 /// restricts; otherwise it exempts.
 fn decides(
-    (first, first_restricts): (&Conditions, bool),
-    (rule, restricts): (&Conditions, bool),
+    (first, first_restricts): (&RequestConditions, bool),
+    (rule, restricts): (&RequestConditions, bool),
 ) -> bool {
     let is_read_narrowly = !first_restricts && restricts;
     let is_for_every_url = first.host.is_empty()
         && first.path.is_empty()
         && first.regex.is_empty()
         && first.query.is_empty();
-    (is_for_every_url || !is_read_narrowly) && first.cover(rule, Comparison::Access)
+    (is_for_every_url || !is_read_narrowly) && first.cover(rule, ComparisonKind::Access)
 }
 
 /// The requests that reach a rule with `deny` after one that decides for all direct requests; `None` if those of

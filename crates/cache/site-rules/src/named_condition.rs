@@ -1,7 +1,7 @@
 //! A condition on something that has a name: a query parameter, a cookie or a header line.
 //!
 //! Of several conditions, one must match, and none of those written with `!`. Not here: the other
-//! conditions of a rule (`rule`).
+//! conditions of a rule (`conditions`).
 
 use crate::glob::Glob;
 use http_cache::Fields;
