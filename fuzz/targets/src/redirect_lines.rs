@@ -5,9 +5,9 @@
 
 use http::Method;
 use http_cache::Policy;
+use rule_conditions::RequestView;
 use site_rules::{
-    AccessRequest, AddedLine, KeyForm, RedirectMap, RequestView, Secret, SiteRules, Surroundings,
-    raw,
+    AccessRequest, AddedLine, KeyForm, RedirectMap, Secret, SiteRules, Surroundings, raw,
 };
 use std::sync::LazyLock;
 

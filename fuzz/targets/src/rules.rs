@@ -5,8 +5,9 @@
 
 use http::Method;
 use http_cache::Policy;
+use rule_conditions::RequestView;
 use site_rules::{
-    AccessRequest, FileSurroundings, RequestView, ScriptPath, Secret, SiteRules, Surroundings, raw,
+    AccessRequest, FileSurroundings, ScriptPath, Secret, SiteRules, Surroundings, raw,
 };
 use std::sync::LazyLock;
 

@@ -38,6 +38,7 @@ const CACHE: &[&str] = &[
     "page-snapshot",
     "page-store",
     "random-number",
+    "rule-conditions",
     "site-rules",
 ];
 const PROTOCOLS: [&str; 11] = [

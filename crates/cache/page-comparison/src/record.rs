@@ -8,8 +8,8 @@ use crate::bounds::ConfidenceBound;
 use crate::cause::DifferenceCause;
 use crate::class::{DifferenceClass, UnjudgedReason};
 use crate::visitors::ComparedVisitors;
+use rule_conditions::PathGlob;
 use serde::{Deserialize, Serialize};
-use site_rules::PathGlob;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Problems that are stored. Beyond, wrong pages take the places of notices, and then are counted only.

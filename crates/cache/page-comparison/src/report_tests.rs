@@ -6,7 +6,7 @@ use super::*;
 use crate::cause::RequestPart;
 use crate::class::UnjudgedReason;
 use crate::record::FoundProblem;
-use site_rules::PathGlob;
+use rule_conditions::PathGlob;
 
 fn accepted(class: DifferenceClass, pattern: &str) -> AcceptedDifference {
     AcceptedDifference { class, pattern: PathGlob::read(pattern).expect("a pattern") }

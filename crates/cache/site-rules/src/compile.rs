@@ -2,7 +2,6 @@
 //! computes the policy of each rule. Contradictions are refused with a message that names the rule, the key
 //! and a valid alternative. Nothing is read from files here.
 
-use crate::conditions::{RequestConditions, ResponseConditions, StatusRange};
 use crate::cookies::{CookieLists, Names, UnknownCookies, cookie_glob};
 use crate::duration::parse_duration;
 use crate::edge::{self, EdgeRules, FileSurroundings, RedirectMap};
@@ -10,12 +9,12 @@ use crate::fields::{self, KEY_FIELDS_MAX};
 use crate::form::KeyForm;
 use crate::ignored::IgnoredFields;
 use crate::mark::Secret;
-use crate::named_condition::NamedCondition;
 use crate::raw::{self, Status, Statuses, Store, Words};
 use crate::rule::{Policies, Rule};
 use crate::rules::SiteRules;
 use http_cache::{Failure, FailureSet, Policy};
 use miss_control::RequestRate;
+use rule_conditions::{NamedCondition, RequestConditions, ResponseConditions, StatusRange};
 use std::fmt;
 
 /// The maximum number of rules of a site.

@@ -13,14 +13,13 @@
 //! strictest kind of them. Invariant: the classification of a cookie with a plain or short name allocates
 //! nothing.
 
-use crate::glob::Glob;
-use crate::named_condition::NamedCondition;
 use http_cache::CookieName;
 use http_cache::cookie_name::folded;
 use http_cache::litespeed::is_vary_reading;
 use known_names::{
     LANGUAGE_COOKIES, LITESPEED_OWNERS, OTHER_COOKIES, SCRIPT_COOKIES, SESSION_COOKIES, names_of,
 };
+use rule_conditions::{Glob, NamedCondition};
 
 /// Pagewell's own cookie, which marks a client that has just sent a write.
 pub const AFTER_WRITE_COOKIE: &str = "pagewell-wrote";

@@ -7,43 +7,30 @@
 //!
 //! The central invariant: **a page that was rendered for a session is never served to others**. A request
 //! with a session cookie bypasses the cache and its response is not stored, with two exceptions: the cookie
-//! is in the cache key, or it is removed from the forwarded request. Not in this crate: RFC 9111 itself
-//! (`http-cache`), the store, routing.
+//! is in the cache key, or it is removed from the forwarded request. Not in this crate: the conditions of rules
+//! (`rule-conditions`), RFC 9111 itself (`http-cache`), the store, routing.
 
-mod agent;
-mod alternatives;
-mod client_networks;
 mod compile;
-mod conditions;
 mod cookies;
-mod coverage;
 mod declared;
 mod duration;
 mod edge;
 mod fields;
 mod form;
-mod glob;
 mod ignored;
 mod language;
 mod mark;
-mod named_condition;
 mod owner;
-mod pattern_shapes;
 mod plan;
 mod planned;
 pub mod raw;
-mod read;
-mod regexes;
 mod revise;
 mod role;
 mod rule;
 mod rules;
 mod unreached;
-mod view;
 mod visitor;
 
-pub use agent::Agent;
-pub use client_networks::network;
 pub use compile::{RuleError, Surroundings};
 pub use cookies::{
     AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, TICKET_COOKIE, UnknownCookies,
@@ -58,7 +45,6 @@ pub use edge::{
 };
 pub use fields::reason_to_bypass;
 pub use form::{KeyForm, NormalisedUrl};
-pub use glob::{PathGlob, fits_name};
 pub use ignored::IgnoredFields;
 pub use mark::Secret;
 pub use owner::{
@@ -71,5 +57,4 @@ pub use revise::{Refusal, Revision};
 pub use role::{NoRole, RoleCookies};
 pub use rule::Load;
 pub use rules::SiteRules;
-pub use view::{Peer, RequestClient, RequestView, plain_path};
 pub use visitor::{VisitorCookies, is_same_code};

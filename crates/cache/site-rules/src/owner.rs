@@ -15,10 +15,10 @@
 //! have other names, and no cookie contains a line feed. All sizes are limited.
 
 use crate::cookies::{CookieKind, cookie_glob};
-use crate::glob::Glob;
 use crate::rules::SiteRules;
 use http_cache::{CookieName, Fields};
 use http_fields::cookies::pairs;
+use rule_conditions::Glob;
 
 /// The minimum length in bytes of a value that identifies an owner. Shorter values could be guessed, or be
 /// common to many clients.

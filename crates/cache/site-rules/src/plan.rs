@@ -13,16 +13,15 @@
 //! Invariant: under a plan that uses the store, no session cookie counts except those in the key. Nothing
 //! here allocates for a site without rules. A plan is small and copied; it contains indices into the rules.
 
-use crate::agent::Agent;
 use crate::cookies::{AFTER_WRITE_COOKIE, COOKIES_REPORTED_MAX, CookieKind, UnknownCookies};
 use crate::language;
 use crate::rule::{Load, Rule};
 use crate::rules::SiteRules;
-use crate::view::{Peer, RequestView};
 use http_cache::litespeed::is_vary_cookie;
 use http_cache::{CookieName, Fields, Policy, StoredFacts};
 use http_fields::cookies::{CookiePair, pairs};
 use miss_control::RequestRate;
+use rule_conditions::{Agent, Peer, RequestView};
 use std::collections::BTreeSet;
 
 /// The handling of a request.

@@ -5,7 +5,6 @@
 //! therefore depend only on its key and on its nominated fields. Fields that are usually not forwarded
 //! (`fields`) are returned as well, so that requests differ by them if `Vary` names one.
 
-use crate::agent::Agent;
 use crate::fields::is_of_phone;
 use crate::plan::{NOWHERE, Plan};
 use crate::rules::SiteRules;
@@ -13,6 +12,7 @@ use http::header::USER_AGENT;
 use http_cache::Fields;
 use http_cache::variants::NominatedFields;
 use http_fields::cookies::pairs;
+use rule_conditions::Agent;
 
 /// The header lines of a request under a plan.
 #[derive(Clone, Copy)]

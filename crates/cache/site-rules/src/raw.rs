@@ -3,7 +3,7 @@
 //!
 //! `compile` reads and checks the values.
 
-use crate::read::RequestConditionWords;
+use rule_conditions::RequestConditionWords;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 

@@ -10,13 +10,13 @@ use crate::ignored::IgnoredFields;
 use crate::plan::Plan;
 use crate::rule::Load;
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::header::{COOKIE, LOCATION, SET_COOKIE};
 use http::{HeaderMap, StatusCode};
 use http_cache::litespeed::LSC_COOKIE;
 use http_cache::variants::NominatedFields;
 use http_cache::{CookieName, FieldUse, Fields, Policy, Reference, StoredFacts};
 use http_fields::cookies::pairs;
+use rule_conditions::RequestView;
 
 /// The decision on a response.
 #[derive(Clone, Copy, Debug)]

@@ -3,13 +3,12 @@
 //! A rule may distinguish clients by something that is not in the key (cookie, header, agent) and also influence
 //! storing. Such a rule has copies of its own, so that its pages are served only to clients that match it.
 
-use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::cookies::Names;
-use crate::glob::Glob;
 use crate::ignored::IgnoredFields;
 use http::StatusCode;
 use http_cache::{CookieName, Policy};
 use miss_control::RequestRate;
+use rule_conditions::{Glob, RequestConditions, ResponseConditions};
 
 /// The load of the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

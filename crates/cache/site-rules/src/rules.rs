@@ -4,13 +4,13 @@
 //! (`revise`).
 
 use crate::cookies::{CookieLists, Names};
-use crate::coverage::ComparisonKind;
 use crate::edge::EdgeRules;
 use crate::form::KeyForm;
 use crate::mark::Secret;
 use crate::rule::Rule;
 use crate::unreached::{CACHING, ListedRule, Remaining, find_unreached};
 use http_cache::Policy;
+use rule_conditions::ComparisonKind;
 
 /// All that a site chooses about its pages.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Rules that no request reaches: an earlier rule of their kind fits all their requests, and the first that fits counts.
 //! `pagewell check` reports them.
 //!
-//! Not here: whether conditions cover others (`coverage`), and the lists (`rules`, `edge::unreached`).
+//! Not here: whether conditions cover others (`rule_conditions`), and the lists (`rules`, `edge::unreached`).
 
 use std::collections::BTreeMap;
 

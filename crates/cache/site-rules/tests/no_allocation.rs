@@ -4,10 +4,9 @@
 
 use counting_allocator::{Counting, allocations};
 use http_cache::Fields;
+use rule_conditions::{Peer, RequestView};
 use site_rules::raw::{Cookies, Keys};
-use site_rules::{
-    Handling, Load, Peer, PlannedFields, RequestView, Secret, SiteRules, Surroundings,
-};
+use site_rules::{Handling, Load, PlannedFields, Secret, SiteRules, Surroundings};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;

@@ -17,7 +17,7 @@ use delivery::site::Site;
 use http::{HeaderMap, HeaderName};
 use page_comparison::UnjudgedReason;
 use render::NoReference;
-use site_rules::Peer;
+use rule_conditions::Peer;
 use std::time::Duration;
 use trial_record::TrialNotice;
 

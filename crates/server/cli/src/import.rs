@@ -8,8 +8,8 @@ use command_line::options::{ImportArgs, ImportCommand};
 use import_rules::{
     ConfigurationFile, ImportChoices, ImportReport, ImportedServer, IncludedFiles, import,
 };
+use rule_conditions::fits_name;
 use serde_json::json;
-use site_rules::fits_name;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

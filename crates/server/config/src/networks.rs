@@ -30,7 +30,7 @@ impl Networks {
                 continue;
             }
             let wrong = || format!("{word:?}: write for instance 10.0.0.0/8, ::1 or unix");
-            all.networks.push(site_rules::network(word).ok_or_else(wrong)?);
+            all.networks.push(rule_conditions::network(word).ok_or_else(wrong)?);
         }
         Ok(all)
     }

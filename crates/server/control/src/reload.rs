@@ -23,7 +23,7 @@ use delivery::site::SiteTable;
 use history::ChangeSource;
 use http::Method;
 use page_store::{ChangeTarget, Page, PagePredicate, Strength};
-use site_rules::RequestView;
+use rule_conditions::RequestView;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stored_pages::page::StoredPage;

@@ -7,7 +7,7 @@ use crate::site::Site;
 use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
-use site_rules::Peer;
+use rule_conditions::Peer;
 use std::sync::Arc;
 use std::time::Instant;
 use telemetry::access_log::{ClientText, Line, outcome};

@@ -16,7 +16,8 @@ use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Response};
 use origin::routes::{Route, route_in};
 use reasons::Reason;
-use site_rules::{AccessRequest, Denial, LimitRule, Redirect, RequestView, SlashChange};
+use rule_conditions::RequestView;
+use site_rules::{AccessRequest, Denial, LimitRule, Redirect, SlashChange};
 use std::sync::OnceLock;
 use telemetry::request_fields::{AsSent, view_of};
 

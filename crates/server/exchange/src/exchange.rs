@@ -21,7 +21,7 @@ use delivery::template_mark;
 use forward::litespeed;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use reasons::Reason;
-use site_rules::{Peer, RequestClient};
+use rule_conditions::{Peer, RequestClient};
 use std::sync::Arc;
 use telemetry::client::Client;
 use telemetry::panics::{self, Place};

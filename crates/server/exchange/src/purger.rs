@@ -124,7 +124,7 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
 mod tests {
     use super::*;
     use config::networks::Networks;
-    use site_rules::Peer;
+    use rule_conditions::Peer;
     use telemetry::client::ClientConnection;
 
     fn asked(peer: &str, fields: &[(&'static str, &str)]) -> Result<(), MayNot> {

@@ -7,7 +7,8 @@ use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::site::Site;
 use http::{HeaderMap, Method, Response, StatusCode};
-use site_rules::{RequestView, SiteRules};
+use rule_conditions::RequestView;
+use site_rules::SiteRules;
 
 /// The rules for the file at a target.
 pub(crate) struct FileRules<'a> {

@@ -9,7 +9,8 @@ use config::target::TargetUri;
 use delivery::site::Site;
 use http::{HeaderMap, Method};
 use origin::routes::{Route, names_file, route_in};
-use site_rules::{RequestView, Rewrite, RewriteFor};
+use rule_conditions::RequestView;
+use site_rules::{Rewrite, RewriteFor};
 use telemetry::client::Client;
 use telemetry::request_fields::{AsSent, view_of};
 

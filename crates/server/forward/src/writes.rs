@@ -15,7 +15,7 @@ use http_cache::{Failure, Method as Kind};
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
 use reasons::Reason;
-use site_rules::RequestView;
+use rule_conditions::RequestView;
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;
 use std::sync::Arc;

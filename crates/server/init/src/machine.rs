@@ -6,8 +6,8 @@
 //! path to it, is followed only to what the link's own owner has, or if it belongs to root
 //! ([`ExaminedMachine::site_text`]).
 
+use rule_conditions::fits_name;
 use rustix::fs::OFlags;
-use site_rules::fits_name;
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};

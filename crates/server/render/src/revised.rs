@@ -15,7 +15,8 @@ use http_cache::{
 };
 use origin::OriginResponse;
 use reasons::Reason;
-use site_rules::{IgnoredFields, RequestView, Revision, is_marked_as_shared};
+use rule_conditions::RequestView;
+use site_rules::{IgnoredFields, Revision, is_marked_as_shared};
 use std::borrow::Cow;
 use stored_pages::page::{ReadPage, SharedPage};
 use telemetry::request_fields::view_of;

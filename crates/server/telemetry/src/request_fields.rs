@@ -11,7 +11,7 @@ use config::steering_fields::is_from_clients;
 use config::target::TargetUri;
 use http::{HeaderMap, Method};
 use http_cache::{Fields, RequestFacts, fields};
-use site_rules::RequestView;
+use rule_conditions::RequestView;
 
 /// Fields by which applications replace the request method. The response to a GET with such a field
 /// would be stored as the page. Other methods are forwarded unchanged.

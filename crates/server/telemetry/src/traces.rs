@@ -25,7 +25,7 @@ pub use traceparent::TraceParent;
 use crate::client::Client;
 use config::Traces;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use site_rules::Peer;
+use rule_conditions::Peer;
 use span::{Kind, Span};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

@@ -41,7 +41,7 @@ fn an_audit_adds_at_most_two_thousandths_to_a_hit() {
     let bounds = Bounds::read(BOUNDS, "dev").expect("instructions.toml");
     let dir = PrivateDir::temporary("audited").expect("a directory");
     let (out, config) = (dir.path().join("callgrind.out"), dir.path().join("pagewell.toml"));
-    let (of, inner) = (["front", "site_rules"], ["front", "find", "audit"]);
+    let (of, inner) = (["front", "site_rules", "rule_conditions"], ["front", "find", "audit"]);
     let costs = |headers: &[(&str, &str)], audit: &str, hits: u64| {
         std::fs::write(&config, format!("audit = \"{audit}\"\n")).expect("it is written");
         let more = ["--config", &config.display().to_string()];
@@ -175,7 +175,8 @@ fn five_hundred_patterns_take_linear_time() {
         let measurement =
             HitMeasurement { binary, more: &more, protocol, fields: &[], target: &target };
         measurement.run(&[], 2, &out).expect("callgrind counts");
-        costs_of_run(&out, &["site_rules", "regex"], &["no function"]).expect("a profile").own
+        let of = ["site_rules", "rule_conditions", "regex"];
+        costs_of_run(&out, &of, &["no function"]).expect("a profile").own
     };
     // The start is the same in all runs.
     let (start, short, long) = (costs(0), costs(2_000), costs(8_000));

@@ -10,12 +10,10 @@
 //! Not here: the response (`exchange`), and the moment (`exchange::steps`).
 
 use super::paths::{PathForms, PathPatterns};
-use crate::conditions::RequestConditions;
-use crate::named_condition::NamedCondition;
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::{Method, StatusCode};
 use http_fields::percent::decode;
+use rule_conditions::{NamedCondition, RequestConditions, RequestView};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 

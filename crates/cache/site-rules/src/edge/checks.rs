@@ -7,10 +7,10 @@
 
 use super::EdgeRules;
 use super::access::{AccessRequest, PageAccess, exempts, restricts, restricts_url};
-use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::raw::{self, AuthFile, LimitKeys, RateLimit};
 use crate::rules::SiteRules;
 use miss_control::RequestRate;
+use rule_conditions::{RequestConditions, ResponseConditions};
 
 /// The default of `auth_realm`.
 const REALM: &str = "Restricted";

@@ -46,12 +46,12 @@ pub(crate) use read::{complete, is_access_rule, is_edge_rule, read};
 
 use crate::raw::named;
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use access::AccessRule;
 use checks::Check;
 use redirects::RedirectRule;
 use response_fields::FieldRule;
 use rewrites::RewriteRule;
+use rule_conditions::RequestView;
 use scripts::{EntryPoints, ScriptRule};
 use std::sync::Arc;
 

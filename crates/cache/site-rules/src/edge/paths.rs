@@ -11,10 +11,8 @@
 //!
 //! A path without `%` and `\` has one form, and nothing is allocated for it.
 
-use crate::glob::Globs;
-use crate::regexes::Regexes;
-use crate::view::{is_respelt, without_dots};
 use memchr::memchr;
+use rule_conditions::{Globs, Regexes, is_respelt, without_dots};
 use std::borrow::Cow;
 use std::cell::OnceCell;
 

@@ -8,12 +8,11 @@ use super::redirects::RedirectRule;
 use super::response_fields::FieldRule;
 use super::scripts::{EntryPoints, ScriptRule};
 use super::{EdgeRules, redirects, rewrites};
-use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::duration::parse_duration;
-use crate::glob::Globs;
 use crate::raw::{self, Deny, Words};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
+use rule_conditions::{Globs, Regexes, RequestConditions, ResponseConditions};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -259,7 +258,7 @@ fn script_rule(
     let others = RequestConditions {
         host: Globs::default(),
         path: Globs::default(),
-        regex: crate::regexes::Regexes::default(),
+        regex: Regexes::default(),
         ..conditions.clone()
     };
     if response.is_some() || !others.are_none() {

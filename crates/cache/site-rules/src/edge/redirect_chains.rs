@@ -11,8 +11,8 @@
 use super::redirect_map::{RedirectLine, RedirectMap};
 use super::redirects::{Redirect, RedirectRule, redirect_of_line};
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::Method;
+use rule_conditions::RequestView;
 use std::borrow::Cow;
 use std::fmt;
 

@@ -5,10 +5,9 @@
 
 use super::redirect_chains::{ChainBegin, Hop, LineSearch};
 use super::redirects::{RedirectAction, RedirectRule};
-use crate::conditions::RequestConditions;
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::Method;
+use rule_conditions::{RequestConditions, RequestView};
 use std::borrow::Cow;
 
 /// The maximum number of messages about lines.

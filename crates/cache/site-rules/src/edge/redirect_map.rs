@@ -10,9 +10,9 @@
 use super::redirects::status_of;
 use super::targets::UrlTarget;
 use crate::form::KeyForm;
-use crate::view::RequestView;
 use foldhash::quality::FixedState;
 use http::{Method, StatusCode};
+use rule_conditions::RequestView;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 

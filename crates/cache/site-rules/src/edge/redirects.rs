@@ -10,13 +10,12 @@
 use super::access::AccessRequest;
 use super::redirect_map::RedirectLine;
 use super::targets::{UrlTarget, location_of_text, push_sent, with_one_slash};
-use crate::conditions::{RequestConditions, ResponseConditions};
-use crate::glob::Glob;
 use crate::raw;
-use crate::regexes::{CapturedTexts, PathRegex};
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::{Method, StatusCode};
+use rule_conditions::{
+    CapturedTexts, Glob, PathRegex, RequestConditions, RequestView, ResponseConditions,
+};
 
 /// A rule with `redirect` or `slash`.
 #[derive(Clone, Debug)]

@@ -7,11 +7,10 @@
 //!
 //! Invariant: to apply the rules again changes nothing, because the response of a stored page passes twice.
 
-use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::rules::SiteRules;
-use crate::view::RequestView;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, Method, StatusCode};
+use rule_conditions::{RequestConditions, RequestView, ResponseConditions};
 
 /// A rule that changes the fields of responses.
 #[derive(Clone, Debug)]

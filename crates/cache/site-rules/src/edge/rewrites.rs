@@ -9,10 +9,9 @@
 
 use super::redirects::{FilledTarget, as_get};
 use super::{FileSurroundings, is_edge_rule};
-use crate::conditions::{RequestConditions, ResponseConditions};
 use crate::raw;
 use crate::rules::SiteRules;
-use crate::view::RequestView;
+use rule_conditions::{RequestConditions, RequestView, ResponseConditions};
 
 /// A rule with `rewrite`.
 #[derive(Clone, Debug)]

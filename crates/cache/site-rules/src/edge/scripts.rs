@@ -8,9 +8,8 @@
 //! Not here: which script a path leads to (`origin::routes`).
 
 use super::paths::{PathForms, PathPatterns};
-use crate::glob::Globs;
-use crate::regexes::Regexes;
 use crate::rules::SiteRules;
+use rule_conditions::{Globs, Regexes};
 use std::borrow::Cow;
 
 /// A rule with `php`.

@@ -13,9 +13,8 @@ use super::EdgeRules;
 use super::access::AccessRule;
 use super::checks::Check;
 use super::scripts::ScriptRule;
-use crate::conditions::RequestConditions;
-use crate::coverage::ComparisonKind;
 use crate::unreached::{ListedRule, Remaining, UnreachedRules, find_unreached};
+use rule_conditions::{ComparisonKind, RequestConditions};
 
 impl EdgeRules {
     /// The rules that no request reaches.

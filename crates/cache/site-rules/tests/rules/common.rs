@@ -4,7 +4,8 @@
 
 use http::Method;
 use http_cache::Policy;
-use site_rules::{FileSurroundings, RequestView, Secret, SiteRules, Surroundings, raw};
+use rule_conditions::RequestView;
+use site_rules::{FileSurroundings, Secret, SiteRules, Surroundings, raw};
 
 #[derive(serde::Deserialize)]
 struct Written {

@@ -4,10 +4,11 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_cache::{Fields, Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use proptest::prelude::*;
+use rule_conditions::{Peer, RequestView};
 use site_rules::raw::{Cookies, Keys, Rule};
 use site_rules::{
-    BypassBecause, COOKIES_REPORTED_MAX, Handling, Load, NoRole, Peer, Plan, PlannedFields,
-    Refusal, RequestView, Secret, SiteRules, Surroundings, is_marked_as_shared,
+    BypassBecause, COOKIES_REPORTED_MAX, Handling, Load, NoRole, Plan, PlannedFields, Refusal,
+    Secret, SiteRules, Surroundings, is_marked_as_shared,
 };
 
 #[derive(serde::Deserialize, Default)]

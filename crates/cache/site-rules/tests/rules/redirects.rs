@@ -2,9 +2,9 @@
 
 use crate::common::{files, read, read_with, view};
 use http::Method;
+use rule_conditions::RequestView;
 use site_rules::{
-    AccessRequest, KeyForm, PageAccess, RedirectFault, RedirectMap, RequestView, RewriteFor,
-    SiteRules, raw,
+    AccessRequest, KeyForm, PageAccess, RedirectFault, RedirectMap, RewriteFor, SiteRules, raw,
 };
 
 /// The rules with the lines of a redirect file.

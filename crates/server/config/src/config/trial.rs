@@ -6,7 +6,7 @@
 use super::raw;
 use super::resolve::LoadError;
 use page_comparison::{AcceptedDifference, DifferenceClass};
-use site_rules::{PathGlob, plain_path};
+use rule_conditions::{PathGlob, plain_path};
 
 /// The share of all visitors, in hundredths of a percent.
 pub const ALL_VISITORS: u32 = 10_000;

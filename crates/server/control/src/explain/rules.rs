@@ -11,8 +11,9 @@ use forward::{route_of, script_refusal};
 use http::StatusCode;
 use origin::routes::Route;
 use reasons::Reason;
+use rule_conditions::RequestView;
 use serde_json::{Value, json};
-use site_rules::{AccessRequest, LimitCount, RedirectSource, RequestView, ScriptRefusal};
+use site_rules::{AccessRequest, LimitCount, RedirectSource, ScriptRefusal};
 
 /// Returns the rules, each with its kind, number and name. An entry that is no rule has no number.
 pub(super) fn json(asked: &ExplainRequest, judged: &Judgement) -> Value {

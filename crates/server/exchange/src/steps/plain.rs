@@ -18,7 +18,8 @@ use delivery::redirect_forms::RedirectForm;
 use delivery::serve;
 use delivery::site::Site;
 use reasons::Reason;
-use site_rules::{AccessRequest, PageAccess, Redirect, RequestView};
+use rule_conditions::RequestView;
+use site_rules::{AccessRequest, PageAccess, Redirect};
 use std::sync::Arc;
 
 /// A plain request that no page answers.

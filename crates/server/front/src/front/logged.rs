@@ -12,7 +12,7 @@ use crate::hit::Hit;
 use crate::hit::read::Lines as HeaderLines;
 use delivery::site::Site;
 use reasons::refusal::Refusal;
-use site_rules::Peer;
+use rule_conditions::Peer;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -8,7 +8,8 @@ use super::find::Key;
 use super::read::{GivenPassword, PlainRequest};
 use delivery::site::Site;
 use http_cache::Method;
-use site_rules::{PageAccess, RequestView};
+use rule_conditions::RequestView;
+use site_rules::PageAccess;
 use std::time::Instant;
 use stored_pages::page::SharedPage;
 

@@ -11,7 +11,7 @@ use config::Limits;
 use config::networks::Networks;
 use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
-use site_rules::Peer;
+use rule_conditions::Peer;
 use std::net::IpAddr;
 use std::ops::Range;
 use telemetry::request_fields::AllAsSent;

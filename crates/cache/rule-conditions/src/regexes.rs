@@ -17,14 +17,14 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 /// The maximum size of the memory that a search may use for its states, in bytes.
 const STATES_BYTES_MAX: usize = 1 << 18;
 /// The number of captures that a target can name: `$1` to `$9`.
-pub(crate) const CAPTURES_MAX: usize = 9;
+const CAPTURES_MAX: usize = 9;
 
 /// The texts of captures, `$1` first; empty where a pattern has none.
-pub(crate) type CapturedTexts<'p> = [&'p [u8]; CAPTURES_MAX];
+pub type CapturedTexts<'p> = [&'p [u8]; CAPTURES_MAX];
 
 /// A pattern for paths.
 #[derive(Clone)]
-pub(crate) struct PathRegex {
+pub struct PathRegex {
     regex: Regex,
     ends: PathEnds,
     /// The whole pattern, if it is so simple.
@@ -32,8 +32,11 @@ pub(crate) struct PathRegex {
 }
 
 impl PathRegex {
-    /// Reads a pattern; the error is a message for the operator.
-    pub(crate) fn read(written: &str) -> Result<PathRegex, String> {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// It is no regular expression, or too large; the text is a message for the operator.
+    pub fn read(written: &str) -> Result<PathRegex, String> {
         let regex = pattern(written)?;
         let mut parser = ParserBuilder::new();
         parser.unicode(false).utf8(false).dot_matches_new_line(true);
@@ -42,7 +45,9 @@ impl PathRegex {
         Ok(PathRegex { regex, ends, run: hir.as_ref().and_then(RunBetween::of) })
     }
 
-    pub(crate) fn is_match(&self, path: &[u8]) -> bool {
+    /// Whether the pattern matches a path.
+    #[inline]
+    pub fn is_match(&self, path: &[u8]) -> bool {
         match &self.run {
             Some(run) => run.find(path).is_some(),
             None => self.ends.allow(path) && self.regex.is_match(path),
@@ -50,7 +55,7 @@ impl PathRegex {
     }
 
     /// The captures, if the pattern matches.
-    pub(crate) fn captures<'p>(&self, path: &'p [u8]) -> Option<CapturedTexts<'p>> {
+    pub fn captures<'p>(&self, path: &'p [u8]) -> Option<CapturedTexts<'p>> {
         let mut texts = CapturedTexts::default();
         if let Some(run) = &self.run {
             texts[0] = run.find(path)?;
@@ -70,12 +75,12 @@ impl PathRegex {
     }
 
     /// Whether this is the same pattern.
-    pub(crate) fn is(&self, other: &PathRegex) -> bool {
+    fn is(&self, other: &PathRegex) -> bool {
         self.regex.as_str() == other.regex.as_str()
     }
 
     /// The number of its captures.
-    pub(crate) fn captures_count(&self) -> usize {
+    pub fn captures_count(&self) -> usize {
         self.regex.captures_len() - 1
     }
 }
@@ -88,9 +93,11 @@ impl fmt::Debug for PathRegex {
 
 /// A list of patterns: a path must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Regexes {
-    pub(crate) any: Vec<PathRegex>,
-    pub(crate) none: Vec<PathRegex>,
+pub struct Regexes {
+    /// The patterns without `!`: one must match, if there are any.
+    pub any: Vec<PathRegex>,
+    /// The patterns written with `!`.
+    pub none: Vec<PathRegex>,
 }
 
 impl Regexes {
@@ -106,11 +113,15 @@ impl Regexes {
         Ok(all)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are no patterns, so that every path fits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.none.is_empty()
     }
 
-    pub(crate) fn fit(&self, text: &[u8]) -> bool {
+    /// Whether a path matches one of the patterns, and none of those written with `!`.
+    #[inline]
+    pub fn fit(&self, text: &[u8]) -> bool {
         (self.any.is_empty() || self.any.iter().any(|regex| regex.is_match(text)))
             && !self.exclude(text)
     }
@@ -121,7 +132,8 @@ impl Regexes {
     }
 
     /// Whether a pattern written with `!` matches.
-    pub(crate) fn exclude(&self, text: &[u8]) -> bool {
+    #[inline]
+    pub fn exclude(&self, text: &[u8]) -> bool {
         self.none.iter().any(|regex| regex.is_match(text))
     }
 }

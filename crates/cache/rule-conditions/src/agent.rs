@@ -4,7 +4,7 @@
 //! page that is cached per class is rendered with a representative User-Agent of the class. It therefore
 //! contains nothing specific to the client that requested it first.
 
-use http_cache::Fields;
+use http_fields::Fields;
 use std::sync::LazyLock;
 
 /// A class of clients.
@@ -53,6 +53,7 @@ const PHONES: &[&[u8]] =
 
 impl Agent {
     /// The name of the class, as in rules and keys.
+    #[inline]
     pub fn as_str(self) -> &'static str {
         match self {
             Agent::Crawler => "crawler",
@@ -91,7 +92,8 @@ impl Agent {
     }
 
     /// The device class for which a page is rendered: crawlers get desktop pages.
-    pub(crate) fn device(self) -> Agent {
+    #[inline]
+    pub fn device(self) -> Agent {
         match self {
             Agent::Crawler => Agent::Desktop,
             agent => agent,
@@ -99,7 +101,8 @@ impl Agent {
     }
 
     /// The representative User-Agent of the class.
-    pub(crate) fn user_agent(self) -> &'static str {
+    #[inline]
+    pub fn user_agent(self) -> &'static str {
         match self {
             Agent::Phone => {
                 "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1"

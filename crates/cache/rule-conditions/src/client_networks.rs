@@ -9,7 +9,7 @@ use std::net::IpAddr;
 
 /// A list of networks: an address must be in one of them, and in none of those written with `!`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClientNetworks {
+pub struct ClientNetworks {
     any: Vec<IpNet>,
     none: Vec<IpNet>,
 }
@@ -27,7 +27,9 @@ impl ClientNetworks {
         Ok(all)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are no networks, so that every client fits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.none.is_empty()
     }
 

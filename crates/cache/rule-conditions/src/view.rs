@@ -1,11 +1,11 @@
 //! A request as the rules see it.
 //!
 //! Invariant: a path is read as an application reads it, so that an unusual spelling evades no rule. Not
-//! here: the request under its plan (`planned`).
+//! here: the request under its plan (`site_rules::PlannedFields`).
 
 use crate::agent::Agent;
 use http::Method;
-use http_cache::Fields;
+use http_fields::Fields;
 use http_fields::percent::decode;
 use memchr::memchr;
 use std::borrow::Cow;
@@ -62,6 +62,7 @@ static NO_FIELDS: &[(&[u8], &[u8])] = &[];
 
 impl<'a> RequestView<'a> {
     /// A request with nothing but its method and URL.
+    #[inline]
     pub fn of_url(
         method: &'a Method,
         scheme: &'a str,
@@ -73,12 +74,14 @@ impl<'a> RequestView<'a> {
     }
 
     /// The class of the client.
+    #[inline]
     pub fn class(&self) -> Agent {
         Agent::of(self.fields)
     }
 
     /// The host without its port.
-    pub(crate) fn host_name(&self) -> &'a str {
+    #[inline]
+    pub fn host_name(&self) -> &'a str {
         match self.host.rfind(':') {
             Some(at) if !self.host[at..].contains(']') => &self.host[..at],
             _ => self.host,
@@ -86,6 +89,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// The path as it was sent, without the query.
+    #[inline]
     pub fn path(&self) -> &'a str {
         match memchr(b'?', self.path_and_query.as_bytes()) {
             Some(end) => &self.path_and_query[..end],
@@ -93,20 +97,24 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    pub(crate) fn query(&self) -> Option<&'a str> {
+    /// The query without its `?`, if there is one.
+    #[inline]
+    pub fn query(&self) -> Option<&'a str> {
         let end = memchr(b'?', self.path_and_query.as_bytes())?;
         Some(&self.path_and_query[end + 1..])
     }
 
     /// The path as an application reads it: decoded, without doubled slashes and dot segments. An unusual
     /// spelling of a path therefore does not evade a rule.
-    pub(crate) fn plain_path(&self) -> Cow<'a, [u8]> {
+    #[inline]
+    pub fn plain_path(&self) -> Cow<'a, [u8]> {
         plain_path(self.path())
     }
 }
 
 /// A path as an application reads it: decoded, without doubled slashes and dot segments. Paths of requests are compared
 /// with configured ones in this form.
+#[inline]
 pub fn plain_path(path: &str) -> Cow<'_, [u8]> {
     if !is_respelt(path) {
         return Cow::Borrowed(path.as_bytes());
@@ -115,7 +123,8 @@ pub fn plain_path(path: &str) -> Cow<'_, [u8]> {
 }
 
 /// Whether a path is perhaps written in another way than an application reads it: it has `%`, `//` or `/.`.
-pub(crate) fn is_respelt(path: &str) -> bool {
+#[inline]
+pub fn is_respelt(path: &str) -> bool {
     let mut before = 0;
     for byte in path.as_bytes() {
         if *byte == b'%' || before == b'/' && matches!(byte, b'/' | b'.') {
@@ -127,7 +136,7 @@ pub(crate) fn is_respelt(path: &str) -> bool {
 }
 
 /// Resolves dot segments and repeated slashes of a decoded path.
-pub(crate) fn without_dots(decoded: &[u8]) -> Vec<u8> {
+pub fn without_dots(decoded: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     let last = decoded.split(|byte| *byte == b'/').next_back().unwrap_or_default();
     for segment in decoded.split(|byte| *byte == b'/') {

@@ -23,9 +23,9 @@ pub(crate) enum Star {
     Anything,
 }
 
-/// A pattern.
+/// A pattern with wildcards.
 #[derive(Clone)]
-pub(crate) struct Glob {
+pub struct Glob {
     written: Box<str>,
     shape: Shape,
 }
@@ -69,7 +69,7 @@ impl Glob {
     ///
     /// # Errors
     /// It is too long; the text is a message for the operator.
-    pub(crate) fn of_name(written: &str) -> Result<Glob, String> {
+    pub fn of_name(written: &str) -> Result<Glob, String> {
         Glob::read(written, Star::Anything, Case::Ignored)
     }
 
@@ -92,7 +92,8 @@ impl Glob {
     }
 
     /// Whether the pattern matches the whole text.
-    pub(crate) fn fits(&self, text: &[u8]) -> bool {
+    #[inline]
+    pub fn fits(&self, text: &[u8]) -> bool {
         let written = self.written.as_bytes();
         match &self.shape {
             Shape::Exact(case) => same(written, text, *case),
@@ -106,12 +107,12 @@ impl Glob {
     }
 
     /// Whether the pattern of a path has one wildcard.
-    pub(crate) fn has_one_wildcard(&self) -> bool {
+    pub fn has_one_wildcard(&self) -> bool {
         matches!(self.shape, Shape::One(_))
     }
 
     /// The text that the only wildcard matches, if the pattern of a path has only one and matches the whole path.
-    pub(crate) fn captured<'t>(&self, path: &'t [u8]) -> Option<&'t [u8]> {
+    pub fn captured<'t>(&self, path: &'t [u8]) -> Option<&'t [u8]> {
         match &self.shape {
             Shape::One(only) => only.captured(self.written.as_bytes(), path),
             Shape::Exact(_) | Shape::Prefix(_) | Shape::Any(_) => None,
@@ -119,7 +120,7 @@ impl Glob {
     }
 
     /// The pattern of a path as a regular expression whose wildcards capture.
-    pub(crate) fn capturing(&self) -> String {
+    pub fn capturing(&self) -> String {
         let (mut regex, mut rest) = (String::from("^"), self.as_str());
         while let Some(at) = rest.find('*') {
             regex.push_str(&regex::escape(&rest[..at]));
@@ -165,7 +166,8 @@ impl Glob {
     }
 
     /// The pattern as it was written.
-    pub(crate) fn as_str(&self) -> &str {
+    #[inline]
+    pub fn as_str(&self) -> &str {
         &self.written
     }
 }
@@ -176,6 +178,7 @@ impl fmt::Debug for Glob {
     }
 }
 
+#[inline]
 fn same(one: &[u8], other: &[u8], case: Case) -> bool {
     match case {
         Case::Kept => one == other,
@@ -264,6 +267,7 @@ impl PathGlob {
     }
 
     /// Whether it matches the whole path.
+    #[inline]
     pub fn fits(&self, path: &[u8]) -> bool {
         self.0.fits(path)
     }
@@ -290,9 +294,11 @@ impl Eq for PathGlob {}
 
 /// A list of patterns: a text must match one of them, and none of those written with `!`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Globs {
-    pub(crate) any: Vec<Glob>,
-    pub(crate) none: Vec<Glob>,
+pub struct Globs {
+    /// The patterns without `!`: one must match, if there are any.
+    pub any: Vec<Glob>,
+    /// The patterns written with `!`.
+    pub none: Vec<Glob>,
 }
 
 impl Globs {
@@ -305,7 +311,7 @@ impl Globs {
     ///
     /// # Errors
     /// One is too long; the text is a message for the operator.
-    pub(crate) fn of_paths(words: &[String]) -> Result<Globs, String> {
+    pub fn of_paths(words: &[String]) -> Result<Globs, String> {
         Globs::read(words, Star::Segment, Case::Kept)
     }
 
@@ -320,11 +326,15 @@ impl Globs {
         Ok(globs)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether there are no patterns, so that every text fits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.none.is_empty()
     }
 
-    pub(crate) fn fit(&self, text: &[u8]) -> bool {
+    /// Whether a text matches one of the patterns, and none of those written with `!`.
+    #[inline]
+    pub fn fit(&self, text: &[u8]) -> bool {
         (self.any.is_empty() || self.any.iter().any(|glob| glob.fits(text)))
             && !self.none.iter().any(|glob| glob.fits(text))
     }

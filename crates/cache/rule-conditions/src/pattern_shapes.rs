@@ -30,6 +30,7 @@ impl PathEnds {
     }
 
     /// Whether a path with these ends may match the pattern.
+    #[inline]
     pub(crate) fn allow(&self, path: &[u8]) -> bool {
         self.first.as_ref().is_none_or(|first| first.allow(path.iter()))
             && self.last.as_ref().is_none_or(|last| last.allow(path.iter().rev()))
@@ -124,6 +125,7 @@ impl RunBetween {
     }
 
     /// The run, if the pattern matches the path.
+    #[inline]
     pub(crate) fn find<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let run = path.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
         let fits = self.lengths.contains(&run.len())

@@ -15,23 +15,32 @@ use http::{HeaderMap, Method, StatusCode};
 
 /// The conditions on a request.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RequestConditions {
-    pub(crate) host: Globs,
-    pub(crate) path: Globs,
-    pub(crate) regex: Regexes,
-    pub(crate) methods: Vec<Method>,
+pub struct RequestConditions {
+    /// Patterns of the host, without its port.
+    pub host: Globs,
+    /// Patterns of the path.
+    pub path: Globs,
+    /// Regular expressions for the path.
+    pub regex: Regexes,
+    /// The methods without `!`: it must have one of them, if there are any.
+    pub methods: Vec<Method>,
     /// The methods written with `!`.
-    pub(crate) methods_excluded: Vec<Method>,
-    pub(crate) query: Vec<NamedCondition>,
-    pub(crate) cookie: Vec<NamedCondition>,
-    pub(crate) header: Vec<NamedCondition>,
-    pub(crate) agents: Vec<Agent>,
-    pub(crate) from: ClientNetworks,
+    pub methods_excluded: Vec<Method>,
+    /// Parameters of the query.
+    pub query: Vec<NamedCondition>,
+    /// Cookies of the request.
+    pub cookie: Vec<NamedCondition>,
+    /// Header lines of the request.
+    pub header: Vec<NamedCondition>,
+    /// The classes of clients: its client must belong to one, if there are any.
+    pub agents: Vec<Agent>,
+    /// Networks of the client's address.
+    pub from: ClientNetworks,
 }
 
 impl RequestConditions {
     /// Whether every request matches.
-    pub(crate) fn are_none(&self) -> bool {
+    pub fn are_none(&self) -> bool {
         let named = [&self.query, &self.cookie, &self.header];
         (self.host.is_empty() && self.path.is_empty() && self.regex.is_empty())
             && (self.methods.is_empty() && self.methods_excluded.is_empty())
@@ -39,7 +48,8 @@ impl RequestConditions {
             && named.iter().all(|all| all.is_empty())
     }
 
-    pub(crate) fn fit(&self, view: &RequestView<'_>) -> bool {
+    /// Whether all conditions hold for a request.
+    pub fn fit(&self, view: &RequestView<'_>) -> bool {
         self.fit_method(view.method)
             && ((self.path.is_empty() && self.regex.is_empty()) || {
                 let path = view.plain_path();
@@ -50,24 +60,26 @@ impl RequestConditions {
     }
 
     /// Whether the conditions on URL and method hold.
-    pub(crate) fn fit_url(&self, view: &RequestView<'_>) -> bool {
+    pub fn fit_url(&self, view: &RequestView<'_>) -> bool {
         let path = view.plain_path();
         self.fit_url_but_regex(view, &path) && self.regex.fit(&path)
     }
 
     /// Whether the conditions on URL and method hold, but for `path_regex`. `path` is the plain path of the request.
-    pub(crate) fn fit_url_but_regex(&self, view: &RequestView<'_>, path: &[u8]) -> bool {
+    #[inline]
+    pub fn fit_url_but_regex(&self, view: &RequestView<'_>, path: &[u8]) -> bool {
         self.fit_method(view.method) && self.path.fit(path) && self.fit_host_and_query(view)
     }
 
     /// Whether the conditions on the method hold.
+    #[inline]
     pub(crate) fn fit_method(&self, method: &Method) -> bool {
         (self.methods.is_empty() || self.methods.contains(method))
             && !self.methods_excluded.contains(method)
     }
 
     /// The same for access rules: HEAD counts as GET, unless a condition names it.
-    pub(crate) fn fit_method_or_get(&self, method: &Method) -> bool {
+    pub fn fit_method_or_get(&self, method: &Method) -> bool {
         let names = |all: &[Method]| {
             let contains = |method| all.contains(method);
             !all.is_empty()
@@ -76,6 +88,7 @@ impl RequestConditions {
         (self.methods.is_empty() || names(&self.methods)) && !names(&self.methods_excluded)
     }
 
+    #[inline]
     fn fit_host_and_query(&self, view: &RequestView<'_>) -> bool {
         (self.host.is_empty() || self.host.fit(view.host_name().as_bytes()))
             && (self.query.is_empty()
@@ -83,7 +96,7 @@ impl RequestConditions {
     }
 
     /// Whether the conditions on the client hold.
-    pub(crate) fn fit_client(&self, view: &RequestView<'_>) -> bool {
+    pub fn fit_client(&self, view: &RequestView<'_>) -> bool {
         (self.agents.is_empty() || self.agents.contains(&view.class()))
             && NamedCondition::fit(&self.cookie, |named| named.fits_cookie(view.fields))
             && NamedCondition::fit(&self.header, |named| named.fits_header(view.fields))
@@ -91,7 +104,8 @@ impl RequestConditions {
     }
 
     /// Whether clients are distinguished by something that is not in the key.
-    pub(crate) fn distinguish_clients(&self) -> bool {
+    #[inline]
+    pub fn distinguish_clients(&self) -> bool {
         (!self.cookie.is_empty() || !self.header.is_empty())
             || (!self.agents.is_empty() || !self.from.is_empty())
     }
@@ -99,13 +113,16 @@ impl RequestConditions {
 
 /// The conditions on a response.
 #[derive(Clone, Debug)]
-pub(crate) struct ResponseConditions {
-    pub(crate) statuses: Vec<StatusRange>,
-    pub(crate) header: Vec<NamedCondition>,
+pub struct ResponseConditions {
+    /// Its status must be in one of these ranges, if there are any.
+    pub statuses: Vec<StatusRange>,
+    /// Header lines of the response.
+    pub header: Vec<NamedCondition>,
 }
 
 impl ResponseConditions {
-    pub(crate) fn fit(&self, status: StatusCode, headers: &HeaderMap) -> bool {
+    /// Whether all conditions hold for a response.
+    pub fn fit(&self, status: StatusCode, headers: &HeaderMap) -> bool {
         let code = status.as_u16();
         (self.statuses.is_empty() || self.statuses.iter().any(|range| range.has(code)))
             && NamedCondition::fit(&self.header, |named| named.fits_header(headers))
@@ -114,9 +131,11 @@ impl ResponseConditions {
 
 /// A status or a class of statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StatusRange {
-    pub(crate) first: u16,
-    pub(crate) last: u16,
+pub struct StatusRange {
+    /// The first status of the class.
+    pub first: u16,
+    /// The last status, which belongs to it.
+    pub last: u16,
 }
 
 impl StatusRange {

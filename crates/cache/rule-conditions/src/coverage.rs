@@ -1,5 +1,5 @@
 //! Whether the conditions of one rule hold for every request for which those of another hold: then the other one, if it
-//! comes later, is never reached (`unreached`).
+//! comes later, is never reached (`SiteRules::unreached_rules`).
 //!
 //! Invariant: only what is certain counts. Each kind of condition is compared alone, and each of several patterns with
 //! one pattern of the other rule. So a rule that only several rules together cover is not found.
@@ -13,7 +13,7 @@ use std::slice;
 
 /// How a kind of rules compares requests with conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ComparisonKind {
+pub enum ComparisonKind {
     /// As written; every path begins with a slash.
     Pages,
     /// As access rules do: HEAD counts as GET, unless a condition names it.
@@ -35,7 +35,7 @@ impl ComparisonKind {
 
 impl RequestConditions {
     /// Whether these conditions certainly hold for each request for which `other` hold.
-    pub(crate) fn cover(&self, other: &RequestConditions, comparison: ComparisonKind) -> bool {
+    pub fn cover(&self, other: &RequestConditions, comparison: ComparisonKind) -> bool {
         self.cover_methods(other, comparison)
             && self.cover_clients(other)
             && named_cover(&self.query, &other.query, NamedCondition::covers)
@@ -49,7 +49,7 @@ impl RequestConditions {
     }
 
     /// Whether the conditions on the client certainly hold for each client for which those of `other` hold.
-    pub(crate) fn cover_clients(&self, other: &RequestConditions) -> bool {
+    pub fn cover_clients(&self, other: &RequestConditions) -> bool {
         lists_cover((&self.agents, &[]), (&other.agents, &[]), |one, other| one == other)
             && self.from.cover(&other.from)
             && named_cover(&self.cookie, &other.cookie, NamedCondition::covers)
@@ -84,7 +84,7 @@ impl RequestConditions {
 
 impl ResponseConditions {
     /// Whether these conditions certainly hold for each response for which `other` hold.
-    pub(crate) fn cover(&self, other: &ResponseConditions) -> bool {
+    pub fn cover(&self, other: &ResponseConditions) -> bool {
         lists_cover((&self.statuses, &[]), (&other.statuses, &[]), |one, other| {
             one.has(other.first) && one.has(other.last)
         }) && named_cover(&self.header, &other.header, NamedCondition::covers_line)

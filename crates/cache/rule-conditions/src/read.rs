@@ -12,25 +12,25 @@ use crate::regexes::Regexes;
 
 /// The words of the conditions on requests, by their keys in a rule. A word with `!` before it excludes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RequestConditionWords<'r> {
+pub struct RequestConditionWords<'r> {
     /// Patterns of hosts, without ports.
-    pub(crate) host: &'r [String],
+    pub host: &'r [String],
     /// Patterns of paths, with wildcards.
-    pub(crate) path: &'r [String],
+    pub path: &'r [String],
     /// Regular expressions for paths.
-    pub(crate) path_regex: &'r [String],
+    pub path_regex: &'r [String],
     /// Methods in upper case, as they are sent.
-    pub(crate) method: &'r [String],
+    pub method: &'r [String],
     /// Parameters of the query: `name` or `name=value`.
-    pub(crate) query: &'r [String],
+    pub query: &'r [String],
     /// Cookies of the request: `name` or `name=value`.
-    pub(crate) cookie: &'r [String],
+    pub cookie: &'r [String],
     /// Header lines of the request: `name` or `name: value`.
-    pub(crate) header: &'r [String],
+    pub header: &'r [String],
     /// Classes of clients ([`Agent`]), by their names.
-    pub(crate) agent: &'r [String],
+    pub agent: &'r [String],
     /// Networks of the client's address.
-    pub(crate) from: &'r [String],
+    pub from: &'r [String],
 }
 
 impl RequestConditions {
@@ -38,7 +38,7 @@ impl RequestConditions {
     ///
     /// # Errors
     /// A message that names the key and the error.
-    pub(crate) fn read(words: &RequestConditionWords<'_>) -> Result<RequestConditions, String> {
+    pub fn read(words: &RequestConditionWords<'_>) -> Result<RequestConditions, String> {
         let agent = |word: &String| {
             Agent::from_name(word)
                 .ok_or_else(|| format!("agent: {word:?}: write crawler, phone, tablet or desktop"))
@@ -94,7 +94,7 @@ impl NamedCondition {
     ///
     /// # Errors
     /// A message that names the key and the error.
-    pub(crate) fn read_lines(words: &[String], key: &str) -> Result<Vec<NamedCondition>, String> {
+    pub fn read_lines(words: &[String], key: &str) -> Result<Vec<NamedCondition>, String> {
         NamedCondition::read_all(words, key, ':')
     }
 

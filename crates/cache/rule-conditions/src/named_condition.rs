@@ -4,21 +4,24 @@
 //! conditions of a rule (`conditions`).
 
 use crate::glob::Glob;
-use http_cache::Fields;
+use http_fields::Fields;
 use http_fields::cookies::pairs;
 
 /// A parameter, cookie or header line by name, optionally with a value.
 #[derive(Clone, Debug)]
-pub(crate) struct NamedCondition {
-    pub(crate) name: Glob,
-    pub(crate) value: Option<Glob>,
+pub struct NamedCondition {
+    /// The pattern of the name.
+    pub name: Glob,
+    /// The pattern of the value; without it, every value fits.
+    pub value: Option<Glob>,
     /// Written with `!`: it must be absent.
-    pub(crate) absent: bool,
+    pub absent: bool,
 }
 
 impl NamedCondition {
     /// Whether at least one of the required ones is present, and none of the forbidden ones.
-    pub(crate) fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
+    #[inline]
+    pub fn fit(all: &[NamedCondition], is_there: impl Fn(&NamedCondition) -> bool) -> bool {
         // As in nearly all rules; each request is compared with all of them.
         if all.is_empty() {
             return true;
@@ -28,11 +31,14 @@ impl NamedCondition {
             && !all.iter().any(|named| named.absent && is_there(named))
     }
 
-    pub(crate) fn fits(&self, name: &[u8], value: &[u8]) -> bool {
+    /// Whether this name and this value match.
+    #[inline]
+    pub fn fits(&self, name: &[u8], value: &[u8]) -> bool {
         self.name.fits(name) && self.value.as_ref().is_none_or(|glob| glob.fits(value))
     }
 
-    pub(crate) fn fits_query(&self, query: Option<&str>) -> bool {
+    /// Whether a parameter of the query matches.
+    pub fn fits_query(&self, query: Option<&str>) -> bool {
         query.is_some_and(|query| {
             query.split('&').any(|parameter| {
                 let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
