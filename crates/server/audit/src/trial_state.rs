@@ -253,10 +253,13 @@ impl TrialState {
         refused.note_storable(key);
     }
 
-    /// Looks at a page again that was left alone because it was not stored: a visitor got an answer that could be.
+    /// Looks at a page again that was left alone because it was not stored: a visitor got an answer that could be. That
+    /// says nothing about a page that is left alone for another reason.
     pub(crate) fn look_again(&self, key: u64) {
         self.refused_pages().note_storable(key);
-        if let Some(known) = self.lock().examined.get_mut(&key) {
+        if let Some(known) = self.lock().examined.get_mut(&key)
+            && known.left_alone == Some(LeaveReason::NotStored)
+        {
             known.until_ms = 0;
         }
     }
@@ -542,5 +545,24 @@ mod tests {
             state.leave_alone(2, why, 9);
             assert_eq!((state.left_alone(2, 8), state.left_alone(2, 9)), (Some(why), None));
         }
+    }
+    #[test]
+    fn an_answer_that_could_be_stored_ends_the_rest_of_a_refused_page_only() {
+        let state = state();
+        for (why, left) in [
+            (LeaveReason::NotStored, None),
+            (LeaveReason::WritesAtEachView, Some(LeaveReason::WritesAtEachView)),
+            (LeaveReason::Leak, Some(LeaveReason::Leak)),
+        ] {
+            state.refused_pages().refuse(1, false);
+            state.leave_alone(1, why, 9);
+            state.look_again(1);
+            assert_eq!(
+                (state.left_alone(1, 8), state.refused_pages().is_unstorable(1)),
+                (left, false)
+            );
+        }
+        state.look_again(2);
+        assert_eq!(state.left_alone(2, 0), None, "nothing is known about it");
     }
 }
