@@ -51,7 +51,13 @@ pub async fn store_for_trial(
 fn of_trial(site: &Arc<Site>, ask: RenderRequest, is_replayable: bool) -> Option<RenderRequest> {
     let is_own = ask.headers.contains_key(AUTHORIZATION)
         || ask.is_own_beside(site, &NominatedFields::default());
-    if is_own || !is_replayable { neutral(site, &ask) } else { Some(ask) }
+    if !is_own && is_replayable {
+        return Some(ask);
+    }
+    let mut all = neutral(site, &ask)?;
+    // The caller measures the time of the origin, whatever is sent.
+    all.client.extras.spent = ask.client.extras.spent;
+    Some(all)
 }
 
 /// The header lines with which [`store_for_trial`] renders the page of this request.
