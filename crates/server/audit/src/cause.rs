@@ -23,7 +23,8 @@ use telemetry::request_fields::AsSent;
 /// Cookies and fields that are looked at.
 const PARTS_MAX: usize = 64;
 
-/// After a longer search its result is not confirmed: there are at most twelve renders.
+/// After a longer search its result is not confirmed: there are at most twelve renders, and one more for the class of a
+/// combination.
 const SEARCHED_MAX: u32 = 10;
 
 /// Fields of the connection, and those that Pagewell writes itself.
@@ -260,28 +261,49 @@ fn chosen_parts(values: &[PartValue], chosen: &[usize]) -> SentParts {
 }
 
 /// The class of a difference with this cause that a visitor sees, while the page is right for a visitor of whom nothing
-/// is known: the visitor loses what Pagewell removes by design; all else would be another visitor's.
-pub(crate) fn class_of(
+/// is known: the visitor loses what Pagewell removes by design; all else would be another visitor's. A page has the part
+/// of a combination that a render for it sends: with nothing else, it `is_page` if this part alone makes no difference.
+pub(crate) async fn class_of(
     site: &Arc<Site>,
     ask: &RenderRequest,
+    state: &AuditState,
+    (request, answer, refusal): (&TrialRequest, &HeaderMap, Option<StatusCode>),
     cause: &DifferenceCause,
-) -> DifferenceClass {
-    let sent = sent_by_render(site, ask);
-    let has_cookie =
-        |name: &str| cookie_pairs(&sent).any(|pair| pair.split('=').next() == Some(name));
-    let is_sent = |part: &RequestPart| match part {
-        RequestPart::Cookie(name) => has_cookie(name),
-        RequestPart::Field(name) => sent.contains_key(name.as_str()),
-        RequestPart::Parameter(_) => false,
-        // The origin gets a fixed address in renders of pages that declare nothing.
-        RequestPart::Address => site.config.automatic.is_none(),
+    is_page: impl Fn(&ReferenceRender) -> bool,
+) -> Result<DifferenceClass, UnjudgedReason> {
+    let named: &[RequestPart] = match cause {
+        DifferenceCause::One(part) => std::slice::from_ref(part),
+        DifferenceCause::OneOf(parts) | DifferenceCause::Together(parts) => parts,
+        _ => &[],
     };
-    let is_leak = match cause {
-        DifferenceCause::One(part) => is_sent(part),
-        DifferenceCause::OneOf(parts) | DifferenceCause::Together(parts) => {
-            parts.iter().any(is_sent)
+    let sent = sent_by_render(site, &request_of(request, None));
+    // Names as they are shown are not those that are sent.
+    let parts = parts(site, request, answer).into_iter();
+    let values = parts.filter(|(part, _)| named.contains(part)).map(|(_, value)| value);
+    let (of_page, removed): (Vec<PartValue>, Vec<PartValue>) =
+        values.partition(|value| is_sent(site, &sent, value));
+    if of_page.is_empty() {
+        return Ok(DifferenceClass::Loses);
+    }
+    if removed.is_empty() || !matches!(cause, DifferenceCause::Together(_)) {
+        return Ok(DifferenceClass::Leak);
+    }
+    let all: Vec<usize> = (0..of_page.len()).collect();
+    let chosen = SentParts { refusal, ..chosen_parts(&of_page, &all) };
+    let is_page_still = shown(site, ask, state, &chosen, &is_page).await?;
+    Ok(if is_page_still { DifferenceClass::Loses } else { DifferenceClass::Leak })
+}
+
+/// Whether a render that has these lines sends this part of its visitor's request.
+fn is_sent(site: &Site, sent: &HeaderMap, value: &PartValue) -> bool {
+    match value {
+        PartValue::Cookie(pair) => {
+            let name = pair.split('=').next();
+            cookie_pairs(sent).any(|other| other.split('=').next() == name)
         }
-        _ => false,
-    };
-    if is_leak { DifferenceClass::Leak } else { DifferenceClass::Loses }
+        PartValue::Field(field, _) => sent.contains_key(field),
+        PartValue::Parameter(_) => false,
+        // The origin gets a fixed address in renders of pages that declare nothing.
+        PartValue::Address(_) => site.config.automatic.is_none(),
+    }
 }

@@ -322,10 +322,21 @@ async fn of_visitor(
         Some(status) => render.status == status,
         None => is_like(noise, tokens, &render_tokens(audit, render)),
     };
-    let cause = match cause(site, ask, audit, (&seen.request, &seen.headers, status), shows).await {
+    let at = (&seen.request, &seen.headers, status);
+    let cause = match cause(site, ask, audit, at, shows).await {
         // All else by which the visitor is refused says no more about the page.
         Err(UnjudgedReason::RenderFailed) if refusal.is_some() => DifferenceCause::Unknown,
         cause => cause?,
+    };
+    let class = match cause {
+        DifferenceCause::Unknown => None,
+        // The page has nothing of its maker, and no other visitor would be refused instead of it.
+        _ if refusal.is_some_and(|refusal| !refusal.may_be_stored) => Some(DifferenceClass::Loses),
+        _ => {
+            let is_page =
+                |render: &ReferenceRender| is_like(noise, stored, &render_tokens(audit, render));
+            Some(class_of(site, ask, audit, at, &cause, is_page).await?)
+        }
     };
     // The renders of the search may have seen a change that ends the page.
     settle(site).await?;
@@ -341,13 +352,11 @@ async fn of_visitor(
     let is_leak = cause == DifferenceCause::Unknown
         && may_be_leak
         && stays(site, audit, (page, ask), (stored, noise), older_ms).await?;
-    let class = match cause {
+    let class = match class {
+        Some(class) => class,
         // The first answer would have been stored, and each visitor gets another.
-        DifferenceCause::Unknown if is_leak => DifferenceClass::Leak,
-        DifferenceCause::Unknown => return Err(UnjudgedReason::CauseUnknown),
-        // The page has nothing of its maker, and no other visitor would be refused instead of it.
-        _ if refusal.is_some_and(|refusal| !refusal.may_be_stored) => DifferenceClass::Loses,
-        _ => class_of(site, &request_of(&seen.request, None), &cause),
+        None if is_leak => DifferenceClass::Leak,
+        None => return Err(UnjudgedReason::CauseUnknown),
     };
     let conclusion = Conclusion::Differs {
         class,
