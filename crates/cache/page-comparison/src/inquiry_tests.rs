@@ -187,13 +187,32 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
     let raised = |_| "Price: 12 Euro".to_owned();
     let (conclusion, samples) = judge("Price: 10 Euro", &followed(), raised);
     assert_eq!((class_of(conclusion), samples), (Some(DifferenceClass::BrokenPromise), 6));
-    for zone in ["+00:00", "Z", ".000Z", "pm"] {
-        let date = |now: u64| format!("At 2026-11-28T18:28:{:02}{zone}", now / 1_000 % 60);
+    for (before, after) in [
+        ("2026-11-28T18:28:", "+00:00"),
+        ("2026-11-28T18:28:", "Z"),
+        ("2026-11-28T18:28:", ".000Z"),
+        ("6:28:", "pm"),
+        ("6:28:", "\u{202f}PM"),
+        ("18h28m", "s"),
+        ("\u{201c}18:28:", "\u{201d}"),
+        ("\u{6642}\u{523b}18\u{ff1a}28\u{ff1a}", "\u{73fe}\u{5728}"),
+        ("2026\u{5e74}11\u{6708}28\u{65e5}18\u{65f6}28\u{5206}", "\u{79d2}"),
+        ("<a href='/feed?ver=17645258", "'>feed</a>"),
+        ("<a href='/feed?ver=t17645258", "'>feed</a>"),
+        ("<a href='/feed_17645258", "-3'>feed</a>"),
+    ] {
+        let date = |now: u64| format!("{before}{:02}{after}", now / 1_000 % 60);
         let dated = judge(&date(0), &followed(), date).0;
-        assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock), "{zone}");
+        assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock), "{before} {after}");
         let may_lag = Circumstances { may_lag: true, ..followed() };
-        assert_eq!(class_of(judge(&date(0), &may_lag, date).0), None, "{zone}");
+        assert_eq!(class_of(judge(&date(0), &may_lag, date).0), None, "{before} {after}");
     }
+    let persian = |now: u64| {
+        let digit = |count: u64| char::from_u32(0x6f0 + count as u32).expect("a digit");
+        format!("\u{6f1}\u{6f8}:{}{}", digit(now / 10_000 % 6), digit(now / 1_000 % 10))
+    };
+    let dated = judge(&persian(0), &followed(), persian).0;
+    assert_eq!(class_of(dated), Some(DifferenceClass::ByTheClock));
 }
 
 #[test]
@@ -275,12 +294,40 @@ fn short_since(seconds: u64) -> String {
     }
 }
 
+/// The same with all units together.
+fn exact_since(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{}m", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// The same with spaces that do not break, and digits of Persian.
+fn persian_since(seconds: u64) -> String {
+    let digit = |letter: char| letter.to_digit(10).and_then(|digit| char::from_u32(0x6f0 + digit));
+    let letters = since(seconds).replace(' ', "&nbsp;");
+    letters.chars().map(|letter| digit(letter).unwrap_or(letter)).collect()
+}
+
+/// The same in Chinese, which has no spaces.
+fn chinese_since(seconds: u64) -> String {
+    let (just_now, published) = ("\u{521a}\u{521a}", "\u{53d1}\u{5e03}\u{4e8e}");
+    let (hour, minute) = ("\u{5c0f}\u{65f6}", "\u{5206}\u{949f}\u{524d}");
+    match seconds {
+        0..60 => just_now.into(),
+        60..3_600 => format!("{published}{}{minute}", seconds / 60),
+        _ => format!("{published}{}{hour}{}{minute}", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
 #[test]
 fn an_age_on_a_page_that_may_lag_is_no_difference_and_hides_none_beside_it() {
     let may_lag = Circumstances { may_lag: true, ..followed() };
     for (age, speed) in [(0, 1), (9, 3), (55, 1), (130, 7), (3_597, 2), (3_597, 60), (86_000, 900)]
     {
-        let forms: [fn(u64) -> String; 2] = [since, short_since];
+        let forms: [fn(u64) -> String; 5] =
+            [since, short_since, exact_since, persian_since, chinese_since];
         for (since, is_once) in forms.into_iter().flat_map(|form| [(form, false), (form, true)]) {
             let render = |now: u64| {
                 let passed = if is_once { 11 } else { now / 1_000 };

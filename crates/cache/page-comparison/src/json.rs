@@ -45,6 +45,6 @@ fn value(writer: &mut TokenWriter, place: u32, depth: usize, document: &Value) {
             writer.word(place, 0, b"\"");
             writer.text(place, text.as_bytes());
         }
-        other => writer.word(place, 1, other.to_string().as_bytes()),
+        other => writer.text(place, other.to_string().as_bytes()),
     }
 }

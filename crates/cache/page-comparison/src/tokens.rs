@@ -362,7 +362,7 @@ impl TokenWriter {
     }
 
     /// Writes text word by word. A word ends after a delimiter, so that a nonce within a script or a URL is a token
-    /// of its own.
+    /// of its own; and before a number in writing without spaces.
     pub(crate) fn text(&mut self, place: u32, text: &[u8]) {
         self.text_after(place, 1, text);
     }
@@ -374,14 +374,14 @@ impl TokenWriter {
             let mut start = 0;
             while start < run.len() && !self.is_full {
                 let rest = &run[start..];
-                let letters = rest.iter().take_while(|byte| !is_delimiter(**byte)).count();
-                let marks = rest[letters..].iter().take_while(|byte| is_delimiter(**byte)).count();
+                let letters = letters(rest);
+                let length = letters + marks(&rest[letters..]);
                 if let Some(kept) = &mut self.kept {
                     kept.is_joined = start > 0;
                 }
-                self.word(place, word, &rest[..letters + marks]);
+                self.word(place, word, &rest[..length]);
                 word = word.saturating_add(1);
-                start += letters + marks;
+                start += length;
             }
         }
         word
@@ -397,8 +397,35 @@ impl TokenWriter {
     }
 }
 
-pub(crate) fn is_delimiter(byte: u8) -> bool {
-    b"\"'<>=&;,:(){}[]?|/\\.-+".contains(&byte)
+/// The number of bytes before the first delimiter of a text, or before a number that follows a letter beyond ASCII.
+pub(crate) fn letters(text: &[u8]) -> usize {
+    let is_number = |at: usize| at > 0 && text[at].is_ascii_digit() && !text[at - 1].is_ascii();
+    let is_end = |at: &usize| delimiter(&text[*at..]) > 0 || is_number(*at);
+    (0..text.len()).find(is_end).unwrap_or(text.len())
+}
+
+/// The number of bytes of the delimiters with which a text begins.
+pub(crate) fn marks(text: &[u8]) -> usize {
+    let mut length = 0;
+    loop {
+        match delimiter(&text[length..]) {
+            0 => return length,
+            more => length += more,
+        }
+    }
+}
+
+/// The number of bytes of the delimiter with which a text begins, 0 if there is none. Beyond ASCII: signs of Latin 1 (with
+/// the space that does not break), Arabic marks, and the punctuation and spaces of all languages, of Chinese, and of full
+/// width.
+fn delimiter(text: &[u8]) -> usize {
+    match text {
+        [byte, ..] if byte.is_ascii_alphanumeric() => 0,
+        [byte, ..] if b"\"'<>=&;,:(){}[]?|/\\.-+_".contains(byte) => 1,
+        [0xC2, 0x80..=0xBF, ..] | [0xD8, 0x8C | 0x9B | 0x9F, ..] => 2,
+        [0xE2 | 0xE3, 0x80, _, ..] | [0xEF, 0xBC, 0x81..=0x8F | 0x9A..=0xA0, ..] => 3,
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
@@ -492,6 +519,27 @@ mod tests {
         let (a, b) = (script("3fa9"), script("77b0"));
         let differing = a.tokens.iter().zip(&b.tokens).filter(|(a, b)| a.value != b.value).count();
         assert_eq!(differing, 1);
+    }
+
+    #[test]
+    fn a_number_is_a_token_of_its_own_in_each_writing() {
+        for (text, numbers) in [
+            ("18:28\u{202f}PM", vec![18_u64, 28]),
+            ("59\u{a0}minutes", vec![59]),
+            ("\u{201c}18\u{2013}19\u{201d}", vec![18, 19]),
+            ("発行18：28：41。", vec![18, 28, 41]),
+            ("2026年11月28日18时28分", vec![2_026 * 31_536_000, 11, 28 * 86_400, 18, 28 * 60]),
+            ("发布于59分钟前", vec![59 * 60]),
+            ("۱۸:۲۸،", vec![18, 28]),
+            ("page_1764525881", vec![1_764_525_881]),
+            ("caf\u{e9} 8f", vec![]),
+        ] {
+            let found = tokens("text/plain", text.as_bytes()).numbers.into_iter();
+            let found: Vec<u64> = found.map(|(_, number)| number).skip(1).collect();
+            assert_eq!(found, numbers, "{text}");
+        }
+        let json = tokens("application/json", b"{\"now\":1764525881.25}").numbers;
+        assert!(json.iter().any(|(_, number)| *number == 1_764_525_881));
     }
 
     proptest! {
