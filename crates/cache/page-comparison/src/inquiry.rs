@@ -5,7 +5,7 @@
 //! | the same as the stored page | no difference |
 //! | a value that returns after another | random |
 //! | a new value in each sample | a nonce; random if it is text that a visitor reads |
-//! | numbers that grow with time in three samples | by the clock |
+//! | numbers that grow with time in three samples, or begin again before that as those of a clock do | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
 //! | the same on a page that draws text | random |
@@ -33,6 +33,8 @@ const SHOWN_PLACES: usize = 3;
 const LITTLE_IN_COMMON: u8 = 50;
 /// The words on each side of a number that may change with it: "right now", "1 minute ago", "2 minutes ago".
 const WORDS_BESIDE: u32 = 2;
+/// The numbers of a clock, and those of days and months, are below this one.
+const CLOCK_NUMBERS: u64 = 60;
 /// The shortest wait for a sample that shows whether the text follows the clock: the page may be much younger than a step
 /// of that clock. Milliseconds.
 const MIN_CLOCK_WAIT: u64 = 10_000;
@@ -307,7 +309,7 @@ impl Inquiry {
         circumstances: &Circumstances,
         is_it: &dyn Fn(u64) -> bool,
     ) -> DifferenceClass {
-        if self.goes_on_with_time(is_it) {
+        if self.goes_on_with_time(is_it) || self.goes_on_since_a_new_day(is_it) {
             return DifferenceClass::ByTheClock;
         }
         match circumstances.dependence {
@@ -389,21 +391,35 @@ impl Inquiry {
         self.labels.values().any(|labels| labels[1..].windows(2).any(|pair| pair[0] != pair[1]))
     }
 
+    /// The first of five samples that agree: those before may be from before the clock moved on.
+    fn settled(&self) -> Option<&PageSample> {
+        self.samples.get(self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?)
+    }
+
     /// The wait for a sample that shows whether a verdict against the page is the clock's: as long as the page had
-    /// existed at the first sample, within limits. None if no number grew.
+    /// existed at the first sample, within limits. None if no number grew or began again.
     fn needs_later(&self) -> Option<u64> {
         if self.later.is_some() {
             return None;
         }
-        // The first samples may be from before the clock moved on.
-        let first = self.samples.len().checked_sub(SAMPLES_BEFORE_VERDICT)?;
-        let settled = &self.samples[first];
+        let settled = self.settled()?;
         let is_against =
             |spot| self.labels.get(&spot).is_some_and(|labels| kind(labels) == SpotKind::Against);
-        let has_grown = self.labels.keys().any(|spot| is_against(*spot))
-            && grows(&[&self.stored, &settled.tokens], &is_against) == Some(1);
+        let is_any = self.labels.keys().any(|spot| is_against(*spot));
+        let may_be_clock = || {
+            grows(&[&self.stored, &settled.tokens], &is_against) == Some(1)
+                || begins_again(&self.stored, &settled.tokens, &is_against)
+        };
         let age = settled.begun.saturating_sub(self.stored_at);
-        has_grown.then_some(age.clamp(MIN_CLOCK_WAIT, MAX_CLOCK_WAIT))
+        (is_any && may_be_clock()).then(|| age.clamp(MIN_CLOCK_WAIT, MAX_CLOCK_WAIT))
+    }
+
+    /// Whether the numbers at these places began again after the page was stored, as those of a clock do at midnight or a
+    /// date in a new month, and grew afterwards.
+    fn goes_on_since_a_new_day(&self, is_it: &dyn Fn(u64) -> bool) -> bool {
+        let Some((settled, later)) = self.settled().zip(self.later.as_ref()) else { return false };
+        begins_again(&self.stored, &settled.tokens, is_it)
+            && grows(&[&settled.tokens, &later.tokens], is_it) == Some(1)
     }
 
     /// Whether the numbers at these places grew at least twice over the responses in order of time, and never fell.
@@ -417,12 +433,7 @@ impl Inquiry {
 /// How often the numbers at these places grew from one response to the next; none if they fell once, or if a response
 /// has no numbers there. The first number that differs decides, so that hours come before minutes.
 fn grows(responses: &[&PageTokens], is_it: &dyn Fn(u64) -> bool) -> Option<usize> {
-    let numbers_of = |tokens: &&PageTokens| -> BTreeMap<u64, (u32, u64)> {
-        let numbers =
-            tokens.numbers.iter().map(|(index, value)| (spot(tokens, *index), (*index, *value)));
-        numbers.filter(|(spot, _)| is_it(*spot)).collect()
-    };
-    let all: Vec<BTreeMap<u64, (u32, u64)>> = responses.iter().map(numbers_of).collect();
+    let all: Vec<SpotNumbers> = responses.iter().map(|tokens| numbers_at(tokens, is_it)).collect();
     let mut steps = 0;
     for pair in all.windows(2) {
         let mut order: Vec<(u32, u64)> =
@@ -444,6 +455,26 @@ fn grows(responses: &[&PageTokens], is_it: &dyn Fn(u64) -> bool) -> Option<usize
         }
     }
     Some(steps)
+}
+
+/// The numbers at some places of a response, each with the index of its token.
+type SpotNumbers = BTreeMap<u64, (u32, u64)>;
+
+fn numbers_at(tokens: &PageTokens, is_it: &dyn Fn(u64) -> bool) -> SpotNumbers {
+    let numbers = tokens.numbers.iter();
+    let numbers = numbers.map(|(index, value)| (spot(tokens, *index), (*index, *value)));
+    numbers.filter(|(spot, _)| is_it(*spot)).collect()
+}
+
+/// Whether all numbers at these places, at least two, are another time of a clock or another day of a calendar: each has
+/// grown, or is below 60 in both responses.
+fn begins_again(before: &PageTokens, after: &PageTokens, is_it: &dyn Fn(u64) -> bool) -> bool {
+    let (before, after) = (numbers_at(before, is_it), numbers_at(after, is_it));
+    let is_later = |(spot, (_, after)): (&u64, &(u32, u64))| {
+        let before = before.get(spot).map(|(_, value)| *value);
+        before.is_some_and(|before| *after >= before || before < CLOCK_NUMBERS)
+    };
+    after.len() >= 2 && before.len() == after.len() && after.iter().all(is_later)
 }
 
 /// The behaviour of one place: `labels` has a number for each response, and equal ones agree.

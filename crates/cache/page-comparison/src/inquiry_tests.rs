@@ -216,6 +216,34 @@ fn a_clock_is_told_from_a_change_by_a_third_sample() {
 }
 
 #[test]
+fn a_clock_that_has_begun_again_is_told_from_a_change_by_its_next_step() {
+    for (stored, now) in [
+        ("23:59:58", "8:05:"),
+        ("12:58:41 pm", "1:01:"),
+        ("30 November, 23:59:58", "1 December, 0:07:"),
+        ("31.12.2026 9:30:58", "1.1.2027 8:05:"),
+    ] {
+        let clock = |at: u64| format!("Made at {now}{:02}", at / 1_000 % 60);
+        let class = class_of(judge(&format!("Made at {stored}"), &followed(), clock).0);
+        assert_eq!(class, Some(DifferenceClass::ByTheClock), "{stored}");
+        let (changed, samples) = judge(&format!("Made at {stored}"), &followed(), |_| clock(0));
+        let found = (class_of(changed), samples);
+        assert_eq!(found, (Some(DifferenceClass::BrokenPromise), 6), "{stored}");
+    }
+    // Neither a single number nor larger ones are those of a clock.
+    type Render = fn(u64) -> String;
+    let rows: [(&str, Render); 2] = [
+        ("58 items", |at| format!("{} items", at / 1_000)),
+        ("70 of 90 items", |at| format!("{} of 80 items", at / 1_000)),
+    ];
+    for (stored, render) in rows {
+        let (changed, samples) = judge(stored, &followed(), render);
+        let found = (class_of(changed), samples);
+        assert_eq!(found, (Some(DifferenceClass::BrokenPromise), 5), "{stored}");
+    }
+}
+
+#[test]
 fn a_clock_that_moves_on_during_the_samples_is_told_from_a_change() {
     for first in 0..4 {
         let (mut noise, mut samples, mut now) = (PageNoise::default(), 0, 500);
