@@ -27,6 +27,7 @@ mod report;
 mod tokens;
 mod url_parameters;
 mod visitors;
+mod word_ends;
 mod words;
 
 pub use bounds::ConfidenceBound;

@@ -8,7 +8,7 @@
 //! | `59m`, `1h5m`, `18h28`, `59分钟前` | in seconds, so that it grows when the unit changes |
 //! | `t1764525881` | a Unix time behind letters, in seconds, milliseconds or microseconds |
 
-use crate::tokens::{letters, marks};
+use crate::word_ends::{letters, marks};
 use std::ops::Range;
 
 /// A number has at most so many digits: a time in microseconds.
