@@ -30,6 +30,7 @@
 
 use crate::comparison::{
     act, compute, identity, is_purged_elsewhere, is_stored, render, render_tokens, request_of,
+    stored_page,
 };
 use crate::detections::{Detection, PageUrl};
 use crate::made_page::{MadePage, stored_for};
@@ -492,7 +493,8 @@ fn end_leak(
     state.leave_alone(key, LeaveReason::Leak, now_ms + REFUSED_MS);
 }
 
-/// Records a difference; one that a purge may explain after the page was watched.
+/// Records a difference; one that a purge may explain after the page was watched. Its content is not held meanwhile: the
+/// store does not count it once it is replaced. A process that ends or hands over does not record it.
 fn record_after_watch(
     site: &Arc<Site>,
     state: &TrialState,
@@ -502,16 +504,17 @@ fn record_after_watch(
     let may_be_late = matches!(found.class, DifferenceClass::BrokenPromise | DifferenceClass::Aged);
     let place = may_be_late.then(|| state.watches.clone().try_acquire_owned().ok()).flatten();
     let Some(place) = place else { return record(site, url, found) };
-    let (site, page, url) = (site.clone(), page.clone(), url.to_owned());
-    let generation = site.trial.generation();
+    let (key, version) = (page.key().to_buf(), identity(site, page));
+    let fresh_until = page.payload().stored.fresh_until();
+    let (site, url, generation) = (site.clone(), url.to_owned(), site.trial.generation());
     // The key is free meanwhile: a later answer may be compared.
     site.counters.audit_watched.add();
     tokio::spawn(async move {
         let begun = site.clock.now();
-        let fresh_until = page.payload().stored.fresh_until();
-        let fate = watched(&site.clock, || is_stored(&site, &page), (begun, fresh_until)).await;
+        let is_there = || stored_page(&site, key.as_key(), version).is_some();
+        let fate = watched(&site.clock, is_there, (begun, fresh_until)).await;
         let is_elsewhere =
-            fate == PageFate::Purged && is_purged_elsewhere(&site, page.key().bytes());
+            fate == PageFate::Purged && is_purged_elsewhere(&site, key.as_key().bytes());
         let found = match fate {
             PageFate::Purged => FoundDifference {
                 class: DifferenceClass::Late,
@@ -521,7 +524,7 @@ fn record_after_watch(
             },
             PageFate::Expired | PageFate::Stored => found,
         };
-        if site.trial.generation() == generation {
+        if site.trial.generation() == generation && site.answers_from_cache() {
             if is_elsewhere {
                 site.trial.unjudged(&url, UnjudgedReason::ChangedMeanwhile, false);
             } else {
