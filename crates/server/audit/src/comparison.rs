@@ -10,6 +10,7 @@
 //! |---|---|
 //! | a change commits before a render and is seen by it; it concerns `P` | it committed before `t`, so the second wait applies it: `P` is gone at step 4 |
 //! | … and is announced by the response of a write that is in flight at `t` | the second wait lets that write end, and its tags are applied before it ends |
+//! | … by a write whose content is still arriving at `t` | the origin has nothing of it, so no render saw it: it is not waited for |
 //! | a change commits after a render has read | the render did not see it; the page is not judged by it |
 //! | a render reads a snapshot from before a change, `P` is from after it | the renders began after the first wait, when the change that `P` shows was settled; it may be a cache of the application, which later samples show |
 //! | a change commits during the five renders | they disagree; five must agree afterwards, and step 4 sees whether it concerned `P` |

@@ -23,8 +23,8 @@ use telemetry::traces;
 /// Maximum number of local redirects that an origin may request (RFC 3875 section 6.2.2).
 const REDIRECTS_MAX: usize = 5;
 
-/// Sends a request, and follows local redirects of the origin. Invalidations that the response
-/// contains in LiteSpeed's fields are applied before the response is returned.
+/// Waits for the content of a request, sends it, and follows local redirects of the origin. Invalidations that the
+/// response contains in LiteSpeed's fields are applied before the response is returned.
 ///
 /// # Errors
 /// The failure of the origin, or the reason why the request could not be sent.
@@ -32,7 +32,32 @@ pub async fn send_following(
     site: &Arc<Site>,
     request: &mut OriginRequest,
 ) -> Result<OriginResponse, Unsent> {
+    collect_content(site, request).await?;
+    send_collected(site, request).await
+}
+
+/// Counts a request under its rate limit, and waits for all of its content. The origin has nothing of the request when
+/// this ends, so it is no operation in flight yet: a slow client can send for hours, and nothing waits for that. The
+/// time does not count as the origin's.
+///
+/// # Errors
+/// The client has reached the limit, or the content is invalid, or there is no room for it.
+pub(crate) async fn collect_content(
+    site: &Arc<Site>,
+    request: &mut OriginRequest,
+) -> Result<(), Unsent> {
     rate_limit::count(site, &request.extras)?;
+    site.origin_of(&request.target).take_in(request).await
+}
+
+/// The same as [`send_following`], for a request whose content was collected.
+///
+/// # Errors
+/// The failure of the origin, or the reason why the request could not be sent.
+pub(crate) async fn send_collected(
+    site: &Arc<Site>,
+    request: &mut OriginRequest,
+) -> Result<OriginResponse, Unsent> {
     let hand =
         if may_report_change(site) { Some(PendingChange::begin(site.state()).await) } else { None };
     request.litespeed = litespeed::features(site);
@@ -42,8 +67,6 @@ pub async fn send_following(
     if site.services.challenge_of(&request.target).is_some() {
         challenge::describe_client(site, request);
     }
-    // The time that the client takes to send content does not count as the origin's.
-    site.origin_of(&request.target).take_in(request).await?;
     for _ in 0..REDIRECTS_MAX {
         let permit = admitted(site, request).await?;
         let begun = site.clock.monotonic();

@@ -5,7 +5,7 @@
 
 use crate::client_gone;
 use crate::owner_copies;
-use crate::send::send_following;
+use crate::send::{collect_content, send_collected};
 use config::target::TargetUri;
 use delivery::site::Site;
 use history::ChangeSource;
@@ -47,9 +47,13 @@ async fn write(
     client: Client,
     head: Arc<http::request::Parts>,
 ) -> Result<(OriginResponse, Propagation), (Unsent, Propagation)> {
+    if let Err(unsent) = collect_content(&site, &mut outgoing).await {
+        // Nothing was done, and nothing is acknowledged.
+        return Err((unsent, Propagation::NotNeeded));
+    }
     let pending = PendingChange::begin(site.state()).await;
     let reached = outgoing.progress.clone();
-    let sent = send_following(&site, &mut outgoing).await;
+    let sent = send_collected(&site, &mut outgoing).await;
     // Also without a response, because the application may have written data.
     owner_copies::wrote(&site, &head.headers, sent.as_ref().ok());
     let mut response = match sent {

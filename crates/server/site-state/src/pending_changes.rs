@@ -4,6 +4,7 @@
 //!
 //! | step | what happens |
 //! |---|---|
+//! | a request has content | it arrives as slowly as the client sends it; nothing is in flight, because the origin has nothing |
 //! | [`PendingChange::begin`] | the journal records that an operation is in flight |
 //! | the operation | its changes are applied ([`Changes`](crate::changes::Changes)) |
 //! | [`PendingChange::acknowledge`] | waits for the cluster, bounded; never returns if a successor missed a change |

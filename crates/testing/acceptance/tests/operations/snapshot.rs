@@ -5,7 +5,7 @@
 
 mod database;
 
-use acceptance::{Site, binary, bound_files, client, counter, is_hit, until};
+use acceptance::{Raw, Site, binary, bound_files, client, counter, is_hit, until};
 use harness::{Client, Pagewell, Request, Response, Signal, StartReason, Wait};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -266,6 +266,22 @@ fn a_kill_with_a_write_in_flight_starts_cold() {
     assert!(pagewell.log().contains("reason=\"in-flight\""), "{}", pagewell.log());
     assert_eq!(counter(&pagewell, "snapshots_refused"), 1);
     assert!(get(&pagewell, &path(2)).text().starts_with("2=as well"));
+}
+
+/// The origin has nothing of such a write.
+#[test]
+fn a_kill_while_the_content_of_a_write_arrives_starts_warm() {
+    let files = Files::new();
+    let pagewell = files.serve("");
+    fill(&pagewell);
+    stop(pagewell);
+    let mut pagewell = files.serve_warm();
+    let head = "POST /file.php?n=1 HTTP/1.1\r\nHost: paper.test\r\nContent-Length: 9\r\n\r\n";
+    let _slow = Raw::with(&pagewell, format!("{head}a=1"));
+    until("its content is awaited", || counter(&pagewell, "forwards") == 1);
+    pagewell.kill();
+    let pagewell = files.serve_warm();
+    assert!(is_hit(&get(&pagewell, &path(1))));
 }
 
 #[test]
