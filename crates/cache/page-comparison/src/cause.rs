@@ -126,8 +126,9 @@ impl RequestPart {
     }
 }
 
-/// Words in a URL that say that a request for it does something.
-const ACTIONS: [&str; 13] = [
+/// Words in a URL that say that a request for it does something. WordPress takes a GET for the method that the parameter
+/// `_method` names.
+const ACTIONS: [&str; 15] = [
     "add-to-cart",
     "add_to_cart",
     "remove_item",
@@ -141,6 +142,8 @@ const ACTIONS: [&str; 13] = [
     "verify",
     "reset",
     "activate",
+    "?_method=",
+    "&_method=",
 ];
 
 /// Values of the parameter `action` that only read, as MediaWiki has them.
@@ -513,9 +516,13 @@ mod tests {
             "/action=info",
             "/?action=info%26action%3Ddelete",
             "/admin-ajax.php?action=vote",
+            "/wp-json/x/v1/like/5?_method=POST",
+            "/?rest_route=/x/v1/like/5&_METHOD=put",
+            "/wp-json/x/v1/like/5?%5Fmethod=POST",
         ] {
             assert!(!is_replayable_url(url), "{url}");
         }
+        assert!(is_replayable_url("/shop?shipping_method=post"));
         assert!(is_replayable_url("/2024/05/caf%C3%A9?s=caf%C3%A9"));
         assert!(is_replayable_url("/index.php?title=Ferry&action=history&feed=atom"));
         assert!(is_replayable_url("/api.php?action=query&list=recentchanges"));

@@ -2,7 +2,8 @@
 //!
 //! The values are in memory while the search lasts, and are sent to the origin only. Never sent again: cookies of a
 //! session, and any cookie, field or parameter that looks like a credential by its name or its value; cookies that the
-//! answer sets; `Authorization`. The result has names only.
+//! answer sets; `Authorization`. Nor is a field by which an application takes a GET for another method. The result has
+//! names only.
 
 use crate::AuditState;
 use crate::comparison::{compute, render_tokens, render_with, request_of};
@@ -10,6 +11,7 @@ use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_cache::fields::OneHop;
 use page_comparison::{
     CauseSearch, DifferenceCause, DifferenceClass, PageTokens, RequestPart, UnjudgedReason,
     is_replayable_url,
@@ -18,7 +20,7 @@ use render::{ReferenceRender, RenderRequest, SentParts, sent_by_render, sent_for
 use site_rules::BypassBecause;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use telemetry::request_fields::AsSent;
+use telemetry::request_fields::{AsSent, METHOD_OVERRIDES};
 
 /// Cookies and fields that are looked at.
 const PARTS_MAX: usize = 64;
@@ -67,8 +69,8 @@ fn parts(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> Vec<(Reques
             parts.push((part, PartValue::Cookie(pair.to_owned())));
         }
     }
-    for name in request.headers.keys() {
-        if NOT_SEARCHED.contains(&name.as_str()) || !is_from_clients(name.as_str()) {
+    for name in searched_fields(&request.headers) {
+        if METHOD_OVERRIDES.contains(&name.as_str()) {
             continue;
         }
         let values: Vec<HeaderValue> = request.headers.get_all(name).iter().cloned().collect();
@@ -88,6 +90,14 @@ fn parts(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> Vec<(Reques
     parts.truncate(PARTS_MAX - 1);
     parts.extend(request.client.peer.map(|peer| (RequestPart::Address, PartValue::Address(peer))));
     parts
+}
+
+/// The fields of a visitor's request that have reached the origin and may make a difference.
+fn searched_fields(headers: &HeaderMap) -> impl Iterator<Item = &HeaderName> {
+    let hop = OneHop::of(headers);
+    headers.keys().filter(move |name| {
+        !NOT_SEARCHED.contains(&name.as_str()) && is_from_clients(name.as_str()) && !hop.has(name)
+    })
 }
 
 /// The cookies of a request as sent: name, equals sign and value.
@@ -212,10 +222,7 @@ pub(crate) async fn is_made_otherwise(
 
 /// Whether a search can send all that the visitor has sent. Then a difference that it does not show is not the visitor's.
 pub(crate) fn is_sent_whole(site: &Site, request: &TrialRequest, answer: &HeaderMap) -> bool {
-    let is_searched = |name: &&HeaderName| {
-        !NOT_SEARCHED.contains(&name.as_str()) && is_from_clients(name.as_str())
-    };
-    let fields = request.headers.keys().filter(is_searched).count();
+    let fields = searched_fields(&request.headers).count();
     let cookies = cookie_pairs(&request.headers).count();
     let all = fields + cookies + removed_parameters(request).count();
     let parts = parts(site, request, answer);
