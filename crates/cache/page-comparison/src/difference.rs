@@ -42,6 +42,14 @@ impl PageDifference {
         self.tokens.iter().any(|token| spots.contains(&token.spot))
     }
 
+    /// Whether it has content that is compared by its hash: nothing says in what that differs.
+    pub fn has_whole_content(&self, first: &PageTokens, second: &PageTokens) -> bool {
+        self.tokens.iter().any(|token| {
+            let of = if token.is_added { second } else { first };
+            of.whole_content() == Some(token.index)
+        })
+    }
+
     /// The part of the difference at places at which another one has none.
     pub fn without(&self, other: &PageDifference) -> PageDifference {
         let spots: BTreeSet<u64> = other.tokens.iter().map(|token| token.spot).collect();
@@ -239,6 +247,21 @@ mod tests {
         let places = difference.places_of_visitor(&page, &answer, 9).join("; ");
         assert!(places.contains("json > users > *") && !places.contains("alice"), "{places}");
         assert!(difference.places(&page, &answer, 9).join("; ").contains("alice"));
+    }
+
+    #[test]
+    fn content_that_is_compared_by_hash_is_told_from_a_field() {
+        let of = |kind: &str, id: &str, content: &str| {
+            let fields = [("content-type", kind.as_bytes()), ("x-request-id", id.as_bytes())];
+            PageTokens::of(TokenSecret::of(1), 200, fields, content.as_bytes(), true)
+        };
+        let has_whole = |kind: &str, first: (&str, &str), second: (&str, &str)| {
+            let (first, second) = (of(kind, first.0, first.1), of(kind, second.0, second.1));
+            differing(&first, &second).has_whole_content(&first, &second)
+        };
+        assert!(has_whole("application/pdf", ("a", "one"), ("b", "two")));
+        assert!(!has_whole("application/pdf", ("a", "one"), ("b", "one")));
+        assert!(!has_whole("text/html", ("a", "one"), ("b", "two")));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! | the same as the stored page | no difference |
 //! | a value that returns after another | random |
 //! | a new value in each sample | a nonce; random if it is text that a visitor reads |
+//! | the same of content that is compared by its hash | none: it may be a nonce, or all that a visitor reads |
 //! | numbers that grow with time in three samples, or begin again before that as those of a clock do | by the clock |
 //! | one value in five samples in a row, another in the stored page | a verdict against the page |
 //! | another value at first, then in five in a row that of the stored page | the application was old |
@@ -218,6 +219,10 @@ impl Inquiry {
         let of = |wanted: SpotKind| kinds.values().any(|kind| *kind == wanted);
         let is_of = |spot: u64, wanted: SpotKind| kinds.get(&spot) == Some(&wanted);
         let restless = |kind: &SpotKind| !matches!(kind, SpotKind::Against | SpotKind::WasOlder);
+        if self.at_whole_content().any(|spot| kinds.get(&spot).is_some_and(restless)) {
+            noise.learn_random();
+            return Conclusion::Unjudged(UnjudgedReason::Random);
+        }
         noise.learn(kinds.iter().filter(|(_, kind)| restless(kind)).map(|(spot, _)| *spot));
         if of(SpotKind::Against) {
             let is_it = |spot| is_of(spot, SpotKind::Against);
@@ -228,6 +233,13 @@ impl Inquiry {
             return conclusion;
         }
         if kinds.is_empty() { Conclusion::Same } else { self.without_verdict(&kinds, noise) }
+    }
+
+    /// The places of content that is compared by its hash.
+    fn at_whole_content(&self) -> impl Iterator<Item = u64> {
+        let samples = self.samples.iter().chain(&self.later).map(|sample| &sample.tokens);
+        let all = std::iter::once(&self.stored).chain(samples);
+        all.filter_map(|tokens| Some(spot(tokens, tokens.whole_content()?)))
     }
 
     /// The difference of a page that no place speaks against.

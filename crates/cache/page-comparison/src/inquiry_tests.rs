@@ -3,6 +3,7 @@
 //! The oracle is the generator of the pages; the judgement sees only their tokens.
 
 use super::*;
+use crate::noise::PatternNoise;
 use crate::tokens::TokenSecret;
 use proptest::prelude::*;
 
@@ -419,6 +420,46 @@ fn a_nonce_is_noise_and_is_known_the_next_time() {
     let mut changed = Inquiry::new(page(&stored), 0);
     changed.add(PageSample { begun: 0, tokens: page(&render(0).replace("text", "new")) });
     assert_ne!(changed.step(&noise), InquiryStep::Conclude);
+}
+
+#[test]
+fn content_that_is_compared_by_hash_and_is_another_at_each_render_is_not_judged() {
+    let many_words = "many words ".repeat(200_000);
+    let judged = |kind: &str, content: &dyn Fn(u64) -> String, id: &dyn Fn(u64) -> String| {
+        let response = |at: u64| {
+            let (content, id) = (many_words.clone() + &content(at), id(at));
+            let fields = [("content-type", kind.as_bytes()), ("x-request-id", id.as_bytes())];
+            PageTokens::of(TokenSecret::of(3), 200, fields, content.as_bytes(), true)
+        };
+        let (mut noise, mut at) = (PageNoise::default(), 0);
+        let mut inquiry = Inquiry::of_suspect(response(at), 0);
+        while let InquiryStep::Sample { .. } = inquiry.step(&noise) {
+            at += 1;
+            inquiry.add(PageSample { begun: at, tokens: response(at) });
+        }
+        (inquiry.conclude(&mut noise, &followed()), noise)
+    };
+    let word = |at: u64| char::from(b'a' + at as u8).to_string().repeat(8);
+    let draw = |at: u64| word(at % 2);
+    let (same, changed) = (|_: u64| word(0), |at: u64| word(at.min(1)));
+    for kind in ["text/html", "application/pdf"] {
+        for content in [&word as &dyn Fn(u64) -> String, &draw] {
+            let (conclusion, noise) = judged(kind, content, &same);
+            assert_eq!(conclusion, Conclusion::Unjudged(UnjudgedReason::Random));
+            assert!(noise.is_random());
+            // Other pages of the pattern are judged.
+            let (mut pattern, mut other) = (PatternNoise::default(), PageNoise::default());
+            (0..9).for_each(|_| pattern.learn(&PageNoise::default(), &noise));
+            pattern.add_to(&mut other);
+            assert!(other.is_empty());
+        }
+        let (conclusion, noise) = judged(kind, &same, &word);
+        assert_eq!(class_of(conclusion), Some(DifferenceClass::Noise), "only a field differs");
+        assert!(!noise.is_random());
+        let (conclusion, noise) = judged(kind, &changed, &word);
+        assert_eq!(class_of(conclusion), Some(DifferenceClass::BrokenPromise));
+        assert!(!noise.is_random());
+    }
 }
 
 #[test]

@@ -130,6 +130,13 @@ impl PageTokens {
         self.is_by_hash
     }
 
+    /// The index of the token that is all of the content, if there is one.
+    pub(crate) fn whole_content(&self) -> Option<u32> {
+        // It was written last.
+        let last = self.tokens.len().checked_sub(1)?;
+        self.is_by_hash.then_some(last as u32)
+    }
+
     /// The value of the token at this index, if it is a number. None for each token of a visitor's response.
     pub(crate) fn number(&self, index: u32) -> Option<u64> {
         let at = self.numbers.binary_search_by_key(&index, |(at, _)| *at).ok()?;

@@ -11,6 +11,7 @@
 //! | the second of them is like the first; or it may not be sent, and the answer is | this value changes nothing here |
 //! | it differs | the parameter has an effect, and is never advised in this record |
 //! | there is no such page, no render was possible, or the answer was not kept or has no budget | this value is *open*: nothing is advised until it is compared on this page |
+//! | the content is compared by its hash, and the first and the last render differ in it | the same |
 //!
 //! Advice needs enough different visitors, too (`seen_visitors`): a parameter may have an effect for those with a cookie.
 //! No page is requested without the parameter unless visitors have requested it so.
@@ -185,16 +186,19 @@ async fn effect_of(
         with = Some(render);
     }
     let Ok(last) = render(site, &ask, audit).await else { return ParameterEffect::Open };
-    let is_nothing = compute(site, audit, || {
-        let first = render_tokens(audit, &first);
-        let restless = differing(&first, &render_tokens(audit, &last));
+    compute(site, audit, || {
+        let (first, last) = (render_tokens(audit, &first), render_tokens(audit, &last));
+        let restless = differing(&first, &last);
+        if restless.has_whole_content(&first, &last) {
+            return ParameterEffect::Open;
+        }
         let difference = match &with {
             Some(with) => differing(&first, &render_tokens(audit, with)),
             None => differing(&first, answer),
         };
-        noise.without_noise(&difference).without(&restless).is_empty()
-    });
-    if is_nothing { ParameterEffect::Nothing } else { ParameterEffect::Changes }
+        let is_nothing = noise.without_noise(&difference).without(&restless).is_empty();
+        if is_nothing { ParameterEffect::Nothing } else { ParameterEffect::Changes }
+    })
 }
 
 #[cfg(test)]

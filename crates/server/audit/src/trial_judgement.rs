@@ -50,8 +50,10 @@ impl AnswerKind {
     /// `is_refused`: the origin has refused its visitor in place of the page.
     pub(crate) fn is_suspect(self, reason: UnjudgedReason, is_refused: bool) -> bool {
         match (self, reason) {
-            // A page that was purged meanwhile would not have been sent any more.
-            (AnswerKind::OfMaker, _) | (_, UnjudgedReason::ChangedMeanwhile) => false,
+            // A page that was purged meanwhile would not have been sent any more. One that is another at each render says
+            // nothing about a visitor, and its further answers are no suspects.
+            (AnswerKind::OfMaker, _)
+            | (_, UnjudgedReason::ChangedMeanwhile | UnjudgedReason::Random) => false,
             // One visitor may be refused what all others get. A page that strangers do not get makes renders fail.
             (_, reason) if is_refused => reason == UnjudgedReason::RenderFailed,
             (AnswerKind::OfSecond, reason) => !reason.is_without_render(),
@@ -506,6 +508,9 @@ mod tests {
         assert_eq!(suspects(AnswerKind::WouldBeHit), [true, true, true, true, false]);
         assert_eq!(suspects(AnswerKind::OfSecond), [false, false, true, true, false]);
         assert_eq!(suspects(AnswerKind::OfMaker), [false; 5]);
+        for kind in [AnswerKind::WouldBeHit, AnswerKind::OfSecond, AnswerKind::OfMaker] {
+            assert!(!kind.is_suspect(UnjudgedReason::Random, false));
+        }
     }
 
     #[test]

@@ -312,6 +312,7 @@ fn a_trial_finds_faults_of_each_class_with_their_causes() {
         "plain",
         "nonce",
         "json-order",
+        "pdf-date",
         "vary-language",
         "vary-country",
         "gzip",
