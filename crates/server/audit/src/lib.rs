@@ -23,6 +23,7 @@ mod known_parameters;
 mod made_page;
 mod parameters;
 mod refused_pages;
+mod second_judgement;
 mod seen_answer;
 mod seen_visitors;
 mod suspect;
@@ -31,6 +32,7 @@ mod trial_judgement;
 mod trial_notices;
 mod trial_state;
 mod trial_text;
+mod trial_watch;
 mod watch;
 
 use budget::RenderBudget;

@@ -7,7 +7,8 @@
 //! | it expires and is replaced | none, because it may have been late; but a leak is one, and a detection |
 //! | the last render equals it: a replica was behind | the application was old |
 //! | the last render differs as before | the verdict, and a detection (`detections`) |
-//! | it differs from the earlier renders, too | a page without dependencies is aged: the text goes on for every client |
+//! | it differs from the earlier renders, too | a page that may be a leak is aged: the text goes on for every client |
+//! | … and the page was called out of date | it is judged again (`second_judgement`): the renders agreed by accident, or not |
 //!
 //! Memory: 64 of them at most, without the content of their pages.
 
@@ -16,6 +17,7 @@ use crate::comparison::{
     stored_tokens,
 };
 use crate::detections::{Detection, PageUrl};
+use crate::second_judgement::judged_again;
 use crate::watch::{PageFate, watched};
 use crate::{AuditState, WatchGuard};
 use delivery::site::Site;
@@ -24,6 +26,7 @@ use page_comparison::{Conclusion, DifferenceClass, PageNoise, UnjudgedReason, di
 use page_store::{Key, KeyBuf};
 use render::{ReferenceRender, RenderRequest};
 use std::sync::Arc;
+use stored_pages::page::SharedPage;
 
 /// A page that was found wrong, without its content.
 pub(crate) struct Suspect {
@@ -59,9 +62,8 @@ impl Suspect {
         // render for one has shown it again.
         let is_settled =
             |again: &ReferenceRender| is_leak || seen_at(site, state, again, spots) == seen;
-        let begun = site.clock.now();
         site.counters.audit_suspected.add();
-        let during = (begun, until);
+        let during = (site.clock.now(), until);
         let fate = watched(&site.clock, || find().is_some(), during).await;
         if !site.answers_from_cache() {
             return Err(UnjudgedReason::ChangedMeanwhile);
@@ -89,19 +91,22 @@ impl Suspect {
         settle(site).await?;
         let ask = RenderRequest { fallback: Some(stored.clone()), ..ask };
         let again = render(site, &ask, state).await?;
-        let is_as_before = compute(site, state, || {
-            let (stored, again) = (stored_tokens(state, &stored), render_tokens(state, &again));
-            noise.without_noise(&differing(&stored, &again)).is_at(spots)
-        });
-        if !is_as_before {
+        let differing = || differing(&stored_tokens(state, &stored), &render_tokens(state, &again));
+        if !compute(site, state, || noise.without_noise(&differing()).is_at(spots)) {
             return Ok(conclusion.classified(DifferenceClass::OldApplication, None));
         }
         settle(site).await?;
         if find().is_none() && !is_leak {
             return late(site, key.as_key(), conclusion, during);
         }
-        if may_be_leak && !is_settled(&again) {
-            return Ok(conclusion.classified(DifferenceClass::Aged, None));
+        if !is_settled(&again) {
+            if may_be_leak {
+                return Ok(conclusion.classified(DifferenceClass::Aged, None));
+            }
+            let second = second_judgement(site, state, (&ask, &stored), noise).await?;
+            if !matches!(second, Conclusion::Differs { class, .. } if class.is_wrong()) {
+                return Ok(second);
+            }
         }
         let is_second = detection.class != DifferenceClass::Aged
             && state.lock().detections.count(detection, at, site.clock.now().0);
@@ -110,6 +115,17 @@ impl Suspect {
         }
         Ok(conclusion)
     }
+}
+
+async fn second_judgement(
+    site: &Arc<Site>,
+    state: &AuditState,
+    (ask, page): (&RenderRequest, &SharedPage),
+    mut noise: PageNoise,
+) -> Result<Conclusion, UnjudgedReason> {
+    let result = judged_again(site, state, (ask, page), &mut noise).await;
+    state.learned(&ask.key, noise);
+    result
 }
 
 /// The conclusion about a page that is gone some time after `begun`: it was late, unless it has expired.

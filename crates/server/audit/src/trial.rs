@@ -9,7 +9,7 @@
 //!
 //! The waits before a verdict, and the argument why it is right, are those of an audit (`comparison`): an answer of a
 //! visitor is never a sample against a page, only the occasion to look. A page that is found out of date is watched for a
-//! minute (`watch`): a purge within that time was late.
+//! minute, and judged again (`trial_watch`).
 //!
 //! | interleaving | why nothing wrong is reported |
 //! |---|---|
@@ -28,10 +28,7 @@
 //! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys and as many versions of pages
 //! with the number of their requests and comparisons, and 16 comparisons at a time.
 
-use crate::comparison::{
-    act, compute, identity, is_purged_elsewhere, is_stored, render, render_tokens, request_of,
-    stored_page,
-};
+use crate::comparison::{act, compute, identity, is_stored, render, render_tokens, request_of};
 use crate::detections::{Detection, PageUrl};
 use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
@@ -44,7 +41,7 @@ use crate::trial_judgement::{
 };
 use crate::trial_notices::{cache_in_front, writes_at_each_view};
 use crate::trial_state::{LeaveReason, TrialState};
-use crate::watch::{PageFate, watched};
+use crate::trial_watch::{outlives_nonce, record_after_watch};
 use crate::{AT_ONCE, KeyGuard, may_request};
 use config::target::TargetUri;
 use delivery::audit::PathLimit;
@@ -53,7 +50,7 @@ use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
 use http::{StatusCode, header};
 use page_comparison::{
     Conclusion, DifferenceCause, DifferenceClass, DifferingText, UnjudgedReason, differing,
-    example_url, path_pattern,
+    path_pattern,
 };
 use render::is_of_mobile;
 use std::hash::BuildHasher;
@@ -67,9 +64,6 @@ use trial_record::{FoundDifference, TrialNotice};
 
 /// How long a page that is not stored is not made again, unless a visitor's answer could be stored now. Milliseconds.
 const REFUSED_MS: u64 = 600_000;
-
-/// The longest life of a form's nonce that is usual: WordPress's ends within a day. Milliseconds.
-const NONCE_MS: u64 = 86_400_000;
 
 /// How long after the last answer the end of a trial is noticed: requests of visitors are not kept any longer.
 const END_SEEN_AFTER: Duration = Duration::from_secs(60);
@@ -439,14 +433,14 @@ async fn examine(
         return false;
     }
     if class.is_wrong() {
-        state.found_wrong(identity(site, page));
+        state.found_wrong(identity(site, page), true);
     }
     if class == DifferenceClass::Leak {
         let is_by_device = cause == Some(DifferenceCause::device());
         end_leak(site, state, (page, &seen.request.target), (key, is_by_device));
     }
     let found = FoundDifference { class, places, cause, late_ms: 0, text };
-    record_after_watch(site, state, page, (url, found));
+    record_after_watch(site, state, (page, &seen.request), found);
     false
 }
 
@@ -491,63 +485,4 @@ fn end_leak(
     let limit = if is_second { detection.limit() } else { PathLimit::default() };
     act(site, (target, limit), page, &site.store.lease());
     state.leave_alone(key, LeaveReason::Leak, now_ms + REFUSED_MS);
-}
-
-/// Records a difference; one that a purge may explain after the page was watched. Its content is not held meanwhile: the
-/// store does not count it once it is replaced. A process that ends or hands over does not record it.
-fn record_after_watch(
-    site: &Arc<Site>,
-    state: &TrialState,
-    page: &SharedPage,
-    (url, found): (&str, FoundDifference),
-) {
-    let may_be_late = matches!(found.class, DifferenceClass::BrokenPromise | DifferenceClass::Aged);
-    let place = may_be_late.then(|| state.watches.clone().try_acquire_owned().ok()).flatten();
-    let Some(place) = place else { return record(site, url, found) };
-    let (key, version) = (page.key().to_buf(), identity(site, page));
-    let fresh_until = page.payload().stored.fresh_until();
-    let (site, url, generation) = (site.clone(), url.to_owned(), site.trial.generation());
-    // The key is free meanwhile: a later answer may be compared.
-    site.counters.audit_watched.add();
-    tokio::spawn(async move {
-        let begun = site.clock.now();
-        let is_there = || stored_page(&site, key.as_key(), version).is_some();
-        let fate = watched(&site.clock, is_there, (begun, fresh_until)).await;
-        let is_elsewhere =
-            fate == PageFate::Purged && is_purged_elsewhere(&site, key.as_key().bytes());
-        let found = match fate {
-            PageFate::Purged => FoundDifference {
-                class: DifferenceClass::Late,
-                cause: None,
-                late_ms: site.clock.now().0.saturating_sub(begun.0),
-                ..found
-            },
-            PageFate::Expired | PageFate::Stored => found,
-        };
-        if site.trial.generation() == generation && site.answers_from_cache() {
-            if is_elsewhere {
-                site.trial.unjudged(&url, UnjudgedReason::ChangedMeanwhile, false);
-            } else {
-                record(&site, &url, found);
-            }
-        }
-        site.counters.audit_watched.sub();
-        drop(place);
-    });
-}
-
-/// Whether the nonce of a form may end before its page: those of a short life are on most pages with a form, and are no
-/// notice.
-fn outlives_nonce(page: &SharedPage, places: &[String]) -> bool {
-    let is_form = |place: &String| place.contains("input") && place.contains("[value]");
-    page.payload().stored.lifetime_ms() > NONCE_MS && places.iter().any(is_form)
-}
-
-/// Adds a difference to the record.
-fn record(site: &Site, url: &str, found: FoundDifference) {
-    let (class, places) = (found.class.name(), found.places.join("; "));
-    let cause = DifferenceCause::shown(found.cause.as_ref(), found.class, found.late_ms);
-    let cause = cause.unwrap_or_default();
-    tracing::info!(event = "trial-found", class, url = example_url(url), places, cause);
-    site.trial.found(url, found, site.clock.now().0 / 1_000);
 }

@@ -351,9 +351,9 @@ impl TrialState {
         self.audit.learned(key, noise);
     }
 
-    /// Notes that this version of a page is wrong: further answers need no renders.
-    pub(crate) fn found_wrong(&self, page: PageIdentity) {
-        self.lock().version(page).is_wrong = true;
+    /// Notes whether this version of a page is wrong: if so, further answers need no renders.
+    pub(crate) fn found_wrong(&self, page: PageIdentity, is_wrong: bool) {
+        self.lock().version(page).is_wrong = is_wrong;
     }
 
     /// Notes a difference of a key that was not explained.
@@ -468,7 +468,7 @@ mod tests {
         assert_eq!(count(page(5, 0, 0)), usize::from(EXAMINED_MAX));
         assert_eq!(count(page(6, 0, 0)), usize::from(EXAMINED_MAX), "another version");
         assert!(!may(page(5, 0, 0)), "as with two variants in turn");
-        state.found_wrong(page(7, 0, 0));
+        state.found_wrong(page(7, 0, 0), true);
         assert_eq!(count(page(7, 0, 0)), 0);
         assert!(may(page(7, 1, 0)) && may(page(7, 0, 1)), "another variant; a later page");
         assert!(!may(page(7, 0, 0)) && state.of_new_record().may_examine(1, page(7, 0, 0), 0));
@@ -476,7 +476,7 @@ mod tests {
             assert!(may(page(8, 0, 0)));
             state.not_examined(page(8, 0, 0));
         }
-        (0..2 * KEYS_MAX as u64).for_each(|lease| state.found_wrong(page(lease, 0, 0)));
+        (0..2 * KEYS_MAX as u64).for_each(|lease| state.found_wrong(page(lease, 0, 0), true));
         assert!(state.lock().versions.len() <= KEYS_MAX);
     }
 
