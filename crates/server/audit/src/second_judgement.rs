@@ -12,7 +12,7 @@ use delivery::site::Site;
 use page_comparison::{Circumstances, Conclusion, Inquiry, PageNoise, UnjudgedReason};
 use render::RenderRequest;
 use std::sync::Arc;
-use stored_pages::page::{ReadPage, SharedPage};
+use stored_pages::page::SharedPage;
 
 /// Judges a page from the beginning; `noise` learns from it. `ask` is a request of which renders are made.
 ///

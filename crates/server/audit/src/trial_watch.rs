@@ -25,7 +25,7 @@ use page_comparison::{
 };
 use page_store::KeyBuf;
 use std::sync::Arc;
-use stored_pages::page::{ReadPage, SharedPage};
+use stored_pages::page::SharedPage;
 use trial_record::FoundDifference;
 
 /// The longest life of a form's nonce that is usual: WordPress's ends within a day. Milliseconds.
