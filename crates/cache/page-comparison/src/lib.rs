@@ -36,7 +36,7 @@ pub use class::{Circumstances, DifferenceClass, PageDependence, UnjudgedReason};
 pub use difference::{PageDifference, differing, values_at};
 pub use inquiry::{Conclusion, Inquiry, InquiryStep, PageSample, SAMPLES_BEFORE_VERDICT};
 pub use noise::{PageNoise, PatternNoise};
-pub use pattern::{PathPatterns, example_url, is_token_like, path_pattern};
+pub use pattern::{OTHER_PATHS, PathPatterns, example_url, is_token_like, path_pattern};
 pub use record::{AcceptedDifference, FoundProblem, SeenParameter, TrialRecord};
 pub use report::{PossibleSaving, ReportLine, TrialOutcome, TrialReport};
 pub use tokens::{MAX_COMPARED_BYTES, PageTokens, TokenSecret};

@@ -21,7 +21,7 @@ const MANY: &str = "…";
 /// The script that has all pages of a site. At the top of a site it may be left out.
 const FRONT_CONTROLLER: &str = "/index.php";
 /// The pattern of all paths beyond the bound.
-const OTHER: &str = "(other)";
+pub const OTHER_PATHS: &str = "(other)";
 
 /// The pattern of a path with its query. A pattern is the pattern of itself.
 pub fn path_pattern(path_and_query: &str) -> String {
@@ -130,16 +130,20 @@ pub struct PathPatterns {
 }
 
 impl PathPatterns {
-    /// The pattern of a path; the common one of all others if there are too many.
+    /// The pattern of a path, which is counted apart from now on; [`OTHER_PATHS`] if there are too many.
     pub fn of(&mut self, path: &str) -> String {
-        let pattern = path_pattern(path);
-        if !self.known.contains(&pattern) {
-            if self.known.len() >= MAX_PATTERNS {
-                return OTHER.into();
-            }
+        let pattern = self.known(path);
+        if pattern != OTHER_PATHS {
             self.known.insert(pattern.clone());
         }
         pattern
+    }
+
+    /// The same for a path for which nothing is counted: its pattern takes no room.
+    pub fn known(&self, path: &str) -> String {
+        let pattern = path_pattern(path);
+        let has_room = self.known.len() < MAX_PATTERNS || self.known.contains(&pattern);
+        if has_room { pattern } else { OTHER_PATHS.into() }
     }
 
     /// The memory of the patterns, in bytes.
@@ -206,9 +210,11 @@ mod tests {
         let mut patterns = PathPatterns::default();
         let letter = |digit: u8| char::from(digit - b'0' + b'a');
         let path = |n: usize| format!("/{}", n.to_string().bytes().map(letter).collect::<String>());
+        assert!((0..1_100).all(|n| patterns.known(&path(n)) == path(n)), "none takes room");
         let all: BTreeSet<String> = (0..1_100).map(|n| patterns.of(&path(n))).collect();
-        assert!(all.len() <= MAX_PATTERNS + 1 && all.contains(OTHER));
-        assert_eq!(patterns.of(&path(0)), path(0));
+        assert!(all.len() <= MAX_PATTERNS + 1 && all.contains(OTHER_PATHS));
+        assert_eq!((patterns.of(&path(0)), patterns.known(&path(0))), (path(0), path(0)));
+        assert_eq!(patterns.known(&path(1_050)), OTHER_PATHS);
     }
 
     proptest! {

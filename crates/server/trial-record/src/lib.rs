@@ -22,8 +22,8 @@ pub use record_file::{RecordFile, SavedRecord};
 
 use page_comparison::{
     AcceptedDifference, ComparedVisitors, DifferenceCause, DifferenceClass, DifferingText,
-    FoundProblem, PathPatterns, SeenParameter, TrialRecord, TrialReport, UnjudgedReason,
-    example_url,
+    FoundProblem, OTHER_PATHS, PathPatterns, SeenParameter, TrialRecord, TrialReport,
+    UnjudgedReason, example_url,
 };
 use random_number::random_number;
 use record_file::create_directory_of;
@@ -217,9 +217,10 @@ impl SiteTrial {
     /// random as a whole, and counts for nothing towards a verdict.
     pub fn compared(&self, page: &str, version: Option<u64>) {
         self.feed(|state| {
-            let pattern = state.patterns.of(page);
             let has_room = state.versions.len() < VERSIONS_MAX;
             let is_new = has_room && version.is_some_and(|version| state.versions.insert(version));
+            let patterns = &mut state.patterns;
+            let pattern = if is_new { patterns.of(page) } else { patterns.known(page) };
             state.record.compared(&pattern, is_new);
         });
     }
@@ -227,16 +228,18 @@ impl SiteTrial {
     /// Counts a comparison without a verdict. With a difference, the page is a suspect from now on.
     pub fn unjudged(&self, page: &str, reason: UnjudgedReason, has_difference: bool) {
         self.feed(|state| {
-            let pattern = state.patterns.of(page);
+            let patterns = &mut state.patterns;
+            let pattern = if has_difference { patterns.of(page) } else { patterns.known(page) };
             state.record.unjudged(&pattern, reason, has_difference);
         });
     }
 
-    /// The difference of a suspect was explained. One of [`SiteTrial::inherit_suspects`] stays: it has others.
+    /// The differences of a suspect were explained. One of [`SiteTrial::inherit_suspects`] stays, because it has others;
+    /// so does the common one of all paths beyond the bound of patterns.
     pub fn explained(&self, page: &str) {
         self.feed(|state| {
-            let pattern = state.patterns.of(page);
-            if !state.inherited.contains(&pattern) {
+            let pattern = state.patterns.known(page);
+            if pattern != OTHER_PATHS && !state.inherited.contains(&pattern) {
                 state.record.explained(&pattern);
             }
         });
@@ -250,8 +253,8 @@ impl SiteTrial {
 
     /// Whether the operator accepts a difference of this class at this page.
     pub fn accepts(&self, class: DifferenceClass, page: &str) -> bool {
-        let mut state = self.state();
-        let pattern = state.patterns.of(page);
+        let state = self.state();
+        let pattern = state.patterns.known(page);
         state.settings.accepted.iter().any(|accepted| accepted.has(class, &pattern))
     }
 
@@ -282,8 +285,8 @@ impl SiteTrial {
 
     /// Whether the words of a difference of this class at this page are wanted: there are none yet, and there is room.
     pub fn lacks_text(&self, class: DifferenceClass, page: &str) -> bool {
-        let mut state = self.state();
-        let pattern = state.patterns.of(page);
+        let state = self.state();
+        let pattern = state.patterns.known(page);
         self.is_on() && state.lacks_text(class, &pattern)
     }
 
@@ -291,7 +294,7 @@ impl SiteTrial {
     /// further answer, which is counted then. `page` is the path and query of the request.
     pub fn refused(&self, page: &str, took: Option<Duration>, visitors: ComparedVisitors) {
         self.feed(|state| {
-            let pattern = state.patterns.of(page);
+            let pattern = state.patterns.known(page);
             state.record.refused(&pattern, took.map(micros), visitors);
         });
     }
@@ -306,8 +309,8 @@ impl SiteTrial {
 
     /// Whether it was withdrawn.
     pub fn is_withdrawn(&self, page: &str) -> bool {
-        let mut state = self.state();
-        let pattern = state.patterns.of(page);
+        let state = self.state();
+        let pattern = state.patterns.known(page);
         state.record.is_withdrawn(&pattern)
     }
 

@@ -63,6 +63,12 @@ fn report(trial: &SiteTrial) -> TrialReport {
     trial.status().expect("the trial is on").report
 }
 
+/// A path whose pattern is itself.
+fn own_path(n: u64) -> String {
+    let letter = |digit: u8| char::from(digit - b'0' + b'a');
+    format!("/{}", n.to_string().bytes().map(letter).collect::<String>())
+}
+
 #[test]
 fn a_record_goes_on_after_a_restart_with_the_same_secret() {
     let directory = OwnDirectory::new("restart");
@@ -262,6 +268,36 @@ fn a_suspect_of_an_earlier_process_is_not_explained_with_another_page_of_its_pat
 }
 
 #[test]
+fn a_suspect_beyond_the_bound_of_patterns_is_not_explained_with_another() {
+    let trial = SiteTrial::default();
+    trial.begin(TrialSettings::default(), 1);
+    (0..1_002).for_each(|n| trial.unjudged(&own_path(n), UnjudgedReason::CauseUnknown, true));
+    let has = |pattern: &str| report(&trial).suspects.iter().any(|suspect| suspect == pattern);
+    assert!(has(&own_path(999)) && !has(&own_path(1_000)) && has("(other)"));
+    trial.explained(&own_path(1_001));
+    assert!(has("(other)"), "the other one is not explained");
+    trial.explained(&own_path(999));
+    assert!(!has(&own_path(999)));
+}
+
+#[test]
+fn paths_for_which_nothing_is_counted_take_no_room_from_others() {
+    let trial = SiteTrial::default();
+    trial.begin(TrialSettings::default(), 1);
+    for page in (0..1_002).map(own_path) {
+        trial.compared(&page, None);
+        trial.unjudged(&page, UnjudgedReason::NoBudget, false);
+        trial.explained(&page);
+        let class = DifferenceClass::Leak;
+        assert!(!trial.is_withdrawn(&page) && !trial.accepts(class, &page));
+        assert!(trial.lacks_text(class, &page));
+        trial.refused(&page, None, ComparedVisitors::default());
+    }
+    trial.compared("/shop/7", Some(7));
+    assert!(trial.state().record.versions.contains_key("/shop/:n"));
+}
+
+#[test]
 fn a_file_that_cannot_be_used_does_not_end_the_trial() {
     let directory = OwnDirectory::new("unusable");
     let mut settings = directory.settings(7);
@@ -386,10 +422,8 @@ fn everything_is_bounded_and_counted() {
     let trial = SiteTrial::default();
     trial.begin(TrialSettings::default(), 1);
     let empty = trial.bytes();
-    let letter = |digit: u8| char::from(digit - b'0' + b'a');
     for n in 0..20_000_u64 {
-        let name: String = n.to_string().bytes().map(letter).collect();
-        let page = format!("/{name}/{}?{}=x", "long/".repeat(20), "p".repeat(900));
+        let page = format!("{}/{}?{}=x", own_path(n), "long/".repeat(20), "p".repeat(900));
         trial.compared(&page, Some(n));
         if n > 1_500 {
             continue;
