@@ -188,6 +188,8 @@ pub enum UnjudgedReason {
     NoPlace,
     /// The render failed, was limited, or was refused by the application.
     RenderFailed,
+    /// Pagewell does not request the URL: it names an action, may have a secret, or is in `trial.never`.
+    NotRequested,
     /// The page writes to the database at each view.
     WritesAtEachView,
     /// The cause was not found: a control render did not show the difference.
@@ -205,6 +207,7 @@ impl UnjudgedReason {
             UnjudgedReason::NoBudget => "no-budget",
             UnjudgedReason::NoPlace => "no-place",
             UnjudgedReason::RenderFailed => "render-failed",
+            UnjudgedReason::NotRequested => "not-requested",
             UnjudgedReason::WritesAtEachView => "writes-at-each-view",
             UnjudgedReason::CauseUnknown => "cause-unknown",
             UnjudgedReason::Random => "random",
@@ -213,7 +216,8 @@ impl UnjudgedReason {
 
     /// Whether no render was possible, so that nothing is known about the page or the origin.
     pub fn is_without_render(self) -> bool {
-        matches!(self, UnjudgedReason::NoBudget | UnjudgedReason::NoPlace)
+        use UnjudgedReason::{NoBudget, NoPlace, NotRequested};
+        matches!(self, NoBudget | NoPlace | NotRequested)
     }
 
     /// The meaning in the report, with what the operator can do.
@@ -231,7 +235,11 @@ impl UnjudgedReason {
                  (limits.origin_connections; with a private php-fpm also php.children)"
             }
             UnjudgedReason::RenderFailed => {
-                "the page may not be requested again, or the origin failed: look at the page"
+                "the origin failed, or refused the render: look at the page"
+            }
+            UnjudgedReason::NotRequested => {
+                "Pagewell requests no URL with an action or a possible secret, and none of trial.never: look at the page, \
+                 or accept its differences as a leak"
             }
             UnjudgedReason::WritesAtEachView => "the page writes to the database at each view",
             UnjudgedReason::CauseUnknown => {

@@ -152,7 +152,7 @@ impl TrialReport {
         number_groups(&mut problems);
         let unsafe_groups = groups(&problems).iter().filter(|group| group.is_unsafe()).count();
         let wrong = unsafe_groups as u64 + record.problems_left_out;
-        let suspects = unexplained(record, &problems);
+        let suspects = unexplained(record, &problems, accepted);
         let reason = |pattern: &String| Some((pattern.clone(), record.suspect_reason(pattern)?));
         let suspect_reasons = suspects.iter().filter_map(reason).collect();
         let bound = record.bound();
@@ -284,15 +284,19 @@ fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference], is_drawn: bo
 }
 
 /// The patterns with a difference that was not explained. Where wrong pages were found and are not accepted, the problem
-/// is in the report already; and who accepts a leak accepts any difference.
-fn unexplained(record: &TrialRecord, problems: &[ReportLine]) -> Vec<String> {
-    let explains = |line: &&ReportLine| {
-        line.class.is_wrong() && (!line.is_accepted || line.class == DifferenceClass::Leak)
-    };
-    let explained: HashSet<&str> =
-        problems.iter().filter(explains).map(|line| line.pattern.as_str()).collect();
-    let suspects = record.suspects().keys();
-    suspects.filter(|pattern| !explained.contains(pattern.as_str())).cloned().collect()
+/// is in the report already; and an operator who accepts a leak accepts any difference.
+fn unexplained(
+    record: &TrialRecord,
+    problems: &[ReportLine],
+    accepted: &[AcceptedDifference],
+) -> Vec<String> {
+    let is_reported = |line: &&ReportLine| line.class.is_wrong() && !line.is_accepted;
+    let reported: HashSet<&str> =
+        problems.iter().filter(is_reported).map(|line| line.pattern.as_str()).collect();
+    let is_accepted =
+        |pattern: &str| accepted.iter().any(|row| row.has(DifferenceClass::Leak, pattern));
+    let is_open = |pattern: &&String| !reported.contains(pattern.as_str()) && !is_accepted(pattern);
+    record.suspects().keys().filter(is_open).cloned().collect()
 }
 
 /// The bound of a verdict by samples about a page that draws text, in percent, rounded up.
@@ -344,11 +348,12 @@ fn sentence(
     match outcome {
         TrialOutcome::Safe => format!(
             "Safe to turn on: {} versions of pages of {patterns} {} of paths were compared, and at least {} are \
-             right (95 % confidence).{}",
+             right (95 % confidence).{}{}",
             shown_count(bound.compared),
             if patterns == 1 { "kind" } else { "kinds" },
             bound.right_percent(),
             rarely_compared(record),
+            never_compared(record),
         ),
         TrialOutcome::NotSafe => format!("Not safe: {wrong} {problems}."),
         TrialOutcome::NotEnough if suspects > 0 => {
@@ -380,6 +385,20 @@ fn rarely_compared(record: &TrialRecord) -> String {
         1 => format!(" Of 1 kind, fewer than {FEW_VERSIONS} versions were compared."),
         count => {
             format!(" Of {count} kinds, fewer than {FEW_VERSIONS} versions each were compared.")
+        }
+    }
+}
+
+/// The number of answers that no render may be compared with as a sentence; nothing if there are none.
+fn never_compared(record: &TrialRecord) -> String {
+    match record.unjudged.get(&UnjudgedReason::NotRequested) {
+        None => String::new(),
+        Some(1) => " 1 answer was not compared, because Pagewell does not request its URL.".into(),
+        Some(count) => {
+            let count = shown_count(*count);
+            format!(
+                " {count} answers were not compared, because Pagewell does not request their URLs."
+            )
         }
     }
 }

@@ -229,6 +229,30 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
     assert_eq!((report.outcome, report.suspects.len()), (TrialOutcome::NotSafe, 1));
     let report = TrialReport::of(&record, &[accepted(DifferenceClass::Aged, "/a")]);
     assert!(report.suspects.contains(&"/a".to_owned()), "it may be something else");
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/b")]);
+    assert_eq!(report.suspects, [""; 0], "an accepted leak is any difference");
+}
+
+#[test]
+fn answers_that_no_render_may_be_compared_with_are_counted_beside_the_verdict() {
+    let mut record = enough();
+    record.unjudged("/p/:token/", UnjudgedReason::NotRequested, false);
+    let report = TrialReport::of(&record, &[]);
+    let one =
+        "(95 % confidence). 1 answer was not compared, because Pagewell does not request its URL.";
+    assert!(report.sentence.ends_with(one), "{}", report.sentence);
+    assert!(report.text().contains("1 (not-requested 1)\n"), "{}", report.text());
+    (0..1_999).for_each(|_| {
+        record.unjudged("/p/:token/", UnjudgedReason::NotRequested, false);
+    });
+    let many = " 2,000 answers were not compared, because Pagewell does not request their URLs.";
+    let report = TrialReport::of(&record, &[]);
+    assert!(report.sentence.ends_with(many), "{}", report.sentence);
+    record.unjudged("/p/:token/", UnjudgedReason::NotRequested, true);
+    let report = TrialReport::of(&record, &[]);
+    assert_eq!((report.outcome, report.suspects.len()), (TrialOutcome::NotEnough, 1));
+    let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/p/*/")]);
+    assert_eq!((report.outcome, report.suspects.len()), (TrialOutcome::Safe, 0));
 }
 
 #[test]

@@ -169,6 +169,10 @@ async fn compared(
             hit(site, state, (page, answer, visitor), (key, guard), way).await;
         }
         None if may_render => missed(site, state, (answer, visitor), (key, guard)).await,
+        // Its page would be stored, and nothing is known about it.
+        None if left_alone.is_none() && could_be_stored(site, &answer) => {
+            site.trial.unjudged(answer.request.target.page(), UnjudgedReason::NotRequested, false);
+        }
         None => {}
     }
 }

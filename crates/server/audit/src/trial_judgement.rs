@@ -76,7 +76,8 @@ pub(crate) fn reason_without_render(
         Some(LeaveReason::WritesAtEachView) => Some((UnjudgedReason::WritesAtEachView, false)),
         // A page that was purged meanwhile would not have been sent any more.
         _ if !is_stored => Some((UnjudgedReason::ChangedMeanwhile, false)),
-        None | Some(LeaveReason::NotStored) => Some((UnjudgedReason::RenderFailed, !is_refused)),
+        Some(LeaveReason::NotStored) => Some((UnjudgedReason::RenderFailed, !is_refused)),
+        None => Some((UnjudgedReason::NotRequested, !is_refused)),
     }
 }
 
@@ -526,13 +527,15 @@ mod tests {
 
     #[test]
     fn without_a_render_only_a_page_that_is_still_sent_makes_its_path_suspect() {
-        use UnjudgedReason::{ChangedMeanwhile, RenderFailed, WritesAtEachView};
-        for left_alone in [None, Some(LeaveReason::NotStored)] {
+        use UnjudgedReason::{ChangedMeanwhile, NotRequested, RenderFailed, WritesAtEachView};
+        for (left_alone, why) in
+            [(None, NotRequested), (Some(LeaveReason::NotStored), RenderFailed)]
+        {
             let reason = |is_stored, is_refused| {
                 reason_without_render(left_alone, is_stored, is_refused).expect("it is counted")
             };
-            assert_eq!(reason(true, false), (RenderFailed, true));
-            assert_eq!(reason(true, true), (RenderFailed, false), "its visitor was refused");
+            assert_eq!(reason(true, false), (why, true));
+            assert_eq!(reason(true, true), (why, false), "its visitor was refused");
             assert_eq!(reason(false, false), (ChangedMeanwhile, false));
             assert_eq!(reason(false, true), (ChangedMeanwhile, false));
         }
