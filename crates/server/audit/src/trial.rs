@@ -36,8 +36,8 @@ use crate::refused_pages::RefusedAnswer;
 use crate::seen_answer::{SeenAnswer, could_be_stored, is_personal, is_refused_beside};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
-    AnswerKind, answer_tokens, both_tokens, compute_with, judged, reason_without_render, version,
-    visitor_tokens,
+    AnswerKind, answer_tokens, both_tokens, compute_with, is_ended_by_change, judged,
+    reason_without_render, version, visitor_tokens,
 };
 use crate::trial_notices::{cache_in_front, writes_at_each_view};
 use crate::trial_state::{LeaveReason, TrialState};
@@ -405,15 +405,16 @@ async fn examine(
         // A new record begins with nothing of the old one.
         return false;
     }
-    let now_ms = site.clock.now().0;
-    let was_purged = matches!(result, Err(UnjudgedReason::ChangedMeanwhile))
-        || matches!(result, Ok((Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile), _)));
     let pattern = state.pattern(url);
-    if state.count_comparison(key, was_purged, now_ms) {
+    let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));
+    let is_changed = conclusion == Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
+    let was_purged = is_changed && is_ended_by_change(site, page);
+    // A page that has expired, or that the trial has ended, shows nothing about its views.
+    let is_counted = was_purged || !is_changed;
+    if is_counted && state.count_comparison(key, was_purged, site.clock.now().0) {
         writes_at_each_view(site, url);
         return false;
     }
-    let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));
     if let Conclusion::Unjudged(reason) = conclusion {
         let reason = match (kind, reason) {
             // The first answer is from before the page was made, so its data may have been other data.

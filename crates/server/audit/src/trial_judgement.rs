@@ -18,11 +18,13 @@ use delivery::audit::PathLimit;
 use delivery::byte_account::AccountedBytes;
 use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
+use history::ChangeSource;
 use page_comparison::{
     Circumstances, Conclusion, DifferenceCause, DifferenceClass, DifferingText, Inquiry,
     MAX_COMPARED_BYTES, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, TokenSecret, UnjudgedReason,
     differing,
 };
+use reasons::Reason;
 use render::{ReferenceRender, RenderRequest, visitors_form};
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -79,6 +81,19 @@ pub(crate) fn reason_without_render(
         Some(LeaveReason::NotStored) => Some((UnjudgedReason::RenderFailed, !is_refused)),
         None => Some((UnjudgedReason::NotRequested, !is_refused)),
     }
+}
+
+/// Whether a change has ended a page: it is gone before the end of its lifetime, and the trial itself has not ended it.
+pub(crate) fn is_ended_by_change(site: &Site, page: &SharedPage) -> bool {
+    let is_over = site.clock.now() >= page.payload().stored.fresh_until();
+    if is_over || is_stored(site, page) {
+        return false;
+    }
+    let entry = site.history.of_key(page.key().bytes());
+    let last = entry.as_ref().and_then(|entry| entry.dropped());
+    last.is_none_or(|last| {
+        !matches!(*last.by, ChangeSource::Superseded { reason: Reason::Audited, .. })
+    })
 }
 
 /// The result of a comparison: what differs, and the part of the request that makes the difference.
