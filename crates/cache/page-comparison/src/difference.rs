@@ -37,6 +37,12 @@ impl PageDifference {
         self.tokens.is_empty()
     }
 
+    /// The places of the difference as numbers, each once.
+    pub fn spots(&self) -> Vec<u64> {
+        let spots: BTreeSet<u64> = self.tokens.iter().map(|token| token.spot).collect();
+        spots.into_iter().collect()
+    }
+
     /// Whether the two responses differ at one of these places.
     pub fn is_at(&self, spots: &[u64]) -> bool {
         self.tokens.iter().any(|token| spots.contains(&token.spot))
@@ -272,7 +278,8 @@ mod tests {
         let rest = both.without(&restless);
         assert_eq!(rest.places(&a, &b, 9), ["p, word 1"]);
         assert!(rest.without(&both).is_empty());
-        let spots: Vec<u64> = restless.tokens.iter().map(|token| token.spot).collect();
+        let spots = restless.spots();
+        assert_eq!((spots.len(), both.spots().len()), (1, 2), "removed and added");
         assert_eq!(both.at(&spots).places(&a, &b, 9), ["h1, word 1"]);
     }
 

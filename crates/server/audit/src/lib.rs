@@ -33,7 +33,9 @@ mod trial_notices;
 mod trial_state;
 mod trial_text;
 mod trial_watch;
+mod unexplained;
 mod watch;
+mod without_verdict;
 
 use budget::RenderBudget;
 use config::target::TargetUri;

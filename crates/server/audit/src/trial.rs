@@ -20,6 +20,7 @@
 //! | it changes between the page and its neutral render | the page's own request, sent again, does not show the page either: it is no leak |
 //! | it changes with the clock or at each view, so that no answer is like another | the request as a whole does not show its answer again, or the page differs after as long a time: no leak |
 //! | the page is purged, or its key left alone, while an answer beside it waits | nothing is rendered, and its path is not suspect |
+//! | another visitor gets what the page has, or another part of a request is a cause | the difference is not explained (`unexplained`) |
 //! | a restart or a pause ends the state that knows a suspect, and another page of its pattern is explained | the record keeps the suspect |
 //! | a reload ends the trial during a comparison | the page stays as it is; feeds of a record that is off are dropped |
 //! | the page expires, or is made again | another lease: no verdict |
@@ -42,6 +43,8 @@ use crate::trial_judgement::{
 use crate::trial_notices::{cache_in_front, writes_at_each_view};
 use crate::trial_state::{LeaveReason, TrialState};
 use crate::trial_watch::{outlives_nonce, record_after_watch};
+use crate::unexplained::{Explanation, places_of};
+use crate::without_verdict::{explain_by_visitor, note_unjudged, without_verdict};
 use crate::{AT_ONCE, KeyGuard, may_request};
 use config::target::TargetUri;
 use delivery::audit::PathLimit;
@@ -191,14 +194,18 @@ async fn hit(
     let noise = state.noise(&answer.request.key, pattern);
     let found = compute_with(site, &state.audit, &answer, || {
         let (of_page, of_visitor) = both_tokens(site, &state.audit, &page, &answer)?;
-        let difference = differing(&of_page, &of_visitor);
-        let is_equal = noise.without_noise(&difference).is_empty();
-        Some((is_equal, !difference.is_empty(), of_visitor))
+        let all = differing(&of_page, &of_visitor);
+        Some((noise.without_noise(&all), !all.is_empty(), of_visitor))
     });
-    let (is_equal, has_noise, of_visitor) = match found {
+    let (difference, has_noise, of_visitor) = match found {
         Ok(found) => found,
         Err(reason) => return site.trial.unjudged(&url, reason, false),
     };
+    let is_equal = difference.is_empty();
+    // The noise may have been learned after a difference was seen.
+    if is_equal && has_noise && state.explains_last((pattern, key), Explanation::OfNoise, &noise) {
+        site.trial.explained(&url);
+    }
     if is_equal && has_noise && noise.is_random() {
         site.trial.unjudged(&url, UnjudgedReason::Random, false);
         return;
@@ -206,10 +213,6 @@ async fn hit(
     if is_equal {
         site.trial.notice(TrialNotice::OriginFailing, false);
         site.trial.compared(&url, version(site, &state.audit, (&page, &noise)));
-        // The noise of the pattern was learned after the difference was seen.
-        if has_noise && state.is_last_suspect(pattern, key) {
-            site.trial.explained(&url);
-        }
         state.count_comparison(key, false, 0);
         return;
     }
@@ -217,7 +220,7 @@ async fn hit(
         let is_refused = is_refused_beside(answer.status, &page);
         let why = reason_without_render(left_alone, is_stored(site, &page), is_refused);
         if let Some(why) = why {
-            note_unjudged(site, state, (&url, pattern, key), why);
+            note_unjudged(site, state, (&url, (pattern, key)), why, || places_of(&difference));
         }
         return;
     }
@@ -415,23 +418,19 @@ async fn examine(
         writes_at_each_view(site, url);
         return false;
     }
+    let at = (pattern, key);
     if let Conclusion::Unjudged(reason) = conclusion {
-        let reason = match (kind, reason) {
-            // The first answer is from before the page was made, so its data may have been other data.
-            (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
-            (_, reason) => reason,
-        };
-        if kind != AnswerKind::OfMaker && reason.is_without_render() {
-            state.not_examined(identity(site, page));
-        }
-        let is_suspect = kind.is_suspect(reason, seen.refused_beside(page).is_some());
-        note_unjudged(site, state, (url, pattern, key), (reason, is_suspect));
+        without_verdict(site, state, (page, seen), kind, (at, reason));
         return false;
     }
     let noise = state.noise(&seen.request.key, pattern);
     site.trial.compared(url, version(site, &state.audit, (page, &noise)));
-    if kind != AnswerKind::OfMaker && state.is_last_suspect(pattern, key) {
-        site.trial.explained(url);
+    let class = match &conclusion {
+        Conclusion::Differs { class, .. } => Some(*class),
+        Conclusion::Same | Conclusion::Unjudged(_) => None,
+    };
+    if kind != AnswerKind::OfMaker {
+        explain_by_visitor(site, state, (page, seen), (at, class, &noise));
     }
     let Conclusion::Differs { class, places, .. } = conclusion else { return true };
     if class == DifferenceClass::Noise && !outlives_nonce(page, &places) {
@@ -447,19 +446,6 @@ async fn examine(
     let found = FoundDifference { class, places, cause, late_ms: 0, text };
     record_after_watch(site, state, (page, &seen.request), found);
     false
-}
-
-/// Counts a comparison without a verdict. With `is_suspect`, its path is suspect until the difference is explained.
-fn note_unjudged(
-    site: &Site,
-    state: &TrialState,
-    (url, pattern, key): (&str, u64, u64),
-    (reason, is_suspect): (UnjudgedReason, bool),
-) {
-    if is_suspect {
-        state.suspect(pattern, key);
-    }
-    site.trial.unjudged(url, reason, is_suspect);
 }
 
 /// Ends a page that is a leak if visitors may get it (`trial.serve`), and leaves its key alone for a while, unless the

@@ -11,6 +11,7 @@ use crate::known_parameters::KnownParameters;
 use crate::refused_pages::RefusedPages;
 use crate::seen_answer::{FirstAnswer, SeenAnswer};
 use crate::trial_notices::ProxyWindow;
+use crate::unexplained::{Explanation, UnexplainedDifference, UnexplainedDifferences};
 use delivery::byte_account::ByteAccount;
 use delivery::site::Site;
 use page_comparison::{PageNoise, PatternNoise, path_pattern};
@@ -35,10 +36,6 @@ const RESTLESS_MS: u64 = 3_600_000;
 /// Pages of one kind that are compared with a neutral render when they are stored; then one in so many.
 const LEAK_CHECKS: u32 = 10;
 const LEAK_CHECKS_AFTER: u32 = 100;
-/// Keys of one pattern with a difference that is not explained.
-const SUSPECTS_MAX: usize = 64;
-/// Stands for all keys beyond these.
-const FURTHER_KEYS: u64 = 0;
 /// Patterns whose common noise is learned.
 const NOISY_PATTERNS_MAX: usize = 256;
 /// Pages that are watched at the same time.
@@ -69,8 +66,7 @@ struct SharedTrial {
     stored: HashMap<u64, u32>,
     /// The keys whose page was stored before: it is made again at once.
     made: HashSet<u64>,
-    /// The keys with a difference that nobody has explained, by pattern of paths.
-    suspects: HashMap<u64, HashSet<u64>>,
+    unexplained: UnexplainedDifferences,
     /// The places that are noise for several keys, by pattern of paths.
     noise: HashMap<u64, PatternNoise>,
     proxies: ProxyWindow,
@@ -356,27 +352,20 @@ impl TrialState {
         self.lock().version(page).is_wrong = is_wrong;
     }
 
-    /// Notes a difference of a key that was not explained.
-    pub(crate) fn suspect(&self, pattern: u64, key: u64) {
-        let mut shared = self.lock();
-        if shared.suspects.len() < KEYS_MAX || shared.suspects.contains_key(&pattern) {
-            let keys = shared.suspects.entry(pattern).or_default();
-            // Further keys count as one: it is explained with the last of the others.
-            let is_known = keys.len() < SUSPECTS_MAX || keys.contains(&key);
-            keys.insert(if is_known { key } else { FURTHER_KEYS });
-        }
+    /// Notes a difference of a key, of this pattern of paths, that was not explained.
+    pub(crate) fn suspect(&self, at: (u64, u64), difference: UnexplainedDifference) {
+        self.lock().unexplained.add(at, difference);
     }
 
-    /// Whether the difference of this key was the last of its pattern that this state knows; it is explained now. Those
+    /// Whether the difference of this key was the last of its pattern that this state knows, and is explained now. Those
     /// of an earlier process stay in the report (`SiteTrial::inherit_suspects`).
-    pub(crate) fn is_last_suspect(&self, pattern: u64, key: u64) -> bool {
-        let mut shared = self.lock();
-        let Some(keys) = shared.suspects.get_mut(&pattern) else { return false };
-        let is_last = keys.remove(&key) && keys.iter().all(|left| *left == FURTHER_KEYS);
-        if is_last {
-            shared.suspects.remove(&pattern);
-        }
-        is_last
+    pub(crate) fn explains_last(
+        &self,
+        at: (u64, u64),
+        by: Explanation<'_>,
+        noise: &PageNoise,
+    ) -> bool {
+        self.lock().unexplained.explain(at, (by, noise))
     }
 
     /// Leaves a key alone until this time: nothing is rendered for it, and differences of it say nothing new.
@@ -494,24 +483,6 @@ mod tests {
         assert!(state.was_equal(page(5, 0, 0)) && !state.was_equal(page(5, 0, 1)));
         state.found_equal(page(6, 0, 0), true);
         assert!(!state.may_be_of_maker(1, page(6, 0, 0)));
-    }
-
-    #[test]
-    fn a_pattern_is_explained_with_the_last_of_its_keys() {
-        let state = state();
-        state.suspect(1, 7);
-        state.suspect(1, 8);
-        assert!(!state.is_last_suspect(1, 9), "it was none");
-        assert!(!state.is_last_suspect(1, 7) && state.is_last_suspect(1, 8));
-        assert!(!state.is_last_suspect(1, 8));
-        (1..=2 * SUSPECTS_MAX as u64).for_each(|key| state.suspect(2, key));
-        let explained = (1..=2 * SUSPECTS_MAX as u64).filter(|key| state.is_last_suspect(2, *key));
-        let explained: Vec<u64> = explained.collect();
-        assert_eq!(
-            explained,
-            [SUSPECTS_MAX as u64],
-            "further keys end with the last that is known"
-        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::detections::PageIdentity;
 use crate::second_judgement::judged_again;
 use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};
+use crate::without_verdict::explain_by_page;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http_cache::Timestamp;
@@ -50,7 +51,7 @@ pub(crate) fn record_after_watch(
     found: FoundDifference,
 ) {
     let place = is_out_of_date(found.class).then(|| state.watches.clone().try_acquire_owned().ok());
-    let Some(place) = place.flatten() else { return record(site, request.target.page(), found) };
+    let Some(place) = place.flatten() else { return record(site, state, request, found) };
     let watched = WatchedPage {
         site: site.clone(),
         state: state.clone(),
@@ -68,7 +69,7 @@ pub(crate) fn record_after_watch(
         let url = watched.request.target.page();
         if watched.goes_on(generation) {
             match result {
-                Ok(Some(found)) => record(site, url, found),
+                Ok(Some(found)) => record(site, &watched.state, &watched.request, found),
                 Ok(None) => {}
                 Err(reason) => site.trial.unjudged(url, reason, false),
             }
@@ -163,8 +164,10 @@ pub(crate) fn outlives_nonce(page: &SharedPage, places: &[String]) -> bool {
     page.payload().stored.lifetime_ms() > NONCE_MS && places.iter().any(is_form)
 }
 
-/// Adds a difference to the record.
-fn record(site: &Site, url: &str, found: FoundDifference) {
+/// Adds a difference to the record. Suspects may be explained by it.
+fn record(site: &Site, state: &TrialState, request: &TrialRequest, found: FoundDifference) {
+    let url = request.target.page();
+    explain_by_page(site, state, request, found.class);
     let (class, places) = (found.class.name(), found.places.join("; "));
     let cause = DifferenceCause::shown(found.cause.as_ref(), found.class, found.late_ms);
     let cause = cause.unwrap_or_default();
