@@ -41,7 +41,7 @@ use crate::trial_judgement::{
     reason_without_render, version, visitor_tokens,
 };
 use crate::trial_notices::{cache_in_front, writes_at_each_view};
-use crate::trial_state::{LeaveReason, TrialState};
+use crate::trial_state::{LeaveReason, TrialState, VersionLook};
 use crate::trial_watch::{outlives_nonce, record_after_watch};
 use crate::unexplained::{Explanation, places_of};
 use crate::without_verdict::{explain_by_visitor, note_unjudged, without_verdict};
@@ -224,9 +224,10 @@ async fn hit(
         }
         return;
     }
-    if !state.may_examine(key, identity(site, &page), site.clock.now().0) {
-        // Looked into for this version before.
-        return;
+    match state.look_into(identity(site, &page), site.clock.now().0) {
+        VersionLook::Now => {}
+        VersionLook::Later => return site.trial.unjudged(&url, UnjudgedReason::NoBudget, false),
+        VersionLook::Never => return,
     }
     let tokens = Some(match &answer.content {
         VisitorContent::OfPage => compute(site, &state.audit, || {

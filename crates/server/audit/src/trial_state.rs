@@ -28,8 +28,10 @@ const FIRST_MAX: usize = 4_096;
 const FIRST_REQUESTS_MAX: usize = 64;
 /// Keys, and versions of pages, whose comparisons are counted; beyond, all are forgotten.
 const KEYS_MAX: usize = 4_096;
-/// Renders for the same version of a page: later differences say nothing new.
+/// Looks into the differences from one version of a page, at any time; then one after each pause. Most later differences
+/// say nothing new, but the data of the page may have changed.
 const EXAMINED_MAX: u8 = 3;
+const EXAMINED_AGAIN_MS: u64 = 600_000;
 /// The sum of `purged` and `overtaken` of a key at which its page writes at each view, and is left alone for an hour.
 const RESTLESS_MAX: u8 = 3;
 const RESTLESS_MS: u64 = 3_600_000;
@@ -83,6 +85,16 @@ pub(crate) enum LeaveReason {
     Leak,
 }
 
+/// Whether a difference from a version of a page is looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VersionLook {
+    Now,
+    /// It is left out: there were several looks, and the last was a short time ago.
+    Later,
+    /// The version is known to be wrong.
+    Never,
+}
+
 /// The comparisons of a key.
 #[derive(Clone, Copy, Default)]
 struct KeyExaminations {
@@ -100,8 +112,9 @@ struct KeyExaminations {
 /// The comparisons of one version of a page.
 #[derive(Clone, Copy, Default)]
 struct VersionExaminations {
-    /// How often it was compared with renders.
+    /// How often it was compared with renders because an answer differed, and when it was last.
     count: u8,
+    looked_ms: u64,
     is_wrong: bool,
     /// Whether it had nothing of its maker when it was stored.
     is_for_all: bool,
@@ -271,13 +284,20 @@ impl TrialState {
         *count <= LEAK_CHECKS || count.is_multiple_of(LEAK_CHECKS_AFTER)
     }
 
-    /// Whether a difference from this version of a page is looked into.
-    pub(crate) fn may_examine(&self, key: u64, page: PageIdentity, now_ms: u64) -> bool {
+    /// Whether a difference from this version of a page is looked into. If it is now, this counts as a look.
+    pub(crate) fn look_into(&self, page: PageIdentity, now_ms: u64) -> VersionLook {
         let mut shared = self.lock();
-        let until_ms = shared.examined(key).until_ms;
         let known = shared.version(page);
+        if known.is_wrong {
+            return VersionLook::Never;
+        }
+        let again_ms = known.looked_ms.saturating_add(EXAMINED_AGAIN_MS);
+        if known.count >= EXAMINED_MAX && now_ms < again_ms {
+            return VersionLook::Later;
+        }
         known.count = known.count.saturating_add(1);
-        known.count <= EXAMINED_MAX && !known.is_wrong && now_ms >= until_ms
+        known.looked_ms = now_ms;
+        VersionLook::Now
     }
 
     /// Notes that this version of a page has nothing of its maker: it was compared when it was stored.
@@ -311,11 +331,12 @@ impl TrialState {
         std::mem::take(&mut self.lock().examined(key).is_due)
     }
 
-    /// Takes back a look that [`TrialState::may_examine`] has counted: no render was possible.
+    /// Takes back a look that [`TrialState::look_into`] has counted: no render was possible.
     pub(crate) fn not_examined(&self, page: PageIdentity) {
         let mut shared = self.lock();
         let known = shared.version(page);
         known.count = known.count.saturating_sub(1);
+        known.looked_ms = 0;
     }
 
     /// The pattern of a path as a number.
@@ -450,21 +471,31 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_looked_into_three_times_and_a_wrong_one_never_again() {
+    fn a_version_is_looked_into_three_times_and_then_after_pauses_and_a_wrong_one_never_again() {
+        use VersionLook::{Later, Never, Now};
         let state = state();
-        let may = |page| state.may_examine(1, page, 0);
-        let count = |page| (0..9).filter(|_| may(page)).count();
-        assert_eq!(count(page(5, 0, 0)), usize::from(EXAMINED_MAX));
-        assert_eq!(count(page(6, 0, 0)), usize::from(EXAMINED_MAX), "another version");
-        assert!(!may(page(5, 0, 0)), "as with two variants in turn");
-        state.found_wrong(page(7, 0, 0), true);
-        assert_eq!(count(page(7, 0, 0)), 0);
-        assert!(may(page(7, 1, 0)) && may(page(7, 0, 1)), "another variant; a later page");
-        assert!(!may(page(7, 0, 0)) && state.of_new_record().may_examine(1, page(7, 0, 0), 0));
-        for _ in 0..9 {
-            assert!(may(page(8, 0, 0)));
-            state.not_examined(page(8, 0, 0));
+        let begun = EXAMINED_AGAIN_MS;
+        let looks = |page, now_ms| -> Vec<VersionLook> {
+            (0..5).map(|_| state.look_into(page, now_ms)).collect()
+        };
+        assert_eq!(looks(page(5, 0, 0), begun), [Now, Now, Now, Later, Later]);
+        assert_eq!(looks(page(6, 0, 0), begun), [Now, Now, Now, Later, Later], "another version");
+        assert_eq!(state.look_into(page(5, 0, 0), begun), Later, "as with two variants in turn");
+        for pause in 1..=2 {
+            let due = begun + pause * EXAMINED_AGAIN_MS;
+            assert_eq!(state.look_into(page(5, 0, 0), due - 1), Later);
+            assert_eq!(looks(page(5, 0, 0), due), [Now, Later, Later, Later, Later]);
         }
+        let due = begun + 3 * EXAMINED_AGAIN_MS;
+        for _ in 0..9 {
+            assert_eq!(state.look_into(page(5, 0, 0), due), Now, "no render was possible");
+            state.not_examined(page(5, 0, 0));
+        }
+        state.found_wrong(page(7, 0, 0), true);
+        assert_eq!(looks(page(7, 0, 0), begun), [Never; 5]);
+        let others = [page(7, 1, 0), page(7, 0, 1)].map(|page| state.look_into(page, begun));
+        assert_eq!(others, [Now; 2], "another variant; a later page");
+        assert_eq!(state.of_new_record().look_into(page(7, 0, 0), begun), Now);
         (0..2 * KEYS_MAX as u64).for_each(|lease| state.found_wrong(page(lease, 0, 0), true));
         assert!(state.lock().versions.len() <= KEYS_MAX);
     }
@@ -510,7 +541,6 @@ mod tests {
         assert!(state.count_comparison(1, true, 0));
         let writes = Some(LeaveReason::WritesAtEachView);
         assert_eq!((state.left_alone(1, RESTLESS_MS - 1), state.left_alone(2, 0)), (writes, None));
-        assert!(!state.may_examine(1, page(5, 0, 0), 0));
         assert_eq!(state.left_alone(1, RESTLESS_MS), None);
         for why in [LeaveReason::Leak, LeaveReason::NotStored] {
             state.leave_alone(2, why, 9);
