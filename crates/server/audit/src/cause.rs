@@ -6,7 +6,8 @@
 //! names only.
 
 use crate::AuditState;
-use crate::comparison::{compute, render_tokens, render_with, request_of};
+use crate::judged_page::render_tokens;
+use crate::samples::{compute, render_with, request_of};
 use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;

@@ -28,45 +28,34 @@
 //! | neither; it has no dependencies, and is younger than ten seconds | one of the two (`LeakOrAged`), handled as a leak, because that is safe for both |
 //! | neither; it is older | aged: its data are likelier to have changed |
 
-use crate::budget::{OriginUse, RenderBudget};
 use crate::cause::is_made_again;
-use crate::detections::{Detection, PageIdentity, PageUrl};
+use crate::detections::{Detection, PageUrl};
+use crate::judged_page::{
+    circumstances, identity, is_after_lifetime, is_stored, render_tokens, stored_tokens,
+};
+use crate::samples::{
+    compute, render, render_with, request_of, room_for, sampled, seen_at, settle,
+};
 use crate::suspect::Suspect;
-use crate::trial_notices::note_render;
-use crate::watch::pause;
 use crate::{AuditState, KeyGuard, WatchGuard};
-use change_sources::{SettledWait, settled};
 use config::target::TargetUri;
 use delivery::audit::{AuditedHit, PathLimit};
-use delivery::byte_account::AccountedBytes;
-use delivery::lookup::decide_on;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use history::ChangeSource;
-use http::{HeaderMap, Method, StatusCode, header};
-use http_cache::{ForwardReason, Reuse, Verdict};
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, InquiryStep,
-    PageDependence, PageNoise, PageSample, PageTokens, UnjudgedReason, differing, example_url,
-    values_at,
+    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, PageNoise, PageTokens,
+    UnjudgedReason, differing, example_url,
 };
-use page_store::{Key, Lease};
+use page_store::Lease;
 use reasons::Reason;
-use render::{NoReference, ReferenceRender, RenderRequest, SentParts, other_device, reference};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use render::{ReferenceRender, RenderRequest, other_device};
+use std::sync::Arc;
 use stored_pages::page::{ReadPage, SharedPage};
-use telemetry::request_fields::read_facts;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// The longest wait for writes in flight and databases, in milliseconds.
-const SETTLE_MAX_MS: u64 = 60_000;
 /// A page without dependencies that differs while it is younger than this may have been made for its first visitor: its data
 /// have hardly changed since. Milliseconds.
 pub(crate) const YOUNG_MS: u64 = 10_000;
-/// The tag by which an application says that a page shows ages such as "5 minutes ago", which its lifetime bounds. With
-/// several sites in one application it follows the number of the site: `2/ages`.
-const SHOWS_AGES: &[u8] = b"ages";
 
 /// Compares the page of a hit with renders, and acts if it is found wrong for the second time.
 pub(crate) async fn compared(
@@ -178,82 +167,6 @@ async fn differs_at_first(
         let difference = differing(&stored, &render_tokens(state, &first));
         (!noise.without_noise(&difference).is_empty()).then_some(stored)
     }))
-}
-
-/// Whether a change can be reported that concerns the page.
-pub(crate) fn has_dependencies(page: &SharedPage) -> bool {
-    !page.payload().stored.tags().is_empty() || page.payload().reads().is_some()
-}
-
-/// Whether a verdict is by renders of a time at which the page was not sent any more.
-pub(crate) fn is_after_lifetime(
-    page: &SharedPage,
-    decided_at: Option<u64>,
-    conclusion: &Conclusion,
-) -> bool {
-    let is_wrong = matches!(conclusion, Conclusion::Differs { class, .. } if class.is_wrong());
-    is_wrong && decided_at.is_some_and(|at| at >= page.payload().stored.fresh_until().0)
-}
-
-/// Whether another node has purged the page of this key, so that the write may have been in flight there when the page was
-/// compared. In doubt it has.
-pub(crate) fn is_purged_elsewhere(site: &Site, key: &[u8]) -> bool {
-    site.cluster.is_some()
-        && site.history.of_key(key).is_none_or(|entry| {
-            let last = entry.dropped();
-            last.is_none_or(|last| matches!(*last.by, ChangeSource::Cluster { .. }))
-        })
-}
-
-/// The circumstances of a page that follow from its declarations.
-pub(crate) fn circumstances(page: &SharedPage) -> Circumstances {
-    let facts = &page.payload().stored;
-    let dependence = if has_dependencies(page) {
-        PageDependence::Followed
-    } else {
-        PageDependence::LifetimeOnly
-    };
-    let is_it = |tag: &[u8]| tag.rsplit(|byte| *byte == b'/').next() == Some(SHOWS_AGES);
-    let may_lag = facts.tags().iter().any(is_it);
-    Circumstances { may_lag, ..Circumstances::of(dependence) }
-}
-
-/// The memory for a render of a page, which is asked for before it is made.
-pub(crate) fn room_for(site: &Site, page: &SharedPage) -> Result<AccountedBytes, UnjudgedReason> {
-    let mut held = AccountedBytes::of(&site.audit.memory);
-    if held.grow(page.length()) { Ok(held) } else { Err(UnjudgedReason::NoBudget) }
-}
-
-/// Takes the samples that an inquiry needs, each begun after everything before it was applied and settled. Returns the
-/// last. Ends once the page is gone: then nothing can be said, and no further render is made. Ends also if there is no
-/// memory for the samples: they are counted in `held`, in addition to what it has.
-pub(crate) async fn sampled(
-    site: &Arc<Site>,
-    ask: &RenderRequest,
-    state: &AuditState,
-    (inquiry, held): (&mut Inquiry, &mut AccountedBytes),
-    noise: &PageNoise,
-) -> Result<Option<ReferenceRender>, UnjudgedReason> {
-    let before = held.bytes();
-    let mut last: Option<ReferenceRender> = None;
-    loop {
-        let content = last.as_ref().map_or(0, |render| render.content.len());
-        if !held.set(before + inquiry.bytes() + content) {
-            return Err(UnjudgedReason::NoBudget);
-        }
-        let InquiryStep::Sample { after } = inquiry.step(noise) else { return Ok(last) };
-        pause(&site.clock, after).await;
-        settle(site).await?;
-        if ask.fallback.as_ref().is_some_and(|page| !is_stored(site, page)) {
-            return Err(UnjudgedReason::ChangedMeanwhile);
-        }
-        let begun = site.clock.now().0;
-        let sample = render(site, ask, state).await?;
-        compute(site, state, || {
-            inquiry.add(PageSample { begun, tokens: render_tokens(state, &sample) });
-        });
-        last = Some(sample);
-    }
 }
 
 /// Whether a page that was found wrong is right for devices of the other class, so that it is a leak. A settled render
@@ -393,14 +306,6 @@ fn note_difference(
     }
 }
 
-/// The request of a visitor during a trial, for a render of this page.
-pub(crate) fn request_of(request: &TrialRequest, page: Option<&SharedPage>) -> RenderRequest {
-    let page_of = (request.target.clone(), request.key.clone(), request.plan);
-    let asked = (Method::GET, request.version, request.headers.clone());
-    let ask = RenderRequest::of_page(page_of, asked, request.client.clone(), ForwardReason::Stale);
-    RenderRequest { fallback: page.cloned(), ..ask }
-}
-
 /// The request of the visitor whose hit is compared.
 fn visitor_of(hit: &AuditedHit) -> TrialRequest {
     let mut client = hit.client.clone();
@@ -415,172 +320,4 @@ fn visitor_of(hit: &AuditedHit) -> TrialRequest {
         client,
         plan: hit.plan,
     }
-}
-
-/// Compares, without keeping other tasks of this thread from their visitors. The time is counted, and part of the
-/// budget.
-pub(crate) fn compute<T>(site: &Site, state: &AuditState, comparison: impl FnOnce() -> T) -> T {
-    timed(site, state, comparison, RenderBudget::compared)
-}
-
-/// The same for an answer of a visitor, in the part of the budget that [`may_compare`] looks at.
-pub(crate) fn compute_answer<T>(
-    site: &Site,
-    state: &AuditState,
-    comparison: impl FnOnce() -> T,
-) -> T {
-    timed(site, state, comparison, RenderBudget::compared_answer)
-}
-
-/// Whether the budget has time to compare an answer of a visitor; without it, the answer is left out.
-pub(crate) fn may_compare(site: &Site, state: &AuditState) -> bool {
-    let (now, used) = (site.clock.monotonic(), origin_use(site));
-    state.budget.lock().unwrap_or_else(PoisonError::into_inner).may_compare(now, used)
-}
-
-fn timed<T>(
-    site: &Site,
-    state: &AuditState,
-    comparison: impl FnOnce() -> T,
-    count: fn(&mut RenderBudget, Duration),
-) -> T {
-    let begun = site.clock.monotonic();
-    let result = match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::block_in_place(comparison),
-        _ => comparison(),
-    };
-    let took = site.clock.monotonic().saturating_sub(begun);
-    site.counters.audit_compare_us.add_many(took.as_micros() as u64);
-    count(&mut state.budget.lock().unwrap_or_else(PoisonError::into_inner), took);
-    result
-}
-
-/// The places of the site's origin, and the time that its visitors have used.
-pub(crate) fn origin_use(site: &Site) -> OriginUse {
-    let places = site.origin.places();
-    OriginUse { places: places.count, visitors: places.busy_time() }
-}
-
-/// A reference render, if the budget and the places at the origin allow it.
-pub(crate) async fn render(
-    site: &Arc<Site>,
-    ask: &RenderRequest,
-    state: &AuditState,
-) -> Result<ReferenceRender, UnjudgedReason> {
-    render_with(site, ask, state, &SentParts::default()).await
-}
-
-/// The same with some parts of a visitor's request.
-pub(crate) async fn render_with(
-    site: &Arc<Site>,
-    ask: &RenderRequest,
-    state: &AuditState,
-    parts: &SentParts,
-) -> Result<ReferenceRender, UnjudgedReason> {
-    let budget = || state.budget.lock().unwrap_or_else(PoisonError::into_inner);
-    let used = origin_use(site);
-    if !budget().may_begin(site.clock.monotonic(), used) {
-        return Err(UnjudgedReason::NoBudget);
-    }
-    let begun = site.clock.monotonic();
-    let rendered = reference(site, ask, parts).await;
-    let took = match &rendered {
-        Ok(render) => render.took,
-        // It may have held a place until the origin's timeout.
-        Err(why) if why.was_sent() => site.clock.monotonic().saturating_sub(begun),
-        Err(_) => Duration::ZERO,
-    };
-    let failure = rendered.as_ref().err().copied();
-    if failure != Some(NoReference::NoPlace) {
-        budget().spent(took);
-    }
-    site.counters.audit_origin_us.add_many(took.as_micros() as u64);
-    if state.is_of_trial {
-        note_render(site, (failure, took), parts.is_empty());
-    }
-    rendered.map_err(|why| match why {
-        NoReference::NoPlace => UnjudgedReason::NoPlace,
-        _ => UnjudgedReason::RenderFailed,
-    })
-}
-
-/// Waits until all writes in flight have ended, and then everything committed is applied and settled.
-pub(crate) async fn settle(site: &Arc<Site>) -> Result<(), UnjudgedReason> {
-    let wait = async {
-        site.pending.ended_before(site.pending.mark()).await;
-        settled(site.state(), &site.sources).await
-    };
-    tokio::select! {
-        ended = wait => match ended {
-            SettledWait::Settled => Ok(()),
-            SettledWait::NotFollowed => Err(UnjudgedReason::NotSettled),
-        },
-        () = pause(&site.clock, SETTLE_MAX_MS) => Err(UnjudgedReason::NotSettled),
-    }
-}
-
-/// The page of a key that is still stored and not marked: another form of the same response counts.
-pub(crate) fn stored_page(site: &Site, key: Key<'_>, page: PageIdentity) -> Option<SharedPage> {
-    let is_it = |other: &&SharedPage| identity(site, other) == page && !other.is_marked();
-    site.store.peek(key).iter().find(is_it).cloned()
-}
-
-/// The fresh page that would answer a request, if there is one.
-pub(crate) fn fresh_page(site: &Site, request: &TrialRequest) -> Option<SharedPage> {
-    // A reload of the visitor does not ask for another answer here.
-    let mut headers = (*request.headers).clone();
-    let directives = [header::CACHE_CONTROL, header::PRAGMA];
-    directives.iter().for_each(|name| drop(headers.remove(name)));
-    let facts = read_facts(&Method::GET, &headers);
-    let (pages, verdict) = decide_on(site, &facts, &headers, &request.plan, &request.key);
-    match verdict {
-        Verdict::Reuse { candidate, state: Reuse::Fresh, .. } => {
-            Some(pages.as_slice()[candidate].clone())
-        }
-        _ => None,
-    }
-}
-
-/// Whether this page is still stored and not marked.
-pub(crate) fn is_stored(site: &Site, page: &SharedPage) -> bool {
-    let is_found = || stored_page(site, page.key(), identity(site, page)).is_some();
-    site.answers_from_cache() && is_found()
-}
-
-pub(crate) fn identity(site: &Site, page: &SharedPage) -> PageIdentity {
-    PageIdentity {
-        key: site.audit.key(page.key().bytes()),
-        variant: page.variant(),
-        lease: page.lease().get(),
-        sent_ms: page.payload().stored.request_time().0,
-    }
-}
-
-pub(crate) fn stored_tokens(state: &AuditState, page: &SharedPage) -> PageTokens {
-    let response = page.response();
-    tokens(state, (response.status, &response.headers), &page.content(), true)
-}
-
-pub(crate) fn render_tokens(state: &AuditState, render: &ReferenceRender) -> PageTokens {
-    tokens(state, (render.status, &render.headers), &render.content, true)
-}
-
-/// The values of a render at some places.
-pub(crate) fn seen_at(
-    site: &Site,
-    state: &AuditState,
-    render: &ReferenceRender,
-    spots: &[u64],
-) -> Vec<u64> {
-    compute(site, state, || values_at(&render_tokens(state, render), spots))
-}
-
-pub(crate) fn tokens(
-    state: &AuditState,
-    (status, headers): (StatusCode, &HeaderMap),
-    content: &[u8],
-    keeps_numbers: bool,
-) -> PageTokens {
-    let fields = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    PageTokens::of(state.secret, status.as_u16(), fields, content, keeps_numbers)
 }

@@ -5,9 +5,9 @@
 //! | a hit comes from the queue (`delivery::audit`); one comparison of a key at a time, 16 in all | here |
 //! | a first render; if it is equal, the page is right | `comparison` |
 //! | five more, each begun after everything was applied and settled; then the verdict | `comparison` |
-//! | a page that was found wrong is watched for a minute, and rendered once more | `suspect`, `watch` |
+//! | a page that was found wrong is watched for a minute, and rendered once more; if its text has changed again, it is judged again | `suspect`, `watch`, `second_judgement` |
 //! | a second detection for the URL: the page is purged, and the URL perhaps limited for an hour | `detections` |
-//! | the renders, and comparing, are counted against a budget | `budget` |
+//! | the renders, and comparing, are counted against a budget | `samples`, `budget` |
 //!
 //! Invariants: a visitor never waits for an audit. URLs with an action or a secret in them are never requested. A verdict
 //! against a page is given only if every change that the renders can have seen was applied before the page was looked at
@@ -19,10 +19,12 @@ mod budget;
 mod cause;
 mod comparison;
 mod detections;
+mod judged_page;
 mod known_parameters;
 mod made_page;
 mod parameters;
 mod refused_pages;
+mod samples;
 mod second_judgement;
 mod seen_answer;
 mod seen_visitors;
@@ -189,7 +191,7 @@ pub async fn run(site: Arc<Site>, mut stop: PhaseWatch) {
             Some(hit) = hits.recv() => hit,
         };
         if !may_request(&site.now(), &hit.target)
-            || state.lock().detections.is_watched(comparison::identity(&site, &hit.page))
+            || state.lock().detections.is_watched(judged_page::identity(&site, &hit.page))
         {
             continue;
         }

@@ -5,7 +5,8 @@
 //! Not here: the comparison of the page, and what follows from each result (`trial`).
 
 use crate::cause::is_replayable;
-use crate::comparison::{fresh_page, origin_use, request_of};
+use crate::judged_page::fresh_page;
+use crate::samples::{origin_use, request_of};
 use crate::seen_answer::SeenAnswer;
 use crate::trial_state::TrialState;
 use delivery::site::Site;

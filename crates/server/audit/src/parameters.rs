@@ -18,12 +18,10 @@
 //!
 //! The results are in `known_parameters`.
 
-use crate::comparison::{
-    compute, compute_answer, fresh_page, may_compare, render, render_tokens, render_with,
-    request_of, stored_tokens,
-};
+use crate::judged_page::{fresh_page, render_tokens, stored_tokens};
 use crate::known_parameters::ParameterEffect;
 use crate::may_request;
+use crate::samples::{compute, compute_answer, may_compare, render, render_with, request_of};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::visitor_tokens;
 use crate::trial_state::TrialState;

@@ -5,16 +5,15 @@
 //! So both judgements have to speak against the page, each by samples of its own.
 
 use crate::AuditState;
-use crate::comparison::{
-    circumstances, compute, is_stored, room_for, sampled, settle, stored_tokens,
-};
+use crate::judged_page::{circumstances, is_stored, stored_tokens};
+use crate::samples::{compute, room_for, sampled, settle};
 use delivery::site::Site;
 use page_comparison::{Circumstances, Conclusion, Inquiry, PageNoise, UnjudgedReason};
 use render::RenderRequest;
 use std::sync::Arc;
 use stored_pages::page::SharedPage;
 
-/// Judges a page from the beginning; `noise` learns from it. `ask` is a request of which renders are made.
+/// Judges a page from the beginning, by renders of the request `ask`; `noise` learns from it.
 ///
 /// # Errors
 /// The reason why no judgement was possible.

@@ -2,7 +2,7 @@
 //!
 //! Of its header lines only what later comparisons need is kept: no value of a cookie, and no password.
 
-use crate::comparison::request_of;
+use crate::samples::request_of;
 use crate::seen_visitors::VisitorNumbers;
 use delivery::byte_account::{AccountedBytes, ByteAccount};
 use delivery::site::Site;

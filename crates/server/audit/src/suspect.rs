@@ -12,11 +12,10 @@
 //!
 //! Memory: 64 of them at most, without the content of their pages.
 
-use crate::comparison::{
-    act, compute, is_purged_elsewhere, render, render_tokens, seen_at, settle, stored_page,
-    stored_tokens,
-};
+use crate::comparison::act;
 use crate::detections::{Detection, PageUrl};
+use crate::judged_page::{is_purged_elsewhere, render_tokens, stored_page, stored_tokens};
+use crate::samples::{compute, render, seen_at, settle};
 use crate::second_judgement::judged_again;
 use crate::watch::{PageFate, watched};
 use crate::{AuditState, WatchGuard};

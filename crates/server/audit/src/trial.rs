@@ -29,11 +29,13 @@
 //! Memory: 64 first requests with the tokens of their answers (32 MiB at most), 4,096 keys and as many versions of pages
 //! with the number of their requests and comparisons, and 16 comparisons at a time.
 
-use crate::comparison::{act, compute, identity, is_stored, render, render_tokens, request_of};
+use crate::comparison::act;
 use crate::detections::{Detection, PageUrl};
+use crate::judged_page::{identity, is_stored, render_tokens};
 use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
 use crate::refused_pages::RefusedAnswer;
+use crate::samples::{compute, render, request_of};
 use crate::seen_answer::{SeenAnswer, could_be_stored, is_personal, is_refused_beside};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{

@@ -5,10 +5,13 @@
 
 use crate::AuditState;
 use crate::cause::{cause, class_of, is_made_again, is_made_otherwise, is_sent_whole};
-use crate::comparison::{
-    YOUNG_MS, act, by_device, circumstances, compute, compute_answer, has_dependencies, identity,
-    is_after_lifetime, is_stored, may_compare, render, render_tokens, request_of, room_for,
-    sampled, settle, stored_tokens, tokens,
+use crate::comparison::{YOUNG_MS, act, by_device};
+use crate::judged_page::{
+    circumstances, has_dependencies, identity, is_after_lifetime, is_stored, render_tokens,
+    stored_tokens, tokens,
+};
+use crate::samples::{
+    compute, compute_answer, may_compare, render, request_of, room_for, sampled, settle,
 };
 use crate::seen_answer::SeenAnswer;
 use crate::trial_state::{LeaveReason, TrialState};

@@ -9,7 +9,8 @@
 //! A URL with a secret is never rendered, and words of its query are left out (`page_comparison::differing_words`). Text of
 //! nonces is left out, too. The words are in memory only, beside the record of the trial.
 
-use crate::comparison::{compute, identity, render_tokens, request_of, stored_tokens};
+use crate::judged_page::{identity, render_tokens, stored_tokens};
+use crate::samples::{compute, request_of};
 use crate::seen_answer::SeenAnswer;
 use crate::trial_state::TrialState;
 use delivery::site::Site;

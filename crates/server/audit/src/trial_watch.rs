@@ -12,8 +12,9 @@
 //!
 //! Its content is not held meanwhile: the store does not count it once it is replaced.
 
-use crate::comparison::{identity, is_purged_elsewhere, request_of, stored_page};
 use crate::detections::PageIdentity;
+use crate::judged_page::{identity, is_purged_elsewhere, stored_page};
+use crate::samples::request_of;
 use crate::second_judgement::judged_again;
 use crate::trial_state::TrialState;
 use crate::watch::{PageFate, watched};

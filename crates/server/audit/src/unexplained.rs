@@ -54,7 +54,7 @@ impl UnexplainedDifference {
     }
 }
 
-/// What was found out about a key.
+/// A fact that was found out about a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Explanation<'a> {
     /// Each visitor may get another answer than the page.

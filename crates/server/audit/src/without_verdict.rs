@@ -3,7 +3,8 @@
 //! Whether a path is suspect by an answer is decided by `trial_judgement`; which verdict explains which difference, by
 //! `unexplained`. Here both are noted: in the state, by places, and in the record of the site, by pattern of paths.
 
-use crate::comparison::{compute, identity, stored_tokens};
+use crate::judged_page::{identity, stored_tokens};
+use crate::samples::compute;
 use crate::seen_answer::SeenAnswer;
 use crate::trial_judgement::AnswerKind;
 use crate::trial_state::TrialState;
