@@ -27,7 +27,8 @@ pub(crate) enum MadePage {
     Refused,
     /// A change of its data has overtaken it. It is made again, unless that happens each time.
     Overtaken,
-    /// It was not made: there is no budget or no place; without a reason there is no memory, or nothing is stored now.
+    /// It was not made: there is no budget or no place; without a reason there is no memory, nothing is stored now, or no
+    /// page of the key answers this visitor.
     NotNow(Option<UnjudgedReason>),
 }
 
@@ -81,6 +82,8 @@ fn not_there(site: &Site, key: &[u8]) -> MadePage {
         Some(StoreOutcome::NotStored(reason)) if reason.is_of_this_render() => {
             MadePage::NotNow(None)
         }
+        // It has expired since, or is another variant: it was made without the visitor's fields.
+        Some(StoreOutcome::Stored(_)) => MadePage::NotNow(None),
         _ => MadePage::Refused,
     }
 }
