@@ -84,6 +84,8 @@ pub enum Conclusion {
         samples: usize,
         /// How late the page was purged, in milliseconds, for the class `late`.
         late_by: Option<u64>,
+        /// Whether all of it are numbers that have grown, and words beside them, as of an age or the time of day.
+        is_age: bool,
     },
 }
 
@@ -92,8 +94,8 @@ impl Conclusion {
     #[must_use]
     pub fn classified(self, class: DifferenceClass, late_by: Option<u64>) -> Conclusion {
         match self {
-            Conclusion::Differs { places, spots, tokens, samples, .. } => {
-                Conclusion::Differs { class, places, spots, tokens, samples, late_by }
+            Conclusion::Differs { places, spots, tokens, samples, is_age, .. } => {
+                Conclusion::Differs { class, places, spots, tokens, samples, late_by, is_age }
             }
             same => same,
         }
@@ -358,6 +360,7 @@ impl Inquiry {
             class
         };
         let spots: BTreeSet<u64> = difference.tokens.iter().map(|token| token.spot).collect();
+        let is_age = spots.is_subset(&self.at_ages());
         Conclusion::Differs {
             class,
             places,
@@ -365,6 +368,7 @@ impl Inquiry {
             tokens: difference.tokens.len(),
             samples: self.samples.len(),
             late_by: None,
+            is_age,
         }
     }
 

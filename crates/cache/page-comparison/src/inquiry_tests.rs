@@ -532,3 +532,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_difference_of_grown_numbers_and_the_words_beside_them_is_an_age() {
+    for (stored, now, expected) in [
+        ("59 minutes ago", "1 hour ago", true),
+        ("Posted 3527 minutes", "Posted 3528 minutes", true),
+        ("At 18:28", "At 18:29", true),
+        ("3 items", "0 items", false),
+        ("3 items <b>by Ada</b>", "4 items <b>by Eve</b>", false),
+        ("old text", "new text", false),
+    ] {
+        let found = judge(stored, &followed(), |_| now.to_owned()).0;
+        let Conclusion::Differs { is_age, .. } = found else { panic!("{stored}: {found:?}") };
+        assert_eq!(is_age, expected, "{stored}");
+    }
+}

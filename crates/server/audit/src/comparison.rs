@@ -31,7 +31,8 @@
 use crate::cause::is_made_again;
 use crate::detections::{Detection, PageUrl};
 use crate::judged_page::{
-    circumstances, identity, is_after_lifetime, is_stored, render_tokens, stored_tokens,
+    circumstances, identity, is_after_lifetime, is_brief_age, is_stored, render_tokens,
+    stored_tokens,
 };
 use crate::samples::{
     compute, render, render_with, request_of, room_for, sampled, seen_at, settle,
@@ -116,6 +117,9 @@ async fn judged(
     let is_young = age_ms < YOUNG_MS && !state.was_right(page);
     let (conclusion, is_by_device) =
         by_maker(site, state, (&ask, &visitor), (&hit.page, is_young), found).await?;
+    if is_brief_age(&hit.page, &conclusion) {
+        return Ok(FirstVerdict::Final(Conclusion::Same, false));
+    }
     let (Conclusion::Differs { class, spots, .. }, Some(last)) = (&conclusion, last) else {
         return Ok(FirstVerdict::Final(conclusion, is_by_device));
     };

@@ -10,7 +10,7 @@ use delivery::trial::TrialRequest;
 use history::ChangeSource;
 use http::{HeaderMap, Method, StatusCode, header};
 use http_cache::{Reuse, Verdict};
-use page_comparison::{Circumstances, Conclusion, PageDependence, PageTokens};
+use page_comparison::{Circumstances, Conclusion, DifferenceClass, PageDependence, PageTokens};
 use page_store::Key;
 use render::ReferenceRender;
 use stored_pages::page::{ReadPage, SharedPage};
@@ -20,9 +20,23 @@ use telemetry::request_fields::read_facts;
 /// several sites in one application it follows the number of the site: `2/ages`.
 const SHOWS_AGES: &[u8] = b"ages";
 
+/// A page that lives no longer may show ages and times of its render. It is the remedy of a page that follows the clock.
+/// Milliseconds.
+const CLOCK_LIFETIME_MS: u64 = 60_000;
+
 /// Whether a change can be reported that concerns the page.
 pub(crate) fn has_dependencies(page: &SharedPage) -> bool {
     !page.payload().stored.tags().is_empty() || page.payload().reads().is_some()
+}
+
+/// Whether a page differs by an age or a time only, within a lifetime that allows it.
+pub(crate) fn is_brief_age(page: &SharedPage, conclusion: &Conclusion) -> bool {
+    use DifferenceClass::{Aged, BrokenPromise, ByTheClock};
+    let is_age = matches!(
+        conclusion,
+        Conclusion::Differs { class: Aged | BrokenPromise | ByTheClock, is_age: true, .. }
+    );
+    is_age && page.payload().stored.lifetime_ms() <= CLOCK_LIFETIME_MS
 }
 
 /// Whether a verdict is by renders of a time at which the page was not sent any more.

@@ -31,7 +31,7 @@
 
 use crate::comparison::act;
 use crate::detections::{Detection, PageUrl};
-use crate::judged_page::{identity, is_stored, render_tokens};
+use crate::judged_page::{identity, is_brief_age, is_stored, render_tokens};
 use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
 use crate::refused_pages::RefusedAnswer;
@@ -412,7 +412,10 @@ async fn examine(
         return false;
     }
     let pattern = state.pattern(url);
-    let (conclusion, cause) = result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None));
+    let (conclusion, cause) = match result {
+        Ok((conclusion, _)) if is_brief_age(page, &conclusion) => (Conclusion::Same, None),
+        result => result.unwrap_or_else(|why| (Conclusion::Unjudged(why), None)),
+    };
     let is_changed = conclusion == Conclusion::Unjudged(UnjudgedReason::ChangedMeanwhile);
     let was_purged = is_changed && is_ended_by_change(site, page);
     // A page that has expired, or that the trial has ended, shows nothing about its views.

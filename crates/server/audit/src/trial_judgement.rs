@@ -386,6 +386,7 @@ async fn of_visitor(
         tokens: 0,
         samples: SAMPLES_BEFORE_VERDICT,
         late_by: None,
+        is_age: false,
     };
     Ok((conclusion, Some(cause)))
 }

@@ -182,7 +182,8 @@ mod tests {
 
     fn differs(class: DifferenceClass) -> Conclusion {
         let (places, spots) = (vec!["p, word 1".to_owned()], vec![1]);
-        Conclusion::Differs { class, places, spots, tokens: 1, samples: 5, late_by: None }
+        let (tokens, samples, late_by, is_age) = (1, 5, None, false);
+        Conclusion::Differs { class, places, spots, tokens, samples, late_by, is_age }
     }
 
     #[test]
