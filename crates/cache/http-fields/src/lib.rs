@@ -1,5 +1,5 @@
 //! Values of HTTP fields as bytes: lists, hop-by-hop fields, dates, durations, Cache-Control's directives, cookies
-//! (RFC 9110, RFC 9111, RFC 6265); and percent-encoding.
+//! (RFC 9110, RFC 9111, RFC 6265); and percent-encoding (RFC 3986).
 //!
 //! Invariants: no clock (every time is an argument), and no input causes a panic. Not here: what a directive means
 //! for storing and reuse (`http_cache`), and the header section's syntax.

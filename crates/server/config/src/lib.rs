@@ -1,5 +1,5 @@
 //! The configuration: the file as written and as used, and the parsers for its values (networks, target
-//! URIs, percent-encoding). It includes the set-up of the log.
+//! URIs). It includes the set-up of the log.
 //!
 //! It depends only on libraries, and on no other part of the server: it opens no socket and starts
 //! no process. Files are read once, when a configuration is loaded.
@@ -8,7 +8,6 @@ pub mod accounts;
 mod config;
 pub mod log;
 pub mod networks;
-pub mod percent_encoding;
 pub mod steering_fields;
 pub mod target;
 

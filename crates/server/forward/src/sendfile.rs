@@ -11,13 +11,13 @@
 
 use bytes::Bytes;
 use config::log::Seldom;
-use config::percent_encoding::percent_decoded;
 use config::{FilesConfig, Symlinks};
 use delivery::body::{Content, ResponseBody};
 use delivery::site::Site;
 use http::{HeaderMap, Response, StatusCode, header};
 use http_cache::SENDFILE_FIELDS;
 use http_cache::fields::is_there;
+use http_fields::percent::decode_strictly;
 use origin::{OriginBody, OriginResponse};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub(crate) fn named_file(
 
 /// The file of an URL path such as `/protected/a%20b.zip`. The longest of the site's paths counts.
 fn by_url(files: &FilesConfig, value: &str) -> Option<NamedFile> {
-    let path = percent_decoded(value.split(['?', '#']).next()?)?;
+    let path = decode_strictly(value.split(['?', '#']).next()?)?;
     let one = files.internal.iter().find(|one| path.starts_with(&one.prefix))?;
     let below = path[one.prefix.len()..].trim_start_matches('/');
     Some(below_directory(files, &one.directory, below))
@@ -89,7 +89,7 @@ fn by_path(files: &FilesConfig, value: &str) -> Option<NamedFile> {
     }
     match found(value) {
         Some(NamedFile::Found(path)) => Some(NamedFile::Found(path)),
-        other => percent_decoded(value)
+        other => decode_strictly(value)
             .filter(|decoded| **decoded != *value && !decoded.split('/').any(|part| part == ".."))
             .and_then(|decoded| found(&decoded))
             .or(other),

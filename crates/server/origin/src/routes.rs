@@ -19,9 +19,9 @@ mod path_cache;
 pub use links::{LeadingOutside, leading_outside};
 pub use path_cache::PathCache;
 
-use config::percent_encoding::percent_decoded;
 use config::{FilesConfig, SOURCES, Symlinks};
 use http_cache::Timestamp;
+use http_fields::percent::decode_strictly;
 use reasons::Reason;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -109,7 +109,7 @@ pub struct Root<'a> {
 /// Like [`route`], with a cache of real paths.
 pub fn route_in(root: Root<'_>, path: &str) -> Route {
     let files = root.files;
-    let decoded = percent_decoded(path).filter(|path| !path.contains('\0'));
+    let decoded = decode_strictly(path).filter(|path| !path.contains('\0'));
     let Some(decoded) = decoded else { return Route::Malformed };
     let Some(clean) = resolve_dots(&decoded) else { return Route::Malformed };
     if let Some(name) = unserved_name(files, &clean) {
@@ -131,7 +131,7 @@ pub fn route_in(root: Root<'_>, path: &str) -> Route {
 /// Whether a path (percent-encoded) names a file or directory below the document root, or a script before the rest of
 /// it. A path that is never served counts as one.
 pub fn names_file(root: Root<'_>, path: &str) -> bool {
-    let decoded = percent_decoded(path).filter(|path| !path.contains('\0'));
+    let decoded = decode_strictly(path).filter(|path| !path.contains('\0'));
     let Some(clean) = decoded.as_deref().and_then(resolve_dots) else { return true };
     unserved_name(root.files, &clean).is_some()
         || metadata(below(&root.files.root, clean.trim_start_matches('/'))).is_ok()

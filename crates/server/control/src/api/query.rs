@@ -4,7 +4,7 @@
 //! of the values.
 
 use super::ControlError;
-use config::percent_encoding::percent_decoded;
+use http_fields::percent::decode_strictly;
 
 /// Returns the decoded value of the parameter `name`; `None` without a query. `example` is the value
 /// that the error shows.
@@ -33,7 +33,7 @@ pub(super) fn parameters<const N: usize>(
     for pair in query.split('&') {
         let value = || {
             let (name, value) = pair.split_once('=')?;
-            let (name, value) = (percent_decoded(name)?, percent_decoded(value)?);
+            let (name, value) = (decode_strictly(name)?, decode_strictly(value)?);
             let at = known.iter().position(|(known, _)| *known == name)?;
             (!value.is_empty()).then(|| (at, value.into_owned()))
         };

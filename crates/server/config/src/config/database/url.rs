@@ -7,7 +7,7 @@
 //! an error. No connection is made here.
 
 use super::{Account, DatabaseTls, Place, PositionBy, Trust};
-use crate::percent_encoding::percent_decoded;
+use http_fields::percent::decode_strictly;
 use std::borrow::Cow;
 
 /// The protocol, according to the URL's scheme.
@@ -213,7 +213,7 @@ fn tcp(host: &str, dialect: Dialect) -> Result<Place, String> {
 fn decoded(text: &str) -> Result<String, String> {
     // The text is not in the message, because it may be the password.
     let wrong = || "its percent-encoding is invalid; write %25 for a %".to_owned();
-    percent_decoded(text).map(Cow::into_owned).ok_or_else(wrong)
+    decode_strictly(text).map(Cow::into_owned).ok_or_else(wrong)
 }
 
 #[cfg(test)]
