@@ -3,8 +3,8 @@
 //!
 //! The data are the values of the field, one on each line.
 
-use config::networks::Networks;
 use http::{HeaderMap, HeaderValue};
+use request_values::networks::Networks;
 use std::sync::LazyLock;
 
 static PROXIES: LazyLock<Networks> = LazyLock::new(|| {

@@ -3,9 +3,9 @@
 //!
 //! The data are a request target and a Host, one per line.
 
-use config::target::{TargetUri, normal_host};
 use front::hit::find::{Schemes, write_plain_origin, write_plain_path};
 use http::{HeaderMap, HeaderValue, Uri, header};
+use request_values::target::{TargetUri, normal_host};
 
 /// Builds the key in both ways.
 pub fn run(data: &[u8]) {

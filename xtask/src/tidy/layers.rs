@@ -66,6 +66,7 @@ const SERVER: &[(&str, &[&str])] = &[
     ("trial-record", &["trusted-files"]),
     ("access-log-format", &["reasons"]),
     ("passwords", &["trusted-files"]),
+    ("request-values", &["reasons"]),
     (
         "config",
         &[
@@ -74,7 +75,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "option-table",
             "passwords",
             "process-limits",
-            "reasons",
+            "request-values",
             "site-files",
             "trusted-files",
         ],
@@ -87,11 +88,11 @@ const SERVER: &[(&str, &[&str])] = &[
     ),
     ("certificates", &["trusted-files", "config"]),
     ("origin-servers", &["certificates", "config", "sockets"]),
-    ("telemetry", &["access-log-format", "trusted-files", "config", "reasons"]),
+    ("telemetry", &["access-log-format", "trusted-files", "config", "reasons", "request-values"]),
     ("sockets", &["trusted-files", "config", "telemetry"]),
     ("statements", &["doctor", "config", "telemetry", "reasons"]),
     ("stored-pages", &["config", "statements"]),
-    ("history", &["config", "statements", "reasons", "stored-pages"]),
+    ("history", &["config", "statements", "reasons", "request-values", "stored-pages"]),
     (
         "site-state",
         &[
@@ -101,6 +102,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "trusted-files",
             "statements",
             "reasons",
+            "request-values",
             "stored-pages",
             "history",
         ],
@@ -141,6 +143,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "history",
             "site-state",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -158,6 +161,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "origin",
             "trial-record",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -174,6 +178,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "origin",
             "delivery",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -191,6 +196,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "delivery",
             "forward",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -210,6 +216,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "forward",
             "render",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -229,6 +236,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "render",
             "exchange",
             "reasons",
+            "request-values",
         ],
     ),
     (
@@ -255,13 +263,14 @@ const SERVER: &[(&str, &[&str])] = &[
             "exchange",
             "trial-record",
             "reasons",
+            "request-values",
         ],
     ),
     (
         "audit",
         &[
-            "config",
             "reasons",
+            "request-values",
             "trial-record",
             "telemetry",
             "stored-pages",
@@ -310,6 +319,7 @@ const SERVER: &[(&str, &[&str])] = &[
             "delivery",
             "forward",
             "reasons",
+            "request-values",
             "render",
             "audit",
             "exchange",

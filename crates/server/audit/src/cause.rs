@@ -8,7 +8,6 @@
 use crate::AuditState;
 use crate::judged_page::render_tokens;
 use crate::samples::{compute, render_with, request_of};
-use config::steering_fields::is_from_clients;
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -18,6 +17,7 @@ use page_comparison::{
     is_replayable_url,
 };
 use render::{ReferenceRender, RenderRequest, SentParts, sent_by_render, sent_for_trial};
+use request_values::steering_fields::is_from_clients;
 use site_rules::BypassBecause;
 use std::net::SocketAddr;
 use std::sync::Arc;

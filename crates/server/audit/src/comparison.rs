@@ -39,7 +39,6 @@ use crate::samples::{
 };
 use crate::suspect::Suspect;
 use crate::{AuditState, KeyGuard, WatchGuard};
-use config::target::TargetUri;
 use delivery::audit::{AuditedHit, PathLimit};
 use delivery::site::Site;
 use delivery::trial::TrialRequest;
@@ -51,6 +50,7 @@ use page_comparison::{
 use page_store::Lease;
 use reasons::Reason;
 use render::{ReferenceRender, RenderRequest, other_device};
+use request_values::target::TargetUri;
 use std::sync::Arc;
 use stored_pages::page::{ReadPage, SharedPage};
 

@@ -40,13 +40,13 @@ mod watch;
 mod without_verdict;
 
 use budget::RenderBudget;
-use config::target::TargetUri;
 use delivery::audit::AuditedHit;
 use delivery::byte_account::{AccountedBytes, ByteAccount};
 use delivery::site::Site;
 use detections::{Detections, PageIdentity, PageUrl};
 use page_comparison::{PageNoise, TokenSecret, is_replayable_url};
 use random_number::random_number;
+use request_values::target::TargetUri;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telemetry::phase::{Phase, PhaseWatch};

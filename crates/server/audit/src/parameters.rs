@@ -25,11 +25,11 @@ use crate::samples::{compute, compute_answer, may_compare, render, render_with, 
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::visitor_tokens;
 use crate::trial_state::TrialState;
-use config::target::TargetUri;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
 use page_comparison::{PageTokens, RequestPart, differing, is_replayable_url, is_token_like};
 use render::SentParts;
+use request_values::target::TargetUri;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use stored_pages::page::ReadPage;

@@ -48,7 +48,6 @@ use crate::trial_watch::{outlives_nonce, record_after_watch};
 use crate::unexplained::{Explanation, places_of};
 use crate::without_verdict::{explain_by_visitor, note_unjudged, without_verdict};
 use crate::{AT_ONCE, KeyGuard, may_request};
-use config::target::TargetUri;
 use delivery::audit::PathLimit;
 use delivery::site::Site;
 use delivery::trial::{TrialRequest, VisitorAnswer, VisitorContent};
@@ -58,6 +57,7 @@ use page_comparison::{
     path_pattern,
 };
 use render::is_of_mobile;
+use request_values::target::TargetUri;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;

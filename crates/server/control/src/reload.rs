@@ -16,13 +16,13 @@ mod diff;
 pub use diff::{ChangedKey, may_change};
 
 use command_line::options::ServeArgs;
-use config::target::TargetUri;
 use config::{Config, UnusableFile, WatchedFile};
 use delivery::site::Site;
 use delivery::site::SiteTable;
 use history::ChangeSource;
 use http::Method;
 use page_store::{ChangeTarget, Page, PagePredicate, Strength};
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

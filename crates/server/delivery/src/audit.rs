@@ -10,11 +10,11 @@
 
 use crate::byte_account::ByteAccount;
 use crate::site::Site;
-use config::target::TargetUri;
 use config::{AUDIT_UNIT, Audit};
 use http::{HeaderMap, Version};
 use page_comparison::UnjudgedReason;
 use random_number::random_number;
+use request_values::target::TargetUri;
 use site_rules::Plan;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};

@@ -15,10 +15,10 @@
 use crate::services::{Challenge, CheckResult};
 use crate::site::Site;
 use config::log::Seldom;
-use config::target::TargetUri;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use miss_control::{OutsideAnswer, ShownEvidence};
 use origin::{Admission, OriginClass, OriginRequest};
+use request_values::target::TargetUri;
 use site_rules::SiteRules;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -270,7 +270,7 @@ mod tests {
     fn names(servers: Vec<SocketAddr>, times: LookupTimes) -> CrawlerNames {
         let crawler = VerifiedCrawler {
             name: "google".into(),
-            networks: config::networks::Networks::default(),
+            networks: request_values::networks::Networks::default(),
             hosts: vec!["bot.test".into()],
             rate: RequestRate::read("60/m").unwrap(),
         };

@@ -4,9 +4,9 @@
 //! are shown the same.
 
 use crate::site::Site;
-use config::networks::forwarded_scheme;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header};
 use http_cache::Timestamp;
+use request_values::networks::forwarded_scheme;
 use rule_conditions::Peer;
 use std::sync::Arc;
 use std::time::Instant;

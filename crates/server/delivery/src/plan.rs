@@ -3,10 +3,10 @@
 //! `exchange`, `render` and `explain` use the same functions.
 
 use crate::site::Site;
-use config::steering_fields::is_from_clients;
-use config::target::TargetUri;
 use http::{HeaderMap, Method};
 use reasons::Reason;
+use request_values::steering_fields::is_from_clients;
+use request_values::target::TargetUri;
 use site_rules::{BypassBecause, Handling, Owner, Plan, SiteRules};
 use telemetry::client::Client;
 use telemetry::request_fields::AsSent;

@@ -10,7 +10,6 @@ use crate::site::Site;
 use crate::template_mark;
 use bytes::Bytes;
 use config::Address;
-use config::target::TargetUri;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_cache::FieldUse;
 use http_cache::codings::{Coding, coded_etag, describe};
@@ -22,6 +21,7 @@ use http_cache::{
     not_modified_fields,
 };
 use reasons::Reason;
+use request_values::target::TargetUri;
 use std::collections::VecDeque;
 use std::ops::Range;
 use stored_pages::page::{EncodedForm, ReadPage, SharedPage, select, select_coding};

@@ -16,11 +16,11 @@
 use crate::byte_account::{AccountedBytes, ByteAccount};
 use crate::site::Site;
 use bytes::Bytes;
-use config::target::TargetUri;
 use http::{HeaderMap, StatusCode, Version, header};
 use http_cache::codings::Coding;
 use origin::OriginResponse;
 use page_comparison::{MAX_COMPARED_BYTES, UnjudgedReason};
+use request_values::target::TargetUri;
 use rule_conditions::RequestClient;
 use site_rules::Plan;
 use std::collections::VecDeque;

@@ -6,13 +6,13 @@
 //! 404. So no file and no page of the site can answer a challenge. Challenges of other hosts are files of the document root.
 
 use certificates::ChallengeAnswer;
-use config::target::TargetUri;
 use delivery::body::{Content, ResponseBody};
 use delivery::serve;
 use delivery::site::Site;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use reasons::Reason;
+use request_values::target::TargetUri;
 
 /// The path of challenges.
 const PATH: &str = "/.well-known/acme-challenge/";

@@ -7,7 +7,6 @@
 //! gives it to that client. The fields of every response of the site are changed.
 
 use crate::steps::AskedRequest;
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::error_pages::put_error_page;
 use delivery::serve;
@@ -16,6 +15,7 @@ use http::header::{ALLOW, CACHE_CONTROL, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Response};
 use origin::routes::{Route, route_in};
 use reasons::Reason;
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 use site_rules::{AccessRequest, Denial, LimitRule, Redirect, SlashChange};
 use std::sync::OnceLock;

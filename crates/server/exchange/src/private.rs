@@ -14,7 +14,6 @@
 
 use crate::signed_in::{SentRequest, SignedInRequest};
 use config::PrivateCopies;
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::codings::{self, encode_response};
 use delivery::deferral;
@@ -37,6 +36,7 @@ use origin::OriginResponse;
 use page_store::{Candidates, Lease};
 use reasons::Reason;
 use render::RenderRequest;
+use request_values::target::TargetUri;
 use site_rules::{NoOwner, Owner, Plan, RewriteFor};
 use std::sync::Arc;
 use stored_pages::page::StoredPage;

@@ -9,8 +9,6 @@
 
 use crate::purger;
 use bytes::Bytes;
-use config::target::TargetUri;
-use config::{Hosts, OtherHosts};
 use delivery::body::{Content, ResponseBody};
 use delivery::serve;
 use delivery::site::Site;
@@ -21,6 +19,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use page_store::{ChangeTarget as Changed, Keys, Page, PagePredicate, Strength};
 use purge_requests::{Conditions, Coverage, PageProperties, Purge, PurgeRefusal, Scope, Selection};
 use reasons::Reason;
+use request_values::hosts::{Hosts, OtherHosts};
+use request_values::target::TargetUri;
 use site_state::memcached_keys::NAMESPACE;
 use site_state::pending_changes::PendingBatch;
 use site_state::propagation::Propagation;

@@ -10,8 +10,9 @@
 //! Its requests cannot be distinguished from those of a local program. The response does not reveal the
 //! reason.
 
-use config::{Config, Hosts, Purging};
+use config::{Config, Purging};
 use http::{HeaderMap, header};
+use request_values::hosts::Hosts;
 use std::net::IpAddr;
 use subtle::ConstantTimeEq;
 use telemetry::client::{AddressSource, Client};
@@ -123,7 +124,7 @@ fn token(headers: &HeaderMap) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::networks::Networks;
+    use request_values::networks::Networks;
     use rule_conditions::Peer;
     use telemetry::client::ClientConnection;
 

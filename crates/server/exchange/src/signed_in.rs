@@ -15,7 +15,6 @@
 //! stale pages, validation, collapsing. The marks are in `site_state::signed_in_marks`.
 
 use config::PrivateCopies;
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::codings;
 use delivery::lookup::{self, StoredPages};
@@ -29,6 +28,7 @@ use http_cache::{Answer, RequestFacts, Reuse, StoredResponse, Timestamp, Verdict
 use origin::OriginResponse;
 use page_store::Candidates;
 use reasons::Reason;
+use request_values::target::TargetUri;
 use site_rules::{NoRole, Plan, key_without_vary};
 use site_state::signed_in_marks::MarkOf;
 use std::sync::Arc;

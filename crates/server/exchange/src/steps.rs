@@ -13,7 +13,6 @@ mod plain;
 use crate::challenge;
 use crate::edge;
 pub use crate::edge::EdgeMatches;
-use config::target::{TargetError, TargetUri};
 use delivery::plan::plan;
 use delivery::site::Site;
 use delivery::trial;
@@ -23,6 +22,7 @@ use http_body::Body;
 use http_cache::Method as Kind;
 pub use plain::{PlainAsked, PlainRedirect, PlainStep};
 use reasons::Reason;
+use request_values::target::{TargetError, TargetUri};
 use site_rules::{
     BypassBecause, Denial, Handling, LimitCount, LimitRule, Plan, Redirect, RedirectSource,
 };

@@ -10,7 +10,6 @@
 
 use crate::dispatch::renders_limited;
 use crate::steps::RequestPlan;
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::lookup::decide_on;
 use delivery::plan::tell_bypassed;
@@ -22,6 +21,7 @@ use forward::client_gone::OnClientGone;
 use http::{Method, Request, Response};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use reasons::Reason;
+use request_values::target::TargetUri;
 use site_rules::Handling;
 use std::sync::Arc;
 use stored_pages::page::SharedPage;

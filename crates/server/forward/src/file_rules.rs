@@ -3,10 +3,10 @@
 //!
 //! Not here: the other changed fields of a response, which are set at the end of a request (`exchange::edge`).
 
-use config::target::TargetUri;
 use delivery::body::ResponseBody;
 use delivery::site::Site;
 use http::{HeaderMap, Method, Response, StatusCode};
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 use site_rules::SiteRules;
 

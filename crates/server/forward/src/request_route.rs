@@ -4,9 +4,9 @@
 
 use crate::rewrites::{self, RoutedRequest};
 use crate::{scripts, sendfile};
-use config::target::TargetUri;
 use delivery::site::Site;
 use origin::routes::{Route, Withheld, route_in};
+use request_values::target::TargetUri;
 use site_rules::{Rewrite, ScriptRefusal};
 
 /// Returns the route of the target. Scripts get the normalised path, because their responses are

@@ -5,10 +5,10 @@
 //!
 //! Not here: which rule applies (`site_rules`).
 
-use config::target::TargetUri;
 use delivery::site::Site;
 use http::{HeaderMap, Method};
 use origin::routes::{Route, names_file, route_in};
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 use site_rules::{Rewrite, RewriteFor};
 use telemetry::client::Client;

@@ -3,9 +3,9 @@
 //! Invariant: no script reaches the origin without passing here: neither one of a route, nor one to which the origin
 //! redirects within the site. Not here: which script a path leads to (`origin::routes`).
 
-use config::target::TargetUri;
 use delivery::site::Site;
 use origin::routes::Script;
+use request_values::target::TargetUri;
 use site_rules::{Rewrite, ScriptPath, ScriptRefusal};
 
 /// Why the script to which this target leads does not run, if so.

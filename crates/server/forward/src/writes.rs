@@ -6,7 +6,6 @@
 use crate::client_gone;
 use crate::owner_copies;
 use crate::send::{collect_content, send_collected};
-use config::target::TargetUri;
 use delivery::site::Site;
 use history::ChangeSource;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -15,6 +14,7 @@ use http_cache::{Failure, Method as Kind};
 use origin::{OriginRequest, OriginResponse, Unsent};
 use page_store::{ChangeTarget as Changed, Strength};
 use reasons::Reason;
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 use site_state::pending_changes::PendingChange;
 use site_state::propagation::Propagation;

@@ -25,9 +25,9 @@ pub use memory::{Entry, LastDrop, LastRender};
 pub use misses::MissCauses;
 
 use changes::Changes;
-use config::target::TargetUri;
 use memory::{Comparison, Memory};
 use reasons::Reason;
+use request_values::target::TargetUri;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use stored_pages::page::SharedPage;
 

@@ -284,7 +284,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::target::TargetUri;
+    use request_values::target::TargetUri;
 
     fn render(memory: &mut Memory, key: &str, outcome: StoreOutcome) -> Comparison {
         render_with(memory, key, outcome, Vec::new())

@@ -6,7 +6,6 @@
 //! its own limit. There is only one test, because the allocator counts for the whole process.
 
 use bytes::Bytes;
-use config::target::TargetUri;
 use counting_allocator::{Counting, held_bytes};
 use history::memory::entries_for;
 use history::{Content, History, RenderRecord, StoreOutcome};
@@ -15,6 +14,7 @@ use http::{HeaderMap, StatusCode};
 use http_cache::codings::Coding;
 use http_cache::{Policy, RequestFacts, StoredResponse, Timestamp, storable};
 use page_store::{Limits, Site, Store};
+use request_values::target::TargetUri;
 use stored_pages::page::{NewPage, StoredPage, dependencies};
 
 const PAGES: usize = 4000;

@@ -12,7 +12,6 @@ use super::reads::limit_untracked;
 use super::{Render, RenderPermit, RenderRequest};
 use ::esi::{EsiDialect, Inline, Template};
 use bytes::Bytes;
-use config::target::TargetUri;
 use delivery::codings;
 use delivery::esi;
 use delivery::plan::{self, plan};
@@ -22,6 +21,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version, head
 use http_cache::litespeed::CACHE_CONTROL_FIELD;
 use http_cache::{ForwardReason, OwnedTerms, StoredResponse, storable, storable_for_owner};
 use reasons::Reason;
+use request_values::target::TargetUri;
 use site_rules::{BypassBecause, Handling, Owner, Plan, PlannedFields};
 use std::collections::HashMap;
 use std::sync::Arc;

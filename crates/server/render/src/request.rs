@@ -3,7 +3,6 @@
 //! Not here: the fields that are sent to the origin for it (`fields`), and its Range (`parts`).
 
 use crate::{ExtraFields, Ranges};
-use config::target::TargetUri;
 use delivery::serve;
 use delivery::site::Site;
 use forward::litespeed;
@@ -12,6 +11,7 @@ use http::{HeaderMap, Method, Version};
 use http_cache::status::{CacheOutcome, CacheStatus};
 use http_cache::{ForwardReason, RequestFacts, Verdict};
 use page_store::Candidates;
+use request_values::target::TargetUri;
 use site_rules::{Owner, Plan, PlannedFields};
 use std::sync::Arc;
 use stored_pages::page::{SharedPage, StoredPage};

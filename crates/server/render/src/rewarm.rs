@@ -11,12 +11,12 @@
 //! the pages (`page_store`), and renders that a stale hit starts.
 
 use crate::{RefreshOutcome, RenderRequest, refresh};
-use config::target::TargetUri;
 use delivery::lookup::decide_on;
 use delivery::site::Site;
 use http::{HeaderMap, HeaderValue, Method, Version, header};
 use http_cache::{ForwardReason, Reuse, Verdict};
 use page_store::KeyBuf;
+use request_values::target::TargetUri;
 use site_rules::Handling;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -7,10 +7,10 @@
 //! as variables).
 
 use crate::client::Client;
-use config::steering_fields::is_from_clients;
-use config::target::TargetUri;
 use http::{HeaderMap, Method};
 use http_cache::{Fields, RequestFacts, fields};
+use request_values::steering_fields::is_from_clients;
+use request_values::target::TargetUri;
 use rule_conditions::RequestView;
 
 /// Fields by which applications replace the request method. The response to a GET with such a field

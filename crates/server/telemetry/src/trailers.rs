@@ -6,9 +6,9 @@
 //! always dropped. The reason: some software treats trailers as header fields, so an attacker could
 //! inject such fields.
 
-use config::steering_fields::{is_plain, is_steering};
 use http::{HeaderMap, HeaderName, header};
 use http_cache::fields;
+use request_values::steering_fields::{is_plain, is_steering};
 
 /// Whether trailers are forwarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 use super::origin_servers::{self, OriginServer};
 use super::raw;
 use super::resolve::LoadError;
-use crate::networks::Networks;
 use dns_query::{DNS_PORT, DomainName, name_servers};
 use miss_control::RequestRate;
+use request_values::networks::Networks;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 

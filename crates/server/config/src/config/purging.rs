@@ -4,7 +4,7 @@
 
 use super::raw;
 use super::resolve::{LoadError, read_token, wrong};
-use crate::networks::Networks;
+use request_values::networks::Networks;
 
 /// The default networks that may purge without a token.
 pub(super) const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1"];

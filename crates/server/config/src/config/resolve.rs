@@ -15,9 +15,9 @@ use super::{
     TlsPair, audit,
 };
 use crate::accounts;
-use crate::networks::Networks;
 use http::StatusCode;
 use http_cache::{FieldUse, Heuristic, Policy, RequestControl};
+use request_values::networks::Networks;
 use std::path::Path;
 
 /// An error in a configuration, in one or two sentences for the operator.

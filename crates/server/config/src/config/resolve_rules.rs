@@ -7,13 +7,14 @@
 use super::purging::LOOPBACK;
 use super::raw::File;
 use super::resolve::{LoadError, SECRET_BYTES_MAX, wrong};
-use super::{Config, Hosts, OtherHosts, SOURCES, SiteConfig};
-use crate::networks::Networks;
-use crate::steering_fields::is_from_clients;
-use crate::target::normal_host;
+use super::{Config, SOURCES, SiteConfig};
 use http::StatusCode;
 use http_cache::Policy;
 use passwords::PasswordFiles;
+use request_values::hosts::{Hosts, OtherHosts};
+use request_values::networks::Networks;
+use request_values::steering_fields::is_from_clients;
+use request_values::target::normal_host;
 use site_files::{ErrorPages, RedirectFiles};
 use site_rules::{FileSurroundings, KeyForm, Secret, SiteRules, Surroundings};
 use std::ffi::OsStr;

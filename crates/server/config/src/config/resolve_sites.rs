@@ -4,11 +4,12 @@
 //! the top of the file. This module handles the common parts: the budgets, whose sum never exceeds
 //! `memory`, the hosts, and the default site for unconfigured hosts.
 
+use super::Config;
 use super::machine::default_children;
 use super::raw::{File, Site};
 use super::resolve::{LoadError, memory_bytes, resolve_one, wrong};
 use super::units::parse_bytes;
-use super::{Config, Hosts, OtherHosts};
+use request_values::hosts::{Hosts, OtherHosts};
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@
 use super::resolve::LoadError;
 use super::units::parse_duration;
 use super::{Address, SiteConfig, raw};
-use crate::target::TargetUri;
 use http::{HeaderMap, Uri};
+use request_values::target::TargetUri;
 use std::path::Path;
 use std::time::Duration;
 

@@ -4,8 +4,6 @@
 
 use super::role::Role;
 use super::{ExplainRequest, client};
-use config::steering_fields::is_from_clients;
-use config::target::TargetUri;
 use delivery::lookup::decide_by;
 use delivery::site::Site;
 use exchange::private::{has_copy, owner};
@@ -22,6 +20,8 @@ use origin::routes::Route;
 use page_store::Candidates;
 use purge_requests::is_purge_method;
 use reasons::Reason;
+use request_values::steering_fields::is_from_clients;
+use request_values::target::TargetUri;
 use serde_json::{Value, json};
 use site_rules::{Handling, LimitRule, Plan, key_without_vary};
 use std::collections::BTreeSet;

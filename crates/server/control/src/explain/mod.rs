@@ -26,7 +26,6 @@ mod sentence;
 
 pub use lists::{changes, misses, tag};
 
-use config::target::TargetUri;
 use delivery::site::Site;
 use history::changes::ChangeName;
 use history::memory::{Entry, LastRender};
@@ -34,6 +33,7 @@ use history::{RenderedHosts, StoreOutcome, refusals, shown};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use judge::judge;
 use reasons::Reason;
+use request_values::target::TargetUri;
 use serde_json::{Value, json};
 use site_state::page_name::PATH_OR_URL;
 use std::collections::BTreeMap;

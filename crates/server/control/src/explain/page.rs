@@ -3,12 +3,12 @@
 //! It shows freshness, dependencies, render, number of uses, and what would purge the page.
 
 use super::judge::{ExplainVerdict, Judgement};
-use config::target::TargetUri;
 use delivery::site::Site;
 use history::{StoreOutcome, shown};
 use http::{HeaderName, header};
 use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;
+use request_values::target::TargetUri;
 use serde_json::{Value, json};
 use site_state::memcached_keys::NAMESPACE;
 use stored_pages::page::{ReadPage, SharedPage, ttl_seconds};

@@ -5,7 +5,6 @@
 //! cookie, and changes nothing.
 
 use super::ExplainRequest;
-use config::target::TargetUri;
 use delivery::esi::is_litespeeds;
 use delivery::site::Site;
 use exchange::private::owner;
@@ -14,6 +13,7 @@ use http::Method;
 use http_cache::RequestFacts;
 use page_store::ChangeTarget;
 use reasons::Reason;
+use request_values::target::TargetUri;
 use site_rules::{BypassBecause, Handling, NoRole, Plan};
 use telemetry::request_fields::AsSent;
 

@@ -6,8 +6,8 @@
 //! connections, and only it has references to the other sites. A single site needs no look-up.
 
 use crate::site::Site;
-use config::OtherHosts;
-use config::target::normal_host;
+use request_values::hosts::OtherHosts;
+use request_values::target::normal_host;
 use std::collections::HashMap;
 use std::sync::Arc;
 

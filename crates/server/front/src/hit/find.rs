@@ -13,14 +13,14 @@ use super::read::{self, GivenPassword, LineAt, Lines, PlainFacts, PlainHead, Pla
 use super::redirects;
 use super::send::{FoundHit, Hit, HitForm, HitParts};
 use config::HitWatch;
-use config::networks::Networks;
-use config::target::TargetUri;
 use delivery::audit::{AuditedHit, is_drawn};
 use delivery::codings;
 use delivery::lookup::{self, StoredPages};
 use delivery::site::Site;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use http_cache::{Answer, Method, RequestFacts, Reuse, Timestamp, Verdict};
+use request_values::networks::Networks;
+use request_values::target::TargetUri;
 use rule_conditions::{Peer, RequestClient, RequestView};
 use site_rules::{Handling, Plan};
 use std::borrow::Cow;
@@ -456,7 +456,7 @@ impl Schemes {
 }
 
 /// Clears `out` and writes the beginning of a host's keys into it: scheme and host. The bytes are
-/// the same as those of [`TargetUri::read`](config::target::TargetUri::read), `by_scheme` and
+/// the same as those of [`TargetUri::read`](request_values::target::TargetUri::read), `by_scheme` and
 /// `write_key`, but no memory is allocated. `None` if only those functions can interpret the host.
 pub fn write_plain_origin(schemes: Schemes, host: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let name = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_');

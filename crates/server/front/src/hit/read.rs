@@ -8,9 +8,9 @@
 //! `PlainHead::read_lines` says what the lines mean for the cache.
 
 use config::Limits;
-use config::networks::Networks;
 use delivery::site::Site;
 use http_cache::{Fields, Method, RequestFacts};
+use request_values::networks::Networks;
 use rule_conditions::Peer;
 use std::net::IpAddr;
 use std::ops::Range;

@@ -5,7 +5,7 @@
 //! default port; path and query are normalised (see `site_rules::KeyForm`). Apart from that
 //! normalisation, path and query stay unchanged, because PHP distinguishes different bytes.
 
-use crate::Hosts;
+use crate::hosts::Hosts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Uri, header};
 use reasons::Reason;
