@@ -18,11 +18,11 @@ use crate::help::{
 use crate::nginx_value as value;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use config::log::LogLevel;
 use config::raw::{File, OneOrMany};
 use config::shown::Flags;
 use config::written::with_place;
 use config::{Config, load, resolve_after};
+use event_log::LogLevel;
 use std::convert::Infallible;
 use std::path::PathBuf;
 

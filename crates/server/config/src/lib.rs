@@ -1,11 +1,9 @@
-//! The configuration: the file as written and as used, and the parsers for its values. It includes the set-up
-//! of the log.
+//! The configuration: the file as written and as used, and the parsers for its values.
 //!
 //! It depends only on libraries, and on no other part of the server: it opens no socket and starts
 //! no process. Files are read once, when a configuration is loaded.
 
 pub mod accounts;
 mod config;
-pub mod log;
 
 pub use config::*;

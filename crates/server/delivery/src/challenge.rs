@@ -14,7 +14,7 @@
 
 use crate::services::{Challenge, CheckResult};
 use crate::site::Site;
-use config::log::Seldom;
+use event_log::Seldom;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use miss_control::{OutsideAnswer, ShownEvidence};
 use origin::{Admission, OriginClass, OriginRequest};

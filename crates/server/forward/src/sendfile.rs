@@ -10,10 +10,10 @@
 //! where `site.allow_symlinks` lets links lead.
 
 use bytes::Bytes;
-use config::log::Seldom;
 use config::{FilesConfig, Symlinks};
 use delivery::body::{Content, ResponseBody};
 use delivery::site::Site;
+use event_log::Seldom;
 use http::{HeaderMap, Response, StatusCode, header};
 use http_cache::SENDFILE_FIELDS;
 use http_cache::fields::is_there;

@@ -29,8 +29,8 @@ pub use figures::PlacesFigures;
 
 use crate::admission::{Admission, OriginPermit};
 use crate::upload::Room;
-use config::log::Seldom;
 use config::{Config, Limits, MissesMode};
+use event_log::Seldom;
 use http_cache::Failure;
 use miss_control::{
     BusiestGroup, ClientLevel, Deferral, HeldPlace, Miss, MissKind, MissOrder, MissOutlook,

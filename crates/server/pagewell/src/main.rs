@@ -254,7 +254,7 @@ fn serve(args: &ServeArgs) -> Result<(), String> {
     if std::env::var("GLIBC_TUNABLES").is_ok_and(|said| said.contains(HUGE_PAGES)) {
         page_heap::use_huge_pages();
     }
-    config::log::start(args.log)?;
+    event_log::start(args.log)?;
     telemetry::panics::watch();
     telemetry::open_files::raise();
     let (config, text) = args.read()?;

@@ -13,7 +13,7 @@
 use super::ledger::{Ledger, LedgerId};
 use super::{PeerUsers, RelayTarget, users};
 use config::Place;
-use config::log::Seldom;
+use event_log::Seldom;
 use mysql_relay::{AccountCheck, IsGreeted, Relay, RelayEvent, RelayRefused, error_packet};
 use std::io;
 use std::pin::Pin;

@@ -6,7 +6,7 @@
 //! reads them once, and works with what it has read.
 
 use super::{Recipient, SINGLE_BYTES, bytes_max};
-use config::log::Seldom;
+use event_log::Seldom;
 use site_state::SiteState;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
