@@ -112,13 +112,7 @@ pub fn file_text(plan: &SetupPlan) -> String {
     text.push_str("\n[site]\n");
     site_keys(&mut text, plan);
     text.push_str(&php(plan));
-    if let Some(children) = children(plan) {
-        let _ = write!(
-            text,
-            "\n# As many as the pool has children (pm.max_children): further requests wait here, and visitors go first.\n\
-             [limits]\norigin_connections = {children}\n"
-        );
-    }
+    text.push_str(&limits(plan));
     text.push_str(&rules(plan));
     text.push_str(&database(plan, CAPTURE_DIRECTORY));
     text.push_str(match &plan.following {
@@ -168,6 +162,12 @@ pub fn site_text(plan: &SetupPlan) -> String {
         let _ = writeln!(
             tables,
             "# The pool has {children} children: origin_connections in [limits] counts for each site's php-fpm."
+        );
+    }
+    if let Some(size) = plan.body_bytes() {
+        let _ = writeln!(
+            tables,
+            "# nginx accepts contents of {size} for this host: body_bytes in [limits] must be as large."
         );
     }
     tables.push_str(&rules);
@@ -354,6 +354,24 @@ fn php(plan: &SetupPlan) -> String {
     }
     let _ = writeln!(text, "at = {}", toml_string(&plan.php));
     text
+}
+
+/// The table of limits; empty if the defaults are right.
+fn limits(plan: &SetupPlan) -> String {
+    let mut text = String::new();
+    if let Some(children) = children(plan) {
+        let _ = write!(
+            text,
+            "# As many as the pool has children (pm.max_children): further requests wait here, and visitors go first.\n\
+             origin_connections = {children}\n"
+        );
+    }
+    if let Some(size) = plan.body_bytes() {
+        let size = toml_string(&size);
+        let _ =
+            write!(text, "# As large as in nginx (client_max_body_size).\nbody_bytes = {size}\n");
+    }
+    if text.is_empty() { text } else { format!("\n[limits]\n{text}") }
 }
 
 /// The number of children of the site's pool, if it is known.

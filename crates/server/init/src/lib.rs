@@ -37,7 +37,7 @@ use plan::{
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use steps::CONFIG;
-use web_server::WebServer;
+use web_server::{WebServer, accepted_bytes};
 
 /// Asks the operator: the question and the default in, the answer out. An empty answer is the default.
 pub type Ask<'a> = &'a mut dyn FnMut(&str, &str) -> String;
@@ -201,6 +201,7 @@ fn other_doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         ));
     }
     all.extend(missing_https(plan, facts));
+    all.extend(unlimited_content(plan));
     if plan.host.is_none() {
         all.push(
             "the host is unknown, so each host name has pages of its own: --name HOST sets it"
@@ -220,6 +221,16 @@ fn other_doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// The consequence, if nginx limits no request's content.
+fn unlimited_content(plan: &SetupPlan) -> Option<String> {
+    let is_unlimited = plan.body_size().and_then(accepted_bytes) == Some(u64::MAX);
+    is_unlimited.then(|| {
+        "nginx accepts request content of any size (`client_max_body_size 0`), and Pagewell refuses more than 64M: \
+         write body_bytes in [limits] for larger uploads"
+            .into()
+    })
 }
 
 /// The settings of nginx for PHP that Pagewell's requests to PHP do not have.

@@ -9,8 +9,9 @@ use crate::change_stream::ChangeStream;
 use crate::facts::MachineFacts;
 use crate::memory::page_budget;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
-use crate::web_server::{ServedSite, WebServer};
+use crate::web_server::{ServedSite, WebServer, accepted_bytes};
 use command_line::options::SiteKind;
+use config::Limits;
 use std::path::{Path, PathBuf};
 
 /// The address of an HTTP origin behind Pagewell: Apache, or nginx for Magento.
@@ -71,6 +72,24 @@ impl SetupPlan {
     pub fn has_nginx_in_front(&self) -> bool {
         let at = self.reached_at();
         matches!(&self.front, FrontServer::Nginx(served) if served.passes_to.contains(&at))
+    }
+
+    /// The size of a request's content that nginx in front accepts, as its configuration has it. `None`: its default.
+    #[must_use]
+    pub fn body_size(&self) -> Option<&str> {
+        match &self.front {
+            FrontServer::Nginx(served) => served.body_size.as_deref(),
+            FrontServer::Apache(_) | FrontServer::Other(_) | FrontServer::Nobody => None,
+        }
+    }
+
+    /// The value of `limits.body_bytes` with which Pagewell accepts as much as nginx in front, if its default is
+    /// smaller. nginx may also have no limit: Pagewell always has one.
+    #[must_use]
+    pub fn body_bytes(&self) -> Option<String> {
+        let size = self.body_size()?;
+        let is_larger = |bytes: &u64| *bytes > Limits::default().body_bytes && *bytes < u64::MAX;
+        accepted_bytes(size).filter(is_larger).map(|_| size.to_ascii_uppercase())
     }
 
     /// Whether the database is on another machine, as far as it can be followed.

@@ -237,12 +237,14 @@ fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
     }
 }
 
-/// The lines of nginx's `server` block that pass requests to Pagewell.
+/// The `location` of nginx that passes requests to Pagewell. No directive is outside of it, where the `server` block may
+/// have the same one already.
 fn nginx_lines(plan: &SetupPlan) -> Vec<String> {
+    let size = format!("    client_max_body_size {};", plan.body_size().unwrap_or("64m"));
     let pass = format!("    proxy_pass http://{};", plan.reached_at());
     let lines = [
-        "client_max_body_size 64m;",
         "location / {",
+        size.as_str(),
         pass.as_str(),
         "    proxy_http_version 1.1;",
         "    proxy_set_header Connection \"\";",

@@ -1,12 +1,13 @@
 //! The sites that nginx and Apache serve on this machine, from their configuration files as text.
 //!
-//! Only names, document roots, certificates, addresses and names of parameters are read, and whether a site has rules
-//! that would be lost without that server. Variables are not expanded. Not here: which server listens.
+//! Only names, document roots, certificates, addresses, sizes of contents and names of parameters are read, and whether
+//! a site has rules that would be lost without that server. Variables are not expanded. Not here: which server listens.
 
 mod apache;
 mod nginx;
 
 use crate::machine::ExaminedMachine;
+use config::units::parse_bytes;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub struct ServedSite {
     pub parameters: Vec<String>,
     /// How long it waits for PHP, as its configuration has it: `300`, `5m`. `None`: its default, a minute.
     pub waits_for_php: Option<String>,
+    /// The largest size of a request's content that it accepts, as its configuration has it: `256m`, or `0` without a
+    /// limit. `None`: its default. Of nginx only.
+    pub body_size: Option<String>,
     /// Whether it sends `open_basedir` to PHP.
     pub sets_basedir: bool,
     /// Whether it sends an `auto_prepend_file` to PHP, other than Pagewell's.
@@ -91,6 +95,7 @@ impl ServedSite {
             passes_to: Vec::new(),
             parameters: Vec::new(),
             waits_for_php: None,
+            body_size: None,
             sets_basedir: false,
             sets_prepend: false,
             rules: Vec::new(),
@@ -110,11 +115,25 @@ impl ServedSite {
         }
     }
 
+    /// Notes a size of a request's content, if it is larger than the others.
+    fn accepts(&mut self, size: &str) {
+        if accepted_bytes(size) > self.body_size.as_deref().and_then(accepted_bytes) {
+            self.body_size = Some(size.to_owned());
+        }
+    }
+
     fn rule(&mut self, directive: &str) {
         if !self.rules.iter().any(|known| known == directive) {
             self.rules.push(directive.to_owned());
         }
     }
+}
+
+/// The number of bytes of a size in the configuration of nginx, where `0` stands for no limit. `None` if it is no size.
+#[must_use]
+pub fn accepted_bytes(size: &str) -> Option<u64> {
+    let bytes = parse_bytes(size).ok()?;
+    Some(if bytes == 0 { u64::MAX } else { bytes })
 }
 
 /// Whether a text is the name of a host that visitors could use, with an optional port: no pattern, no

@@ -3,7 +3,7 @@
 //! Only directives with a meaning for Pagewell are kept. Of an `upstream` that `fastcgi_pass` or `proxy_pass` names,
 //! the first server counts. The numbers of files and tokens are bounded, and so is the depth of `include`.
 
-use super::{DEPTH_MAX, FILES_MAX, ServedAddress, ServedSite, WebServer};
+use super::{DEPTH_MAX, FILES_MAX, ServedAddress, ServedSite, WebServer, accepted_bytes};
 use crate::machine::ExaminedMachine;
 use crate::php_pools::{PREPEND_FILE, plain_address};
 use import_rules::FASTCGI_PARAMETERS;
@@ -36,6 +36,7 @@ pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
         sites: Vec::new(),
         blocks: Vec::new(),
         upstreams: Vec::new(),
+        body_size: None,
         files: 0,
         tokens: 0,
     };
@@ -45,6 +46,9 @@ pub(super) fn sites(machine: &ExaminedMachine) -> Vec<ServedSite> {
         site.php = site.php.take().and_then(|named| address(named, &reader.upstreams));
         let passes_to = std::mem::take(&mut site.passes_to).into_iter();
         site.passes_to = passes_to.filter_map(|named| address(named, &reader.upstreams)).collect();
+        if site.body_size.is_none() {
+            site.body_size.clone_from(&reader.body_size);
+        }
         if site.listens.is_empty() {
             site.listens.extend(listened("80", &[]));
         }
@@ -61,6 +65,8 @@ struct Reader<'a> {
     blocks: Vec<(String, Option<usize>)>,
     /// The names of the `upstream` blocks, each with the address of its first server.
     upstreams: Vec<(String, Option<String>)>,
+    /// The size of a request's content for sites without one of their own.
+    body_size: Option<String>,
     files: usize,
     tokens: usize,
 }
@@ -120,6 +126,10 @@ impl Reader<'_> {
             }
             return;
         }
+        if (block, name.as_str()) == ("http", "client_max_body_size") {
+            self.body_size = accepted_bytes(first).map(|_| first.to_owned());
+            return;
+        }
         let is_direct = block == "server";
         let Some(site) = self.blocks.last().and_then(|(_, site)| *site) else { return };
         let site = &mut self.sites[site];
@@ -147,6 +157,7 @@ impl Reader<'_> {
                     site.parameter(first);
                 }
             }
+            "client_max_body_size" => site.accepts(first),
             "fastcgi_read_timeout" => site.waits_for_php = Some(first.to_owned()),
             "proxy_pass" => {
                 let rest = first.split_once("://").map_or(first, |(_, rest)| rest);

@@ -4,6 +4,7 @@
 //! Each machine is a tree of files below a root of its own, so nothing of the real machine is read. Every file
 //! that is written passes the parser of the configuration.
 
+mod behind_nginx;
 mod broken;
 mod databases;
 mod guides;

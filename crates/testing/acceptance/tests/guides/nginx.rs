@@ -28,11 +28,11 @@ fn with_nginx() -> Machine {
     machine
 }
 
-/// The reader's `server` block, with these directives.
+/// The reader's `server` block, with these directives beside those that many sites have.
 fn server(directives: &str) -> String {
     format!(
         "server {{\nlisten 443 ssl;\nserver_name example.org;\nssl_certificate /etc/ssl/example.org.pem;\n\
-         ssl_certificate_key /etc/ssl/example.org.key;\n{directives}\n}}\n"
+         ssl_certificate_key /etc/ssl/example.org.key;\nclient_max_body_size 8m;\n{directives}\n}}\n"
     )
 }
 

@@ -204,7 +204,8 @@ fn behind_nginx(guide: &mut Guide, machine: &mut Machine) {
     let site = |directives: &str| {
         format!(
             "server {{\nlisten 443 ssl;\nserver_name blog.example;\nssl_certificate /etc/ssl/blog.example.pem;\n\
-             ssl_certificate_key /etc/ssl/blog.example.key;\nroot /var/www/blog;\n{directives}\n}}\n"
+             ssl_certificate_key /etc/ssl/blog.example.key;\nroot /var/www/blog;\nclient_max_body_size 8m;\n\
+             {directives}\n}}\n"
         )
     };
     let before = "location / {\ntry_files $uri /index.php?$args;\n}\nlocation ~ \\.php$ {\ninclude fastcgi_params;\n\
