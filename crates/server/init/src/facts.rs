@@ -17,7 +17,7 @@ use std::path::Path;
 pub const PASSWORD_FILE: &str = "/etc/pagewell/database-password";
 /// The user of the service.
 pub const SERVICE_USER: &str = "pagewell";
-/// The ports that are looked at: those of visitors, and those that a configuration may get.
+/// The ports that are looked at beside those of sites: those of visitors, and those that a configuration may get.
 pub const PORTS: [u16; 8] = [80, 443, 8080, 8081, 8180, 8181, 8280, 8281];
 
 /// The facts about a machine.
@@ -25,7 +25,7 @@ pub const PORTS: [u16; 8] = [80, 443, 8080, 8081, 8180, 8181, 8280, 8281];
 pub struct MachineFacts {
     /// The pools of php-fpm, the newest PHP first.
     pub pools: Vec<PhpPool>,
-    /// The ports in use among [`PORTS`].
+    /// The ports in use among [`PORTS`] and those of the sites.
     pub listeners: Vec<UsedPort>,
     /// The sites of nginx and Apache.
     pub sites: Vec<ServedSite>,
@@ -65,9 +65,11 @@ impl MachineFacts {
         for at in sites.iter().filter_map(|site| site.php.as_ref()) {
             add_link(&mut pools, at, machine);
         }
+        let of_sites = sites.iter().flat_map(ServedSite::ports);
+        let ports: Vec<u16> = PORTS.into_iter().chain(of_sites).collect();
         MachineFacts {
             pools,
-            listeners: listeners(machine, &PORTS),
+            listeners: listeners(machine, &ports),
             sites,
             stream: change_stream(machine),
             memory: memory_bytes(machine),

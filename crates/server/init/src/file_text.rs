@@ -252,17 +252,14 @@ fn database(plan: &SetupPlan, capture: &str) -> String {
 fn addresses(text: &mut String, plan: &SetupPlan) {
     let listen = toml_string(&plan.listen);
     let trusted = "# That server says which address and scheme a visitor has.\ntrusted_proxies = [\"127.0.0.1\"]\n";
+    let behind = |program: &str| {
+        format!(
+            "# {program} keeps its ports, and passes requests to this address.\nlisten = {listen}\n{trusted}"
+        )
+    };
     let _ = match &plan.front {
-        FrontServer::Nginx(_) => {
-            write!(
-                text,
-                "# nginx keeps ports 80 and 443, and passes requests to this address.\nlisten = {listen}\n{trusted}"
-            )
-        }
-        FrontServer::Other(program) => write!(
-            text,
-            "# {program} keeps ports 80 and 443, and passes requests to this address.\nlisten = {listen}\n{trusted}"
-        ),
+        FrontServer::Nginx(_) => text.write_str(&behind("nginx")),
+        FrontServer::Other(program) => text.write_str(&behind(program)),
         FrontServer::Apache(_) => write!(
             text,
             "# For a first test beside Apache. When Apache has left the ports: listen = \":80\", and the lines of the\n\

@@ -190,18 +190,21 @@ fn other_doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         ));
     }
     if let FrontServer::Nginx(served) | FrontServer::Apache(served) = &plan.front
-        && [80, 443].iter().all(|port| facts.other_program(*port).is_none())
+        && served.ports().iter().all(|port| facts.other_program(*port).is_none())
     {
+        let ports: Vec<String> = served.ports().iter().map(ToString::to_string).collect();
         all.push(format!(
-            "{} is configured for this host, but nothing listens at port 80 or 443: start it (`sudo systemctl start \
-             {}`), or remove {} and run this command again",
+            "{} is configured for this host, but nothing listens at port {}: start it (`sudo systemctl start {}`), or \
+             remove {} and run this command again",
             served.server,
+            ports.join(" or "),
             if served.server == WebServer::Nginx { "nginx" } else { "apache2" },
             served.file.display()
         ));
     }
     all.extend(missing_https(plan, facts));
     all.extend(unlimited_content(plan));
+    all.extend(missing_port(plan));
     if plan.host.is_none() {
         all.push(
             "the host is unknown, so each host name has pages of its own: --name HOST sets it"
@@ -221,6 +224,18 @@ fn other_doubts(plan: &SetupPlan, facts: &MachineFacts) -> Vec<String> {
         all.push("the database is on another machine: `pagewell check` asks it whether it can be followed".into());
     }
     all
+}
+
+/// The port that the host may lack, because nginx answers at no port that URLs need not name.
+fn missing_port(plan: &SetupPlan) -> Option<String> {
+    let FrontServer::Nginx(served) = &plan.front else { return None };
+    // The application knows its own URL.
+    let is_known = |host: &str| host.contains(':') || plan.site.host.as_deref() == Some(host);
+    let host = plan.host.as_deref().filter(|host| !is_known(host) && !served.has_default_port())?;
+    let port = served.other_port()?;
+    Some(format!(
+        "nginx answers at port {port} for this host: if the URLs of visitors have it, write --name {host}:{port}"
+    ))
 }
 
 /// The consequence, if nginx limits no request's content.

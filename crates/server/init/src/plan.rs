@@ -161,8 +161,14 @@ pub fn plan(
     let served = served(&site, facts, answers.host.as_deref());
     let names = served.as_ref().map_or(&[][..], |served| &served.names);
     let host = answers.host.clone().or(site.host.clone()).or(names.first().cloned());
-    let names = names.iter().filter(|name| host.is_some() && Some(*name) != host.as_ref());
-    let aliases = names.cloned().collect();
+    let has_default_port = served.as_ref().is_none_or(ServedSite::has_default_port);
+    let port = host.as_ref().and_then(|host| host.split_once(':')).filter(|_| !has_default_port);
+    let with_port = |name: &String| match port {
+        Some((_, port)) => format!("{name}:{port}"),
+        None => name.clone(),
+    };
+    let names = names.iter().map(with_port);
+    let aliases = names.filter(|name| host.as_ref().is_some_and(|host| host != name)).collect();
     let of_server = served.as_ref().and_then(|served| served.php.clone());
     let pool = match answers.php.as_ref().or(of_server.as_ref()) {
         Some(at) => facts.pools.iter().find(|pool| pool.is_at(at)),
@@ -195,7 +201,7 @@ pub fn likely_pool<'a>(facts: &'a MachineFacts, owner: Option<&str>) -> Option<&
 
 /// The site of a web server with this document root, or else with this host.
 fn served(site: &FoundSite, facts: &MachineFacts, host: Option<&str>) -> Option<ServedSite> {
-    let host = host.or(site.host.as_deref());
+    let host = host.or(site.host.as_deref()).and_then(|host| host.split(':').next());
     let has_root =
         |served: &&ServedSite| served.root.as_deref().is_some_and(|root| same(root, &site.root));
     let has_host =
@@ -208,6 +214,7 @@ fn served(site: &FoundSite, facts: &MachineFacts, host: Option<&str>) -> Option<
         if other.names.iter().any(|name| found.names.contains(name)) {
             found.certificate = found.certificate.or(other.certificate.clone());
             found.passes_to.extend(other.passes_to.iter().cloned());
+            found.listens.extend(&other.listens);
             let more: Vec<_> =
                 other.names.iter().filter(|name| !found.names.contains(name)).cloned().collect();
             found.names.extend(more);

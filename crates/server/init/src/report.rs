@@ -68,10 +68,14 @@ fn found(plan: &SetupPlan, facts: &MachineFacts) -> Vec<(&'static str, String)> 
     let pool = pool.map(|pool| format!("{} (pool {}, user {})", pool.at, pool.name, pool.user));
     let named = || plan.php_of_server().map(|(at, _)| format!("{at} (its pool was not found)"));
     rows.push(("php-fpm", pool.or_else(named).unwrap_or_else(|| "no pool was found".into())));
+    let of_server = match &plan.front {
+        FrontServer::Nginx(served) | FrontServer::Apache(served) => served.ports(),
+        FrontServer::Other(_) | FrontServer::Nobody => Vec::new(),
+    };
     let ports: Vec<String> = facts
         .listeners
         .iter()
-        .filter(|listener| listener.port < 1024)
+        .filter(|listener| [80, 443].contains(&listener.port) || of_server.contains(&listener.port))
         .map(|listener| {
             format!(
                 "{} {}",

@@ -242,18 +242,28 @@ fn front_steps(plan: &SetupPlan) -> Vec<NextStep> {
 fn nginx_lines(plan: &SetupPlan) -> Vec<String> {
     let size = format!("    client_max_body_size {};", plan.body_size().unwrap_or("64m"));
     let pass = format!("    proxy_pass http://{};", plan.reached_at());
+    let host = format!("    proxy_set_header Host {};", host_variable(plan));
     let lines = [
         "location / {",
         size.as_str(),
         pass.as_str(),
         "    proxy_http_version 1.1;",
         "    proxy_set_header Connection \"\";",
-        "    proxy_set_header Host $host;",
+        host.as_str(),
         "    proxy_set_header X-Forwarded-For $remote_addr;",
         "    proxy_set_header X-Forwarded-Proto $scheme;",
         "}",
     ];
     lines.map(str::to_owned).into()
+}
+
+/// The variable of nginx with the host that a visitor has requested. `$host` has no port, and `$http_host` is empty for
+/// clients that send no Host.
+fn host_variable(plan: &SetupPlan) -> &'static str {
+    let has_port = plan.host.as_ref().is_some_and(|host| host.contains(':'));
+    let has_other_port =
+        matches!(&plan.front, FrontServer::Nginx(served) if served.other_port().is_some());
+    if has_port || has_other_port { "$http_host" } else { "$host" }
 }
 
 /// The step for a server in whose configuration this site was not found. For nginx it writes a new file.

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// The maximum number of configuration files, and the depth of `include`.
 const FILES_MAX: usize = 500;
 const DEPTH_MAX: usize = 8;
+/// The ports that URLs need not name.
+const DEFAULT_PORTS: [u16; 2] = [80, 443];
 
 /// A web server whose configuration is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,30 @@ impl ServedSite {
             sets_prepend: false,
             rules: Vec::new(),
         }
+    }
+
+    /// The ports at which it answers, each once.
+    #[must_use]
+    pub fn ports(&self) -> Vec<u16> {
+        let mut all: Vec<u16> = self.listens.iter().map(|listen| listen.at.port()).collect();
+        if all.is_empty() {
+            all.extend(DEFAULT_PORTS);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// The first port that URLs of visitors have to name.
+    #[must_use]
+    pub fn other_port(&self) -> Option<u16> {
+        self.ports().into_iter().find(|port| !DEFAULT_PORTS.contains(port))
+    }
+
+    /// Whether it answers at a port that URLs need not name.
+    #[must_use]
+    pub fn has_default_port(&self) -> bool {
+        self.ports().iter().any(|port| DEFAULT_PORTS.contains(port))
     }
 
     fn name(&mut self, name: &str) {

@@ -56,3 +56,55 @@ fn the_size_for_a_further_site_is_named() {
     assert!(text.contains("contents of 256M for this host: body_bytes in [limits]"), "{text}");
     assert!(!text.contains("\n[site.limits]") && !text.contains("\nbody_bytes"), "{text}");
 }
+
+/// A host with another port is another host, for PHP too. Without such a port, `$host` is right also for clients that send
+/// no Host.
+#[test]
+fn the_port_of_visitors_reaches_php() {
+    let www = "server_name www.blog.example;";
+    for (listens, name, variable, aliases, is_doubtful) in [
+        ("", None, "$host", "www.blog.example", false),
+        ("listen 80; listen [::]:443 ssl;", None, "$host", "www.blog.example", false),
+        ("listen 80; listen 8090;", None, "$http_host", "www.blog.example", false),
+        ("listen 8090;", None, "$http_host", "www.blog.example", true),
+        ("listen 8090;", Some("blog.example:8090"), "$http_host", "www.blog.example:8090", false),
+        // The port of a container.
+        ("listen 80;", Some("blog.example:8090"), "$http_host", "blog.example", false),
+    ] {
+        let tree = behind_nginx("", &format!("{www} {listens}"));
+        let name = name.map(str::to_owned);
+        let (said, text) = tree.init_with(&InitArgs { name, ..tree.args(DIR) });
+        let lines = location(&said);
+        let field = format!("proxy_set_header Host {variable};");
+        assert!(lines.contains(&field.as_str()), "{listens}: {said}");
+        let hosts = tree.check(&text).hosts;
+        assert!(hosts.aliases.iter().any(|alias| alias == aliases), "{listens}: {text}");
+        let doubt = "nginx answers at port 8090 for this host";
+        assert_eq!(said.contains(doubt), is_doubtful, "{listens}: {said}");
+    }
+}
+
+#[test]
+fn nginx_may_listen_at_another_port() {
+    // In a second block of the same host.
+    let http = "server { listen 8443 ssl; server_name blog.example; }";
+    let tree = behind_nginx(http, "listen 8090; listen [::]:8090;");
+    let stopped = tree.init(DIR).0;
+    assert!(stopped.contains("but nothing listens at port 8090 or 8443: start it"), "{stopped}");
+    let tree = behind_nginx(http, "listen 8090; listen [::]:8090;").port(8090, "nginx", 11);
+    let (said, text) = tree.init(DIR);
+    assert!(!said.contains("nothing listens") && said.contains("8090 nginx"), "{said}");
+    assert!(text.contains("# nginx keeps its ports, and passes requests"), "{text}");
+}
+
+/// nginx has the host without the port.
+#[test]
+fn a_block_is_found_by_a_host_with_a_port() {
+    let http = format!(
+        "server {{ listen 8090; server_name two.example; root {DIR}; client_max_body_size 9m; }}"
+    );
+    let tree = behind_nginx(&http, "listen 8090;");
+    let (said, _) =
+        tree.init_with(&InitArgs { name: Some("two.example:8090".into()), ..tree.args(DIR) });
+    assert!(location(&said).contains(&"client_max_body_size 9m;"), "{said}");
+}
