@@ -5,10 +5,10 @@
 //! another site: a running server may have read it before.
 
 use crate::application::recognise;
+use crate::facts::CONFIG;
 use crate::file_text::has_http_origin;
 use crate::machine::ExaminedMachine;
 use crate::plan::{HTTP_ORIGIN, SetupPlan};
-use crate::steps::CONFIG;
 use config::load;
 use config::raw::{File, OneOrMany, Site};
 use std::path::Path;
@@ -21,6 +21,8 @@ const PACKAGED_ROOT: &str = "/var/www/html";
 pub struct ExistingConfiguration {
     /// The reason, as the end of a sentence that begins with the file.
     pub why: String,
+    /// Whether the plan's site is one of several in it.
+    pub has_site: bool,
     /// The addresses at which the service listens; `None` if the file could not be read.
     pub addresses: Option<ServiceAddresses>,
 }
@@ -49,10 +51,12 @@ impl ServiceAddresses {
     }
 }
 
-/// The configuration of the service, if it has another site than the plan's, or may have one.
+/// The configuration of the service, if it has another site than the plan's, or may have one. Each of several sites is
+/// another one than the rest.
 #[must_use]
 pub fn other_site(machine: &ExaminedMachine, plan: &SetupPlan) -> Option<ExistingConfiguration> {
-    let unknown = |why: String| Some(ExistingConfiguration { why, addresses: None });
+    let unknown =
+        |why: String| Some(ExistingConfiguration { why, has_site: false, addresses: None });
     match machine.text(Path::new(CONFIG)) {
         Ok(None) => return None,
         Ok(Some(_)) => {}
@@ -67,26 +71,33 @@ pub fn other_site(machine: &ExaminedMachine, plan: &SetupPlan) -> Option<Existin
         &file.site.list[..]
     };
     let other = sites.iter().find_map(|site| name_of_other(site, machine, plan));
-    other.map(|name| ExistingConfiguration {
-        why: format!("serves another site, {name}"),
-        addresses: Some(ServiceAddresses::of(&file)),
-    })
+    let other = other.or_else(|| sites.get(1)?.host.clone())?;
+    let has_site = sites.iter().any(|site| is_same(site, plan));
+    let why = if has_site {
+        format!("has this site already, and another one, {other}")
+    } else {
+        format!("serves another site, {other}")
+    };
+    Some(ExistingConfiguration { why, has_site, addresses: Some(ServiceAddresses::of(&file)) })
+}
+
+/// Whether a site is the plan's: by one of its hosts, or by its document root if the host of either is unknown.
+fn is_same(site: &Site, plan: &SetupPlan) -> bool {
+    let (Some(host), Some(own)) = (&site.host, &plan.host) else {
+        return site.root.as_ref() == Some(&plan.site.root);
+    };
+    let own = || std::iter::once(own).chain(&plan.aliases);
+    let mut all = std::iter::once(host).chain(&site.aliases);
+    all.any(|name| own().any(|own| own.eq_ignore_ascii_case(name)))
 }
 
 /// The host, document root or origin of a site, if it may be another one than the plan's.
 fn name_of_other(site: &Site, machine: &ExaminedMachine, plan: &SetupPlan) -> Option<String> {
-    let has_same_root = site.root.as_ref() == Some(&plan.site.root);
-    match (&site.host, &plan.host) {
-        (Some(host), Some(own)) => {
-            let own = || std::iter::once(own).chain(&plan.aliases);
-            let mut all = std::iter::once(host).chain(&site.aliases);
-            let is_same = all.any(|name| own().any(|own| own.eq_ignore_ascii_case(name)));
-            return (!is_same).then(|| host.clone());
-        }
-        (Some(host), None) => return (!has_same_root).then(|| host.clone()),
-        (None, _) => {}
+    let is_same = is_same(site, plan);
+    if let Some(host) = &site.host {
+        return (!is_same).then(|| host.clone());
     }
-    if let Some(root) = site.root.as_ref().filter(|_| !has_same_root) {
+    if let Some(root) = site.root.as_ref().filter(|_| !is_same) {
         let is_empty = root == Path::new(PACKAGED_ROOT) && recognise(machine, root, None).is_err();
         return (!is_empty).then(|| root.display().to_string());
     }

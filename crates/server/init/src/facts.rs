@@ -13,6 +13,8 @@ use config::accounts::{self, Account};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+/// The path at which the service reads its configuration.
+pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
 /// The file with the password of Pagewell's account at the database.
 pub const PASSWORD_FILE: &str = "/etc/pagewell/database-password";
 /// The user of the service.

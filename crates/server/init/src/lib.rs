@@ -29,14 +29,13 @@ pub mod write;
 use application::{FoundSite, recognise};
 use command_line::options::InitArgs;
 use existing::ServiceAddresses;
-use facts::MachineFacts;
+use facts::{CONFIG, MachineFacts};
 use machine::{ExaminedMachine, without_dots};
 use plan::{
     DatabaseFollowing, FrontServer, OperatorAnswers, SetupPlan, likely_pool, plain_name, plan,
 };
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use steps::CONFIG;
 use web_server::{WebServer, accepted_bytes};
 
 /// Asks the operator: the question and the default in, the answer out. An empty answer is the default.
@@ -86,8 +85,7 @@ pub fn run(args: &InitArgs, ask: Option<Ask<'_>>) -> Result<String, String> {
         write::write_new(&machine.real(&output), &output, &text)?;
         said.push_str(&format!("\nWritten: {}\n", output.display()));
     }
-    let why = other.as_ref().map(|other| other.why.as_str());
-    let steps = steps::next_steps(&plan, &facts, &machine, &output, why);
+    let steps = steps::next_steps(&plan, &facts, &machine, &output, other.as_ref());
     said.push_str(&report::steps_text(&steps));
     Ok(said)
 }

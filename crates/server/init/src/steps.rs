@@ -6,7 +6,8 @@
 mod database;
 mod socket;
 
-use crate::facts::MachineFacts;
+use crate::existing::ExistingConfiguration;
+use crate::facts::{CONFIG, MachineFacts};
 use crate::file_text::own_directory;
 use crate::machine::ExaminedMachine;
 use crate::php_pools::PhpPool;
@@ -16,8 +17,6 @@ use database::{capture_step, database_steps, grant_step};
 use socket::socket_step;
 use std::path::Path;
 
-/// The path at which the service reads its configuration.
-pub const CONFIG: &str = "/etc/pagewell/pagewell.toml";
 /// The checkout of Pagewell, as the guides name it.
 const CHECKOUT: &str = "/opt/pagewell";
 /// The additions to the unit of the service.
@@ -74,14 +73,14 @@ pub fn join_group(machine: &ExaminedMachine, user: &str, group: &str) -> String 
     }
 }
 
-/// All steps after the configuration was written to `output`. `other`: why the file of the service is not replaced.
+/// All steps after the configuration was written to `output`. `other`: the file of the service, if it is not replaced.
 #[must_use]
 pub fn next_steps(
     plan: &SetupPlan,
     facts: &MachineFacts,
     machine: &ExaminedMachine,
     output: &Path,
-    other: Option<&str>,
+    other: Option<&ExistingConfiguration>,
 ) -> Vec<NextStep> {
     let mut all = Vec::new();
     if facts.service.is_none() {
@@ -118,16 +117,26 @@ pub fn next_steps(
     all
 }
 
-/// Puts the new file in its place, and turns the trial on. `other`: why the file of the service is not replaced; then
-/// the new one, a `[[site]]` under trial, is appended to it.
-fn place_steps(plan: &SetupPlan, output: &Path, other: Option<&str>) -> Vec<NextStep> {
+/// Puts the new file in its place, and turns the trial on. `other`: the file of the service, if it is not replaced; then
+/// the new one, a `[[site]]` under trial, is appended to it, unless it has this site.
+fn place_steps(
+    plan: &SetupPlan,
+    output: &Path,
+    other: Option<&ExistingConfiguration>,
+) -> Vec<NextStep> {
     let shown = shell_path(output);
     let mut all = Vec::new();
     match other {
         _ if output == Path::new(CONFIG) => {}
-        Some(other) => {
+        Some(ExistingConfiguration { why, has_site: true, .. }) => {
+            let title = format!(
+                "{CONFIG} {why}: do not append the new file. Compare it with the [[site]] that is there."
+            );
+            return vec![step(title, &[])];
+        }
+        Some(ExistingConfiguration { why, .. }) => {
             let mut title = format!(
-                "{CONFIG} {other}: do not replace it. If it has [site], change that to [[site]], which needs a `host` \
+                "{CONFIG} {why}: do not replace it. If it has [site], change that to [[site]], which needs a `host` \
                  (guide to several sites). Then append the new [[site]], which is under trial."
             );
             let mut lines = vec![format!("sudo cat {shown} | sudo tee -a {CONFIG} > /dev/null")];

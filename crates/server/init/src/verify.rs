@@ -61,7 +61,7 @@ pub struct VerifyTools<'a> {
 /// # Errors
 /// The configuration or the URL cannot be used, or the only site does not answer: a sentence.
 pub fn verify(args: &InitArgs, tools: VerifyTools<'_>) -> Result<(String, usize), String> {
-    let path = args.output.as_deref().unwrap_or(Path::new(crate::steps::CONFIG));
+    let path = args.output.as_deref().unwrap_or(Path::new(crate::facts::CONFIG));
     let (file, _) = load(path).map_err(|error| error.to_string())?;
     let config = resolve(&file).map_err(|error| format!("{}: {error}", path.display()))?;
     let given = args.url.as_deref().map(ProbedPlace::of_url).transpose()?;

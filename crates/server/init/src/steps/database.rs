@@ -4,9 +4,9 @@
 //! A step has either commands or statements, and each command can be run as it is printed. No part that exists is
 //! made a second time: a second password would lock Pagewell out.
 
-use super::{CONFIG, NextStep, add_setting, append_to_setting, has_in_setting, step};
+use super::{NextStep, add_setting, append_to_setting, has_in_setting, step};
 use crate::change_stream::ChangeStream;
-use crate::facts::{PASSWORD_FILE, SERVICE_USER};
+use crate::facts::{CONFIG, PASSWORD_FILE, SERVICE_USER};
 use crate::file_text::CAPTURE_DIRECTORY;
 use crate::php_pools::{PREPEND_FILE, PhpPool};
 use crate::plan::{

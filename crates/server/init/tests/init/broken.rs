@@ -95,8 +95,8 @@ fn an_existing_file_is_never_overwritten() {
 #[test]
 fn the_configuration_of_another_site_is_not_replaced() {
     let shop = "[site]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n";
-    let listed = "[[site]]\nhost = \"Blog.example\"\nroot = \"/var/www/blog\"\n\
-                  [[site]]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n";
+    let listed = "[[site]]\nhost = \"shop.example\"\nroot = \"/var/www/shop\"\n\
+                  [[site]]\nhost = \"news.example\"\nroot = \"/var/www/news\"\n";
     let without_hosts = "[site]\nroot = \"/var/www/shop\"\n";
     for (text, name) in
         [(shop, "shop.example"), (listed, "shop.example"), (without_hosts, "/var/www/shop")]

@@ -155,3 +155,28 @@ fn a_second_site_has_the_addresses_of_the_first() {
         assert!(!said.contains("is used by java"), "{said}");
     }
 }
+
+/// A host that is there twice is an error.
+#[test]
+fn a_site_that_is_one_of_several_is_not_appended_again() {
+    let first = |host: &str| format!("[[site]]\nhost = {host:?}\nroot = {:?}\n", BLOG.0);
+    let second = format!("[[site]]\nhost = {:?}\nroot = {:?}\n", SITE.1, SITE.0);
+    for (text, name, other) in [
+        (first("Blog.example") + &second, Some(BLOG.1), SITE.1),
+        (second + &first("www.example") + "aliases = [\"blog.example\"]\n", None, SITE.1),
+        // Both are the site, as far as its host is unknown.
+        (first("a.example") + &first("b.example"), None, "b.example"),
+    ] {
+        let tree = if other == SITE.1 {
+            with_two_sites(Tree::with_php())
+        } else {
+            Tree::with_php().wordpress()
+        };
+        let tree = tree.file("/etc/pagewell/pagewell.toml", &text);
+        let args = InitArgs { name: name.map(str::to_owned), ..tree.args(BLOG.0) };
+        let said = init::run(&args, None).expect("a site");
+        let already = format!("pagewell.toml has this site already, and another one, {other}: do");
+        assert!(said.contains(&already), "{said}");
+        assert!(!said.contains("tee -a /etc/pagewell") && !said.contains("sudo mv "), "{said}");
+    }
+}
