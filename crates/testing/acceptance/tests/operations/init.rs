@@ -4,7 +4,10 @@
 //! The machine is a tree with links to the real site and socket; so the written paths are real ones.
 
 use acceptance::{Site, binary, client};
-use harness::{Address, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir, Request};
+use harness::nginx;
+use harness::{
+    Address, Client, NginxConf, Pagewell, PhpFpm, PoolOptions, Port, PrivateDir, Request,
+};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -12,6 +15,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
+
+/// The directives of nginx's block for the site that stay in it.
+const SERVER: &str = "server_name site.example; client_max_body_size 8m;";
 
 /// The tree of a machine with this php-fpm and this site, and nginx in front or no other server.
 fn machine(site: &Site, php: &PhpFpm, with_nginx: bool) -> std::path::PathBuf {
@@ -31,8 +37,7 @@ fn machine(site: &Site, php: &PhpFpm, with_nginx: bool) -> std::path::PathBuf {
     link(php.socket());
     let pool = format!("[www]\nuser = www-data\nlisten = {}\n", php.socket().display());
     file("etc/php/8.2/fpm/pool.d/www.conf", &pool);
-    let server =
-        format!("http {{ server {{ server_name site.example; root {}; }} }}", root.display());
+    let server = format!("http {{ server {{ listen 8090; {SERVER} root {}; }} }}", root.display());
     if with_nginx {
         file("etc/nginx/nginx.conf", &server);
     }
@@ -102,6 +107,31 @@ fn the_written_file_serves_the_site_and_is_verified() {
         assert!(said.contains(part), "{part}\n{said}");
     }
     assert!(!said.contains("FAILED") && !said.contains("weak"), "{said}");
+}
+
+/// Beside the directives that stay. The host of a visitor reaches PHP, with the port.
+#[test]
+fn nginx_accepts_the_printed_location() {
+    let site = Site::new(&[("index.php", "<?php echo $_SERVER['HTTP_HOST'];")]);
+    let dir = |name| PrivateDir::temporary(name).expect("a directory");
+    let php = PhpFpm::start(dir("fpm"), &PoolOptions::default()).expect("php-fpm starts");
+    let (file, said) = written(&site, &php, true);
+    let server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    let lines = said.lines().skip_while(|line| !line.contains("replace `location /`")).skip(1);
+    let lines = lines.take_while(|line| line.starts_with("       "));
+    // The harness has chosen the address.
+    let pass = format!("        proxy_pass http://{};", server.address());
+    let is_pass = |line: &str| line.contains("proxy_pass ");
+    let lines = lines.map(|line| if is_pass(line) { pass.as_str() } else { line });
+    let location: Vec<&str> = lines.collect();
+    let conf = NginxConf {
+        http: String::new(),
+        server: format!("{SERVER}\n{}", location.join("\n")),
+        workers: 1,
+    };
+    let nginx = nginx::start(dir("nginx"), &conf).expect("nginx starts");
+    let mut client = Client::new(Address::Tcp(nginx.address())).host("site.example:8090");
+    assert_eq!(client.get("/").expect("an answer").text(), "site.example:8090", "{location:?}");
 }
 
 #[test]
