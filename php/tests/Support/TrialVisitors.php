@@ -21,8 +21,8 @@ final class TrialVisitors
      */
     private const WRONG = ['broken-promise', 'leak', 'leak-or-aged', 'aged', 'by-the-clock'];
 
-    /** The reasons of differences that renders did not explain. Others may be the machine's, or end with a change. */
-    private const UNEXPLAINED = ['cause-unknown', 'render-failed'];
+    /** The reasons of differences that no render explains. Others may be the machine's, or end with a change. */
+    private const UNEXPLAINED = ['cause-unknown', 'render-failed', 'not-stored'];
 
     /** The address of the test. */
     private const OWN = '127.0.0.1';

@@ -108,12 +108,7 @@ impl DifferenceClass {
 
     /// The remedy for the operator, with the line of the configuration where one helps. `pattern`: the paths.
     pub fn remedy(self, cause: Option<&DifferenceCause>, pattern: &str) -> String {
-        let accepted = || {
-            // Beyond the bound of patterns, paths have none in common.
-            let path = if pattern.starts_with('/') { pattern } else { "/path" };
-            let line = format!("{} {path}", self.name());
-            format!("`trial.accept = [{line:?}]`")
-        };
+        let accepted = || self.accept_line(pattern);
         let by = cause.and_then(DifferenceCause::setting);
         match (self, by) {
             (DifferenceClass::Leak, Some(setting)) => setting,
@@ -137,6 +132,14 @@ impl DifferenceClass {
             }
             (class, _) => class.plain_remedy().into(),
         }
+    }
+
+    /// The line of the configuration that accepts differences of this class at these paths.
+    pub(crate) fn accept_line(self, pattern: &str) -> String {
+        // Beyond the bound of patterns, paths have none in common.
+        let path = if pattern.starts_with('/') { pattern } else { "/path" };
+        let line = format!("{} {path}", self.name());
+        format!("`trial.accept = [{line:?}]`")
     }
 
     fn plain_remedy(self) -> &'static str {
@@ -188,6 +191,8 @@ pub enum UnjudgedReason {
     NoPlace,
     /// The render failed, was limited, or was refused by the application.
     RenderFailed,
+    /// The page was not stored when it was made last, so it is not rendered for a while.
+    NotStored,
     /// Pagewell does not request the URL: it names an action, may have a secret, or is in `trial.never`.
     NotRequested,
     /// The page writes to the database at each view.
@@ -207,6 +212,7 @@ impl UnjudgedReason {
             UnjudgedReason::NoBudget => "no-budget",
             UnjudgedReason::NoPlace => "no-place",
             UnjudgedReason::RenderFailed => "render-failed",
+            UnjudgedReason::NotStored => "not-stored",
             UnjudgedReason::NotRequested => "not-requested",
             UnjudgedReason::WritesAtEachView => "writes-at-each-view",
             UnjudgedReason::CauseUnknown => "cause-unknown",
@@ -216,8 +222,14 @@ impl UnjudgedReason {
 
     /// Whether no render was possible, so that nothing is known about the page or the origin.
     pub fn is_without_render(self) -> bool {
-        use UnjudgedReason::{NoBudget, NoPlace, NotRequested};
-        matches!(self, NoBudget | NoPlace | NotRequested)
+        use UnjudgedReason::{NoBudget, NoPlace, NotRequested, NotStored};
+        matches!(self, NoBudget | NoPlace | NotRequested | NotStored)
+    }
+
+    /// Whether waiting alone may never end it: the operator looks at the page, and can accept its differences.
+    pub(crate) fn stays(self) -> bool {
+        use UnjudgedReason::{CauseUnknown, NotRequested, NotStored, RenderFailed};
+        matches!(self, CauseUnknown | NotRequested | NotStored | RenderFailed)
     }
 
     /// The meaning in the report, with what the operator can do.
@@ -237,9 +249,12 @@ impl UnjudgedReason {
             UnjudgedReason::RenderFailed => {
                 "the origin failed, or refused the render: look at the page"
             }
+            UnjudgedReason::NotStored => {
+                "the page was not stored when it was made last: `pagewell explain URL` says why; it is made again after 10 \
+                 minutes"
+            }
             UnjudgedReason::NotRequested => {
-                "Pagewell requests no URL with an action or a possible secret, and none of trial.never: look at the page, \
-                 or accept its differences as a leak"
+                "Pagewell requests no URL with an action or a possible secret, and none of trial.never: look at the page"
             }
             UnjudgedReason::WritesAtEachView => "the page writes to the database at each view",
             UnjudgedReason::CauseUnknown => {

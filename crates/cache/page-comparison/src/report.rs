@@ -242,8 +242,15 @@ impl TrialReport {
                 Some(reason) => (reason.name(), reason.meaning()),
                 None => ("unknown", "the reason was not recorded"),
             };
+            let first = patterns.first().copied();
+            let each = if patterns.len() > 1 { " (a line for each path)" } else { "" };
             let patterns = some_of(patterns.into_iter());
             let _ = writeln!(text, "  {name}: {patterns}\n    reason:     {meaning}");
+            if let (true, Some(pattern)) = (reason.is_none_or(UnjudgedReason::stays), first) {
+                let line = DifferenceClass::Leak.accept_line(pattern);
+                let _ =
+                    writeln!(text, "    accept it:  {line}, if all may get the same page{each}");
+            }
         }
     }
 

@@ -219,9 +219,15 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
     let report = TrialReport::of(&record, &[]);
     assert_eq!(report.suspects, ["/a", "/b"]);
     let text = report.text();
-    for part in ["\n  no-budget: /a\n    reason:     ", "trial.budget", "\n  cause-unknown: /b\n"] {
+    for part in [
+        "\n  no-budget: /a\n    reason:     ",
+        "trial.budget",
+        "\n  cause-unknown: /b\n",
+        "    accept it:  `trial.accept = [\"leak /b\"]`, if all may get the same page\n",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert_eq!(text.matches("accept it").count(), 1, "the budget comes back: {text}");
     let report = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/c")]);
     assert_eq!(report.suspects, ["/a", "/b"]);
     record.found(problem(DifferenceClass::Aged, "/a"));
@@ -335,8 +341,9 @@ fn a_record_survives_a_restart_and_not_a_change_of_rules() {
 
 #[test]
 fn a_restart_drops_the_suspects_for_which_no_render_was_made() {
-    use UnjudgedReason::{NoBudget, NoPlace, NotSettled, RenderFailed};
+    use UnjudgedReason::{NoBudget, NoPlace, NotSettled, NotStored, RenderFailed};
     let mut record = enough();
+    record.unjudged("/not-stored", NotStored, true);
     record.unjudged("/budget", NoBudget, true);
     record.unjudged("/place", NoPlace, true);
     for reason in [RenderFailed, NoPlace] {
@@ -346,7 +353,7 @@ fn a_restart_drops_the_suspects_for_which_no_render_was_made() {
         record.unjudged("/later", reason, true);
     }
     let reasons = |record: &TrialRecord| TrialReport::of(record, &[]).suspect_reasons;
-    assert_eq!(reasons(&record).len(), 4);
+    assert_eq!(reasons(&record).len(), 5);
     let after = TrialRecord::read(record.written().as_bytes(), 7).expect("a record");
     let left = [("/both".to_owned(), RenderFailed), ("/later".to_owned(), NotSettled)];
     assert_eq!(reasons(&after), BTreeMap::from(left));

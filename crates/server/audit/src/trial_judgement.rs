@@ -81,7 +81,7 @@ pub(crate) fn reason_without_render(
         Some(LeaveReason::WritesAtEachView) => Some((UnjudgedReason::WritesAtEachView, false)),
         // A page that was purged meanwhile would not have been sent any more.
         _ if !is_stored => Some((UnjudgedReason::ChangedMeanwhile, false)),
-        Some(LeaveReason::NotStored) => Some((UnjudgedReason::RenderFailed, !is_refused)),
+        Some(LeaveReason::NotStored) => Some((UnjudgedReason::NotStored, !is_refused)),
         None => Some((UnjudgedReason::NotRequested, !is_refused)),
     }
 }
@@ -546,10 +546,8 @@ mod tests {
 
     #[test]
     fn without_a_render_only_a_page_that_is_still_sent_makes_its_path_suspect() {
-        use UnjudgedReason::{ChangedMeanwhile, NotRequested, RenderFailed, WritesAtEachView};
-        for (left_alone, why) in
-            [(None, NotRequested), (Some(LeaveReason::NotStored), RenderFailed)]
-        {
+        use UnjudgedReason::{ChangedMeanwhile, NotRequested, NotStored, WritesAtEachView};
+        for (left_alone, why) in [(None, NotRequested), (Some(LeaveReason::NotStored), NotStored)] {
             let reason = |is_stored, is_refused| {
                 reason_without_render(left_alone, is_stored, is_refused).expect("it is counted")
             };

@@ -47,8 +47,8 @@ pub fn trial_found(pagewell: &Pagewell, is_wrong: bool) -> Vec<String> {
         .collect()
 }
 
-/// The differences that a trial has not explained although it had renders, each as `reason pattern`. Others are
-/// printed: the machine may have had no time, or a change ended the page.
+/// The differences that a trial has not explained although it had renders, or that differ from a page that is not stored
+/// again, each as `reason pattern`. Others are printed: the machine may have had no time, or a change ended the page.
 pub fn trial_suspects(pagewell: &Pagewell) -> Vec<String> {
     let report = trial_report(pagewell);
     let with_reason = |pattern: &Value| {
@@ -57,7 +57,8 @@ pub fn trial_suspects(pagewell: &Pagewell) -> Vec<String> {
     };
     let all = report["suspects"].as_array().expect("a trial").iter().map(with_reason);
     let is_by_renders = |suspect: &String| {
-        ["cause-unknown ", "render-failed "].iter().any(|reason| suspect.starts_with(reason))
+        let reasons = ["cause-unknown ", "render-failed ", "not-stored "];
+        reasons.iter().any(|reason| suspect.starts_with(reason))
     };
     let (by_renders, others): (Vec<String>, Vec<String>) = all.partition(is_by_renders);
     others.iter().for_each(|suspect| println!("trial, not explained: {suspect}"));
