@@ -130,6 +130,9 @@ pub struct TrialReport {
     /// Why they were not explained, as far as it is known.
     #[serde(default)]
     pub suspect_reasons: BTreeMap<String, UnjudgedReason>,
+    /// The part of the time of the origin's connections that comparisons may use, in percent, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_percent: Option<u32>,
     /// Parameters that change no page.
     #[serde(default)]
     pub idle_parameters: Vec<IdleParameter>,
@@ -178,6 +181,7 @@ impl TrialReport {
             unsafe_problems: wrong,
             suspects,
             suspect_reasons,
+            budget_percent: None,
             idle_parameters: idle_parameters(record),
             unjudged_parameters: unjudged_parameters(record),
         }
@@ -242,10 +246,12 @@ impl TrialReport {
                 Some(reason) => (reason.name(), reason.meaning()),
                 None => ("unknown", "the reason was not recorded"),
             };
+            let budget = self.budget_percent.filter(|_| reason == Some(UnjudgedReason::NoBudget));
+            let more = budget.map(more_budget).unwrap_or_default();
             let first = patterns.first().copied();
             let each = if patterns.len() > 1 { " (a line for each path)" } else { "" };
             let patterns = some_of(patterns.into_iter());
-            let _ = writeln!(text, "  {name}: {patterns}\n    reason:     {meaning}");
+            let _ = writeln!(text, "  {name}: {patterns}\n    reason:     {meaning}{more}");
             if let (true, Some(pattern)) = (reason.is_none_or(UnjudgedReason::stays), first) {
                 let line = DifferenceClass::Leak.accept_line(pattern);
                 let _ =
@@ -309,6 +315,14 @@ fn unexplained(
 /// The bound of a verdict by samples about a page that draws text, in percent, rounded up.
 fn chance_percent() -> f64 {
     (error_bound(SAMPLES_BEFORE_VERDICT as u32) * 1_000.0).ceil() / 10.0
+}
+
+/// The budget of a trial, and a larger one.
+fn more_budget(percent: u32) -> String {
+    match percent {
+        ..50 => format!(" ({percent} % now), on a small site to `trial.budget = \"50%\"`"),
+        _ => format!(" ({percent} % now)"),
+    }
 }
 
 /// A number with commas: `12,410`.

@@ -240,6 +240,18 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn a_budget_that_was_used_up_is_named_with_a_larger_one() {
+    let mut record = enough();
+    record.unjudged("/a", UnjudgedReason::NoBudget, true);
+    let text =
+        |budget_percent| TrialReport { budget_percent, ..TrialReport::of(&record, &[]) }.text();
+    let larger = "raise trial.budget (5 % now), on a small site to `trial.budget = \"50%\"`\n";
+    assert!(text(Some(5)).contains(larger), "{}", text(Some(5)));
+    assert!(text(Some(80)).contains("raise trial.budget (80 % now)\n"), "{}", text(Some(80)));
+    assert!(text(None).contains("raise trial.budget\n"), "{}", text(None));
+}
+
+#[test]
 fn answers_that_no_render_may_be_compared_with_are_counted_beside_the_verdict() {
     let mut record = enough();
     record.unjudged("/p/:token/", UnjudgedReason::NotRequested, false);

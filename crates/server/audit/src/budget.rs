@@ -10,13 +10,14 @@
 //! always get the other half. Time of a comparison beyond that is earned before the next one.
 
 use std::time::Duration;
+use trial_record::DEFAULT_BUDGET_PERCENT;
 
 /// Renders that are paid for at the start, each with the least cost.
 const AT_FIRST: u32 = 500;
 /// The cost of a render, at least: a fast page costs the machine more than the time of its script.
 const LEAST: Duration = Duration::from_millis(20);
 /// The share of the places' time, in percent.
-const SHARE: u32 = 5;
+const SHARE: u32 = DEFAULT_BUDGET_PERCENT;
 /// The share of the time of visitors' requests, in percent.
 const SHARE_OF_VISITORS: u32 = 25;
 /// The share of one place's time that is there in any case, in percent.

@@ -35,6 +35,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
+/// The share of the origin's places that comparisons may use without `trial.budget`, in percent.
+pub const DEFAULT_BUDGET_PERCENT: u32 = 5;
 /// Versions of pages that are known to have been compared: they give a bound of 99.98 %. Further ones do not count.
 pub const VERSIONS_MAX: usize = 16_384;
 /// The shares of [`SiteTrial::share_of`] are below this number: hundredths of a per cent.

@@ -29,6 +29,8 @@ const DURATIONS: [&str; 15] = [
     "after_write",
     "store",
 ];
+/// Keys whose values are shares, which need quotes and the sign.
+const SHARES: [&str; 2] = ["trial.serve", "trial.budget"];
 /// Tables and keys that people guess, with the keys that are meant.
 const GUESSES: [(&str, &str); 5] = [
     ("control", CONTROL_KEYS),
@@ -128,6 +130,9 @@ fn wanted(key: &str, found: &str, expected: &str) -> Option<String> {
         }
         "a string" if found.starts_with("integer") && DURATIONS.contains(&last) => {
             format!("write a duration in quotes, such as \"{written}s\"")
+        }
+        "a string" if !written.is_empty() && SHARES.iter().any(|share| key.ends_with(share)) => {
+            format!("write a share in quotes, such as \"{written}%\"")
         }
         "a string" | "path string" if written.is_empty() => "write one string in quotes".into(),
         "a string" | "path string" => format!("write a string in quotes: \"{written}\""),
@@ -277,6 +282,16 @@ mod tests {
                 "cache.soft_for = 5",
                 "line 1",
                 "cache.soft_for: write a duration in quotes, such as \"5s\"",
+            ),
+            (
+                "trial.budget = 50",
+                "line 1",
+                "trial.budget: write a share in quotes, such as \"50%\"",
+            ),
+            (
+                "[trial]\nserve = 0.5",
+                "line 2",
+                "trial.serve: write a share in quotes, such as \"0.5%\"",
             ),
             (
                 "[php]\nchildren = \"many\"",

@@ -12,6 +12,9 @@ use rule_conditions::{PathGlob, plain_path};
 pub const ALL_VISITORS: u32 = 10_000;
 /// Paths that `never` can name: each is compared for each page that is rendered.
 const NEVER_MAX: usize = 100;
+/// The values of `budget`.
+const BUDGET_WANTED: &str =
+    "a share of the time of the origin's connections, \"1%\" to \"100%\", such as \"50%\"";
 /// Differences that `accept` can name.
 const ACCEPTED_MAX: usize = 100;
 
@@ -84,7 +87,7 @@ pub(super) fn resolve(
         None => None,
         Some(text) => match percent(text).map(|share| share / 100) {
             Some(budget @ 1..=100) => Some(budget),
-            _ => return wrong("trial.budget", text, "a share of the places, \"1%\" to \"100%\""),
+            _ => return wrong("trial.budget", text, BUDGET_WANTED),
         },
     };
     if keys.accept.len() > ACCEPTED_MAX {
@@ -213,6 +216,10 @@ mod tests {
             ("serve = \"5\"", "trial.serve"),
             ("serve = \"NaN%\"", "trial.serve"),
             ("budget = \"0%\"", "trial.budget"),
+            (
+                "budget = \"quick\"",
+                "trial.budget: \"quick\" must be a share of the time of the origin's",
+            ),
             ("accept = [\"/news\"]", "trial.accept"),
             (
                 "accept = [\"stale /x\"]",

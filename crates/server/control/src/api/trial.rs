@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use trial_record::{SHARES, TrialNotice, TrialStatus};
+use trial_record::{DEFAULT_BUDGET_PERCENT, SHARES, TrialNotice, TrialStatus};
 
 /// The body of `POST /v1/trial`.
 #[derive(Deserialize)]
@@ -86,6 +86,8 @@ fn of_one(site: &Site, status: &TrialStatus) -> Value {
     value["site"] = json!(site.config.hosts.canonical);
     value["running_seconds"] = (site.clock.now().0 / 1_000).saturating_sub(report.since).into();
     value["serve_percent"] = (f64::from(status.serve) * 100.0 / f64::from(SHARES)).into();
+    let budget = site.config.trial.as_ref().and_then(|trial| trial.budget);
+    value["budget_percent"] = budget.unwrap_or(DEFAULT_BUDGET_PERCENT).into();
     let feeds = &site.sources.feeds;
     let is_away = feeds.iter().any(|feed| !feed.is_followed() || feed.keeps_pages_out());
     let away = is_away.then_some(TrialNotice::DatabaseNotFollowed);
