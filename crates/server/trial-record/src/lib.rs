@@ -260,6 +260,24 @@ impl SiteTrial {
         state.settings.accepted.iter().any(|accepted| accepted.has(class, &pattern))
     }
 
+    /// The worst problem of pages such as this one that is not accepted, in a few words: pattern, class and cause.
+    pub fn problem_of(&self, page: &str) -> Option<String> {
+        if !self.is_on() {
+            return None;
+        }
+        let state = self.state();
+        let pattern = state.patterns.known(page);
+        let accepted = &state.settings.accepted;
+        let problem = state.record.problems().into_iter().find(|problem| {
+            problem.pattern == pattern
+                && problem.class.is_wrong()
+                && !accepted.iter().any(|accepted| accepted.has(problem.class, &pattern))
+        })?;
+        let cause = DifferenceCause::shown(problem.cause.as_ref(), problem.class, problem.late_by);
+        let cause = cause.map(|cause| format!(", {cause}")).unwrap_or_default();
+        Some(format!("`{pattern}` is `{}`{cause}", problem.class.name()))
+    }
+
     /// Adds a difference. `page` is the path and query of the request.
     pub fn found(&self, page: &str, difference: FoundDifference, now_s: u64) {
         let FoundDifference { class, places, cause, late_ms, text } = difference;

@@ -63,6 +63,21 @@ fn report(trial: &SiteTrial) -> TrialReport {
     trial.status().expect("the trial is on").report
 }
 
+#[test]
+fn the_worst_problem_of_a_page_is_named_while_the_trial_is_on() {
+    let directory = OwnDirectory::new("problem");
+    let trial = with_counts(directory.settings(7));
+    let late = FoundDifference { class: DifferenceClass::Late, cause: None, ..leak() };
+    trial.found("/shop/8", late, 1_020);
+    trial.found("/b", FoundDifference { class: DifferenceClass::Noise, ..leak() }, 1_020);
+    let text = "`/shop/:n` is `leak`, differs by cookie `currency`";
+    assert_eq!(trial.problem_of("/shop/9").as_deref(), Some(text));
+    assert_eq!(trial.problem_of("/b"), None, "a notice");
+    assert_eq!(trial.problem_of("/a"), None, "no problem");
+    trial.end();
+    assert_eq!(trial.problem_of("/shop/9"), None);
+}
+
 /// A path whose pattern is itself.
 fn own_path(n: u64) -> String {
     let letter = |digit: u8| char::from(digit - b'0' + b'a');

@@ -164,6 +164,7 @@ pub fn url(asked: &ExplainRequest) -> Value {
         "reason": judged.reason.map(Reason::as_str),
         "sentence": sentence::of(&judged, now.0)
             + &rules::sentence(asked, &judged)
+            + &page::problem_of_trial(site, &judged)
             + &page::refused_reads(site, &judged)
             + &page::under_other_slash(site, &judged),
         "remedy": sentence::remedy(&judged),

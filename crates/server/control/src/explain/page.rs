@@ -8,6 +8,7 @@ use history::{StoreOutcome, shown};
 use http::{HeaderName, header};
 use http_cache::{Forms, LifetimeSource, Timestamp};
 use page_store::SERVED_MAX;
+use reasons::Reason;
 use request_values::target::TargetUri;
 use serde_json::{Value, json};
 use site_state::memcached_keys::NAMESPACE;
@@ -80,6 +81,13 @@ pub(super) fn refused_reads(site: &Site, judged: &Judgement) -> String {
         Some(why) => format!(" The reads of its last render: {}.", shown::cut(&why)),
         None => String::new(),
     }
+}
+
+/// Returns a sentence with the worst problem that the site's trial has found for such pages, if the request is part of it.
+pub(super) fn problem_of_trial(site: &Site, judged: &Judgement) -> String {
+    let is_of_trial = judged.reason == Some(Reason::Trial);
+    let problem = is_of_trial.then(|| site.trial.problem_of(judged.target.page())).flatten();
+    problem.map(|problem| format!(" A problem of the trial: {problem}.")).unwrap_or_default()
 }
 
 /// Returns a sentence if no page is cached for the URL, but for the one that differs by the slash at
