@@ -172,7 +172,8 @@ impl Reload {
         let args = self.args.clone();
         let read = read_apart(move || {
             let (config, _) = args.read()?;
-            let warnings = warn_of_loops(&config);
+            let mut warnings = warn_of_loops(&config);
+            warnings.extend(config.all_sites().flat_map(Config::rule_warnings));
             Ok((config, warnings))
         });
         let (config, mut warnings) = read.await?;

@@ -132,14 +132,14 @@ fn of_sites(config: &Config) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     for site in config.all_sites() {
         let host = site.hosts.all().next().map(String::as_str).unwrap_or_default();
-        let prefix = if host.is_empty() { String::new() } else { format!("{host}: ") };
+        let prefix = site.warning_prefix();
         if let Some(error) = &site.redirect_files.endless {
             return Err(format!("{prefix}site.redirect_files: {error}"));
         }
-        let rules = site.rules.unreached_rules().into_iter().chain(site.rules.without_effect());
         let noted = [site.rules.unusual_methods(), &site.redirect_files.repeated[..]];
         let lines = noted.into_iter().flatten().cloned().chain(site.rules.denied_lines(host));
-        all.extend(rules.chain(lines).map(|warning| format!("{prefix}{warning}")));
+        all.extend(site.rule_warnings());
+        all.extend(lines.map(|warning| format!("{prefix}{warning}")));
     }
     Ok(all)
 }

@@ -23,6 +23,18 @@ impl Config {
     pub fn all_sites(&self) -> impl Iterator<Item = &Config> {
         std::iter::once(self).chain(self.other_sites.iter().map(|site| &**site))
     }
+
+    /// The first host of this site, as the beginning of a warning; empty without one.
+    pub fn warning_prefix(&self) -> String {
+        self.hosts.all().next().map(|host| format!("{host}: ")).unwrap_or_default()
+    }
+
+    /// Warnings about the rules of this site that no request reaches, or that have no effect.
+    pub fn rule_warnings(&self) -> Vec<String> {
+        let prefix = self.warning_prefix();
+        let rules = self.rules.unreached_rules().into_iter().chain(self.rules.without_effect());
+        rules.map(|warning| format!("{prefix}{warning}")).collect()
+    }
 }
 
 /// Checks and completes a configuration. With several sites it returns the configuration of the

@@ -218,6 +218,20 @@ fn pages_with_the_same_meaning_stay_cached() {
 }
 
 #[test]
+fn a_reload_warns_of_a_rule_that_is_never_reached() {
+    let site = Site::new(&[]);
+    let pagewell = site.serve("");
+    let rule =
+        |cookie: &str| format!("[[rule]]\npath = \"/shop/\"\nvary_cookies = [\"{cookie}\"]\n");
+    site.config(&rule("nick"), "");
+    assert_eq!(reloaded(&pagewell)["warnings"].as_array().map(Vec::len), Some(0));
+    site.config(&(rule("nick") + &rule("currency")), "");
+    let value = reloaded(&pagewell);
+    let warning = value["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.contains("rule 2 is never reached for caching: rule 1 fits"), "{value}");
+}
+
+#[test]
 fn a_reload_that_needs_a_restart_is_refused_completely() {
     let site = Site::new(&[("page.php", PAGE)]);
     let pagewell = site.serve("");
