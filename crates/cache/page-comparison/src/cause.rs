@@ -25,6 +25,11 @@ const MAX_NAMED: usize = 6;
 /// The dependencies of a page that have no tag.
 const WITHOUT_TAG: &str = "data without a tag (a file, a remote call), or the clock";
 
+/// The place of a line that helps for some paths only.
+pub(crate) const IN_A_RULE: &str = "in a rule for this path";
+/// The line that stores no page of some paths, with its place.
+pub(crate) const BYPASS_IN_A_RULE: &str = "`bypass = true` in a rule for this path";
+
 /// The field that names the device.
 const AGENT: &str = "user-agent";
 /// The field that names the language.
@@ -263,27 +268,39 @@ impl DifferenceCause {
     pub(crate) fn setting(&self) -> Option<String> {
         match self {
             DifferenceCause::One(RequestPart::Cookie(name)) => {
-                Some(format!("key: `vary_cookies = [\"{name}\"]` in a rule for this path"))
+                Some(format!("key: {} {IN_A_RULE}", cookie_line(std::slice::from_ref(name))))
             }
             DifferenceCause::One(RequestPart::Field(name)) if name == AGENT => {
-                Some("key: `device_classes = true` in a rule for this path".into())
+                Some(format!("key: `device_classes = true` {IN_A_RULE}"))
             }
-            DifferenceCause::One(RequestPart::Field(name)) if name == LANGUAGE => Some(
-                "key: `language = [\"en\", \"de\"]`, with the languages of the site, in a rule for this path"
-                    .into(),
-            ),
+            DifferenceCause::One(RequestPart::Field(name)) if name == LANGUAGE => Some(format!(
+                "key: `language = [\"en\", \"de\"]`, with the languages of the site, {IN_A_RULE}"
+            )),
             DifferenceCause::One(RequestPart::Field(name)) => {
                 Some(format!("key: let the application send `Vary: {name}`"))
             }
             DifferenceCause::One(RequestPart::Parameter(name)) => {
                 Some(format!("key: `keys.keep = [\"{name}\"]`"))
             }
-            DifferenceCause::One(RequestPart::Address) => Some(
-                "bypass: add a rule with `bypass = true`, or move this part to a fragment".into(),
-            ),
+            DifferenceCause::One(RequestPart::Address) => {
+                Some(format!("bypass: {BYPASS_IN_A_RULE}, or move this part to a fragment"))
+            }
             _ => None,
         }
     }
+
+    /// The cookie that makes the difference, if it is a single one.
+    pub(crate) fn cookie(&self) -> Option<&str> {
+        match self {
+            DifferenceCause::One(RequestPart::Cookie(name)) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+/// The line of the configuration that adds these cookies to the key.
+pub(crate) fn cookie_line(names: &[String]) -> String {
+    format!("`vary_cookies = {names:?}`")
 }
 
 /// A render that the search wants: with these parts of the visitor's request, and without all others.

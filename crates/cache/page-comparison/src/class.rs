@@ -2,7 +2,7 @@
 //!
 //! A class is decided once, in `inquiry.rs`. Here are its names as they are shown, written and counted.
 
-use crate::cause::DifferenceCause;
+use crate::cause::{BYPASS_IN_A_RULE, DifferenceCause};
 use serde::{Deserialize, Serialize};
 
 /// The remedy of a page that is refused although all get the same, where a cache in front would store it, too.
@@ -112,9 +112,7 @@ impl DifferenceClass {
         let by = cause.and_then(DifferenceCause::setting);
         match (self, by) {
             (DifferenceClass::Leak, Some(setting)) => setting,
-            (DifferenceClass::Leak, None) => {
-                "bypass: add a rule with `bypass = true` for this path".into()
-            }
+            (DifferenceClass::Leak, None) => format!("bypass: {BYPASS_IN_A_RULE}"),
             (DifferenceClass::Loses, Some(setting)) => {
                 format!("if all may get the same, {}; if not, {setting}", accepted())
             }

@@ -187,6 +187,7 @@ mod tests {
             could_save: None,
             visitors: None,
             text: None,
+            cookies: Vec::new(),
         }
     }
 

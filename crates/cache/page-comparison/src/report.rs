@@ -4,7 +4,7 @@
 //! without an explanation. The exit status is 0 for safe, 1 for not safe, 2 for not enough yet.
 
 use crate::bounds::{ConfidenceBound, error_bound};
-use crate::cause::DifferenceCause;
+use crate::cause::{BYPASS_IN_A_RULE, DifferenceCause, IN_A_RULE, cookie_line};
 use crate::class::{DifferenceClass, SHARED_WITH_PAGEWELL, UnjudgedReason};
 use crate::inquiry::SAMPLES_BEFORE_VERDICT;
 use crate::problem_groups::{groups, number_groups, some_of, write_groups};
@@ -91,6 +91,27 @@ pub struct ReportLine {
     /// The words that differ, if somebody has asked for them. No record has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<DifferingText>,
+    /// The cookies that the remedy adds to the key: those of all problems of this class and pattern.
+    #[serde(skip)]
+    pub(crate) cookies: Vec<String>,
+}
+
+impl ReportLine {
+    /// Names the rule in the remedy that already counts for the paths: one after it would not be reached.
+    /// `has_cookies`: whether it has `vary_cookies`, which no rule has twice.
+    pub fn name_rule(&mut self, rule: &str, has_cookies: bool) {
+        let counts = format!("rule {rule}, which already counts for this path");
+        let remedy = &self.remedy;
+        self.remedy = if remedy.contains(BYPASS_IN_A_RULE) {
+            remedy.replace(BYPASS_IN_A_RULE, &format!("{BYPASS_IN_A_RULE}, before rule {rule}"))
+        } else if has_cookies && !self.cookies.is_empty() {
+            let added =
+                format!("add `{}` to `vary_cookies` of {counts}", self.cookies.join("`, `"));
+            remedy.replace(&format!("{} {IN_A_RULE}", cookie_line(&self.cookies)), &added)
+        } else {
+            remedy.replace(IN_A_RULE, &format!("in {counts}"))
+        };
+    }
 }
 
 /// The report of a trial, for the terminal and as JSON.
@@ -152,6 +173,7 @@ impl TrialReport {
             .filter(|problem| is_shown(problem, record.has_cookies))
             .map(|problem| line_of(problem, accepted, drawn.contains(problem.pattern.as_str())))
             .collect();
+        join_cookies(&mut problems);
         number_groups(&mut problems);
         let unsafe_groups = groups(&problems).iter().filter(|group| group.is_unsafe()).count();
         let wrong = unsafe_groups as u64 + record.problems_left_out;
@@ -293,6 +315,28 @@ fn line_of(problem: &FoundProblem, accepted: &[AcceptedDifference], is_drawn: bo
         could_save: is_advice.then_some(saving),
         visitors: is_advice.then_some(problem.visitors),
         text: None,
+        cookies: problem
+            .cause
+            .iter()
+            .filter_map(DifferenceCause::cookie)
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+/// Names all cookies in the remedies of the same paths, because the first rule that fits has to name all of them.
+fn join_cookies(lines: &mut [ReportLine]) {
+    let mut known: BTreeMap<(DifferenceClass, String), Vec<String>> = BTreeMap::new();
+    for line in lines.iter().filter(|line| !line.is_accepted) {
+        known
+            .entry((line.class, line.pattern.clone()))
+            .or_default()
+            .extend(line.cookies.iter().cloned());
+    }
+    for line in lines.iter_mut().filter(|line| !line.is_accepted && !line.cookies.is_empty()) {
+        let Some(all) = known.get(&(line.class, line.pattern.clone())) else { continue };
+        line.remedy = line.remedy.replace(&cookie_line(&line.cookies), &cookie_line(all));
+        line.cookies.clone_from(all);
     }
 }
 

@@ -341,6 +341,40 @@ fn a_full_origin_is_a_reason_of_its_own_and_no_matter_of_the_budget() {
 }
 
 #[test]
+fn a_remedy_names_the_rule_that_already_counts_and_all_cookies_of_its_path() {
+    let by_cookie = |name: &str, pattern: &str| FoundProblem {
+        cause: Some(DifferenceCause::One(RequestPart::Cookie(name.into()))),
+        ..problem(DifferenceClass::Leak, pattern)
+    };
+    let mut record = enough();
+    for (name, pattern) in [("nick", "/shop/"), ("currency", "/shop/"), ("a", "/x")] {
+        record.found(by_cookie(name, pattern));
+    }
+    record.found(FoundProblem { cause: None, ..problem(DifferenceClass::Leak, "/y") });
+    let report = TrialReport::of(&record, &[]);
+    let named = |rule: Option<bool>| -> Vec<String> {
+        let mut lines = report.problems.clone();
+        for (line, has_cookies) in lines.iter_mut().zip(rule.into_iter().cycle()) {
+            line.name_rule("2 (shop)", has_cookies);
+        }
+        lines.into_iter().map(|line| line.remedy).collect()
+    };
+    let both = "key: `vary_cookies = [\"nick\", \"currency\"]` in";
+    let (one, counts) =
+        ("key: `vary_cookies = [\"a\"]` in", "rule 2 (shop), which already counts for this path");
+    let bypass = "bypass: `bypass = true` in a rule for this path";
+    let expected = |end: &str| [both, both, one].map(|begin| format!("{begin} {end}"));
+    assert_eq!(named(None)[..3], expected("a rule for this path"));
+    assert_eq!(named(None)[3], bypass);
+    assert_eq!(named(Some(false))[..3], expected(counts));
+    let added = format!("key: add `nick`, `currency` to `vary_cookies` of {counts}");
+    assert_eq!(named(Some(true))[..2], [added.as_str(); 2]);
+    assert_eq!(named(Some(true))[3], format!("{bypass}, before rule 2 (shop)"));
+    let accepted = TrialReport::of(&record, &[accepted(DifferenceClass::Leak, "/shop/")]);
+    assert!(accepted.problems[0].remedy.contains("[\"nick\"]"), "nothing is joined");
+}
+
+#[test]
 fn a_record_survives_a_restart_and_not_a_change_of_rules() {
     let mut record = enough();
     record.found(problem(DifferenceClass::Leak, "/shop/:n"));

@@ -113,6 +113,8 @@ pub struct Ruling<'r> {
     pub name: Option<&'r str>,
     /// The paths of the rule as they were written; empty if it applies to all.
     pub path: &'r str,
+    /// Whether the rule names cookies that are in the key.
+    pub has_vary_cookies: bool,
 }
 
 impl Plan {
@@ -174,7 +176,12 @@ impl SiteRules {
     pub fn ruling_of(&self, plan: &Plan) -> Option<Ruling<'_>> {
         let at = plan.rule?;
         let rule = self.rules.get(at)?;
-        Some(Ruling { number: rule.number, name: rule.name.as_deref(), path: &rule.path_written })
+        Some(Ruling {
+            number: rule.number,
+            name: rule.name.as_deref(),
+            path: &rule.path_written,
+            has_vary_cookies: !rule.vary_cookies.is_empty(),
+        })
     }
 
     /// The names of the cookies that make the request bypass the cache. Empty if it does not, or for

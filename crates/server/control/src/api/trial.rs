@@ -12,9 +12,12 @@ use crate::attention::why_nothing_is_stored;
 use crate::metrics_table::Kind;
 use delivery::site::Site;
 use delivery::trial::is_share_refused;
-use page_comparison::DifferenceClass;
+use http::Method;
+use page_comparison::{DifferenceClass, ReportLine};
+use rule_conditions::RequestView;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use site_rules::Load;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -50,7 +53,7 @@ pub(super) fn reports(
         if with_text { site.trial.status_with_text() } else { site.trial.status() }
     };
     let sites = chosen(default_site, host)?;
-    let trials = sites.into_iter().filter_map(|site| Some(of_one(&site, &status(&site)?)));
+    let trials = sites.into_iter().filter_map(|site| Some(of_one(&site, status(&site)?)));
     Ok(json!({ "trials": trials.collect::<Vec<_>>() }))
 }
 
@@ -79,7 +82,19 @@ fn chosen(default_site: &Arc<Site>, host: Option<String>) -> Result<Vec<Arc<Site
     }
 }
 
-fn of_one(site: &Site, status: &TrialStatus) -> Value {
+/// Names the rule in a remedy that already counts for its paths.
+fn name_rule(site: &Site, line: &mut ReportLine) {
+    let rules = &site.config.rules;
+    let host = site.config.hosts.canonical.as_deref().unwrap_or("localhost");
+    let view = RequestView::of_url(&Method::GET, "https", host, &line.url);
+    let plan = rules.plan(&view, Load::Normal, site.clock.now().0);
+    if let Some(rule) = rules.ruling_of(&plan) {
+        line.name_rule(&rules.named_rule(rule.number), rule.has_vary_cookies);
+    }
+}
+
+fn of_one(site: &Site, mut status: TrialStatus) -> Value {
+    status.report.problems.iter_mut().for_each(|line| name_rule(site, line));
     let report = &status.report;
     // It has no part that cannot be written.
     let mut value = serde_json::to_value(report).unwrap_or_default();
