@@ -245,7 +245,7 @@ impl UnjudgedReason {
                  (limits.origin_connections; with a private php-fpm also php.children)"
             }
             UnjudgedReason::RenderFailed => {
-                "the origin failed, or refused the render: look at the page"
+                "the origin failed or refused the render, or its answer is not compared: look at the page"
             }
             UnjudgedReason::NotStored => {
                 "the page was not stored when it was made last: `pagewell explain URL` says why; it is made again after 10 \

@@ -117,6 +117,9 @@ pub struct TrialRecord {
     /// The last reason of each suspect; one without a render only if no render was made for it.
     #[serde(default)]
     suspect_reasons: BTreeMap<String, UnjudgedReason>,
+    /// Why a render of a pattern has failed last, in a few words.
+    #[serde(default)]
+    failed_renders: BTreeMap<String, String>,
     #[serde(default)]
     parameters: BTreeMap<String, SeenParameter>,
     /// The patterns whose answers are not stored and not the same for all: nothing is advised for them.
@@ -146,6 +149,7 @@ impl TrialRecord {
             problems_left_out: 0,
             suspects: BTreeMap::new(),
             suspect_reasons: BTreeMap::new(),
+            failed_renders: BTreeMap::new(),
             parameters: BTreeMap::new(),
             differing: BTreeSet::new(),
             has_cookies: false,
@@ -212,6 +216,14 @@ impl TrialRecord {
             if !reason.is_without_render() {
                 *known = reason;
             }
+        }
+    }
+
+    /// Notes why a render of this pattern has failed, in a few words.
+    pub fn render_failed(&mut self, pattern: String, why: String) {
+        let known = &mut self.failed_renders;
+        if known.len() < MAX_PATTERNS || known.contains_key(&pattern) {
+            known.insert(pattern, why);
         }
     }
 
@@ -313,6 +325,12 @@ impl TrialRecord {
         self.suspect_reasons.get(pattern).copied()
     }
 
+    /// Why a render failed, if the differences of a pattern were not explained for that.
+    pub(crate) fn failed_render(&self, pattern: &str) -> Option<&String> {
+        let is_failed = self.suspect_reason(pattern) == Some(UnjudgedReason::RenderFailed);
+        self.failed_renders.get(pattern).filter(|_| is_failed)
+    }
+
     /// The memory of the record, in bytes.
     pub fn bytes(&self) -> usize {
         let problem = |problem: &FoundProblem| {
@@ -322,6 +340,7 @@ impl TrialRecord {
         };
         let counted = self.versions.keys().chain(self.suspects.keys());
         let counted = counted.chain(self.suspect_reasons.keys());
+        let counted = counted.chain(self.failed_renders.iter().flat_map(|(name, why)| [name, why]));
         let counted = counted.chain(self.parameters.keys()).chain(&self.differing);
         let counts: usize = counted.map(|name| size_of::<(String, u64)>() + name.len()).sum();
         size_of::<TrialRecord>() + self.problems.iter().map(problem).sum::<usize>() + counts

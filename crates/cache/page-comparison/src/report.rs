@@ -151,6 +151,9 @@ pub struct TrialReport {
     /// Why they were not explained, as far as it is known.
     #[serde(default)]
     pub suspect_reasons: BTreeMap<String, UnjudgedReason>,
+    /// Why a render of a pattern failed, for the reason `render-failed`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub suspect_renders: BTreeMap<String, String>,
     /// The part of the time of the origin's connections that comparisons may use, in percent, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_percent: Option<u32>,
@@ -180,6 +183,9 @@ impl TrialReport {
         let suspects = unexplained(record, &problems, accepted);
         let reason = |pattern: &String| Some((pattern.clone(), record.suspect_reason(pattern)?));
         let suspect_reasons = suspects.iter().filter_map(reason).collect();
+        let render =
+            |pattern: &String| Some((pattern.clone(), record.failed_render(pattern)?.clone()));
+        let suspect_renders = suspects.iter().filter_map(render).collect();
         let bound = record.bound();
         let outcome = match (wrong, bound.compared >= ENOUGH_VERSIONS && suspects.is_empty()) {
             (0, true) => TrialOutcome::Safe,
@@ -203,6 +209,7 @@ impl TrialReport {
             unsafe_problems: wrong,
             suspects,
             suspect_reasons,
+            suspect_renders,
             budget_percent: None,
             idle_parameters: idle_parameters(record),
             unjudged_parameters: unjudged_parameters(record),
@@ -272,7 +279,12 @@ impl TrialReport {
             let more = budget.map(more_budget).unwrap_or_default();
             let first = patterns.first().copied();
             let each = if patterns.len() > 1 { " (a line for each path)" } else { "" };
-            let patterns = some_of(patterns.into_iter());
+            let with_render = |pattern: &str| match self.suspect_renders.get(pattern) {
+                Some(why) => format!("{pattern} ({why})"),
+                None => pattern.to_owned(),
+            };
+            let patterns: Vec<String> = patterns.into_iter().map(with_render).collect();
+            let patterns = some_of(patterns.iter().map(String::as_str));
             let _ = writeln!(text, "  {name}: {patterns}\n    reason:     {meaning}{more}");
             if let (true, Some(pattern)) = (reason.is_none_or(UnjudgedReason::stays), first) {
                 let line = DifferenceClass::Leak.accept_line(pattern);

@@ -240,6 +240,24 @@ fn a_difference_without_an_explanation_has_a_reason_unless_its_path_is_a_problem
 }
 
 #[test]
+fn a_render_that_failed_is_named_for_a_suspect_only() {
+    let mut record = enough();
+    for pattern in ["/a", "/b", "/c"] {
+        record.render_failed(pattern.into(), "status 503".into());
+    }
+    record.render_failed("/a".into(), "status 403".into());
+    record.unjudged("/a", UnjudgedReason::RenderFailed, true);
+    record.unjudged("/b", UnjudgedReason::CauseUnknown, true);
+    record.unjudged("/d", UnjudgedReason::RenderFailed, true);
+    let report = TrialReport::of(&record, &[]);
+    let text = report.text();
+    assert!(text.contains("\n  render-failed: /a (status 403), /d\n"), "{text}");
+    assert!(!text.contains("503"), "{text}");
+    let after = TrialRecord::read(record.written().as_bytes(), 7).expect("a record");
+    assert_eq!(TrialReport::of(&after, &[]), report);
+}
+
+#[test]
 fn a_budget_that_was_used_up_is_named_with_a_larger_one() {
     let mut record = enough();
     record.unjudged("/a", UnjudgedReason::NoBudget, true);

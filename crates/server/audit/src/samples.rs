@@ -149,7 +149,7 @@ pub(crate) async fn render_with(
     }
     site.counters.audit_origin_us.add_many(took.as_micros() as u64);
     if state.is_of_trial {
-        note_render(site, (failure, took), parts.is_empty());
+        note_render(site, ask.target.page(), (failure, took), parts.is_empty());
     }
     rendered.map_err(|why| match why {
         NoReference::NoPlace => UnjudgedReason::NoPlace,

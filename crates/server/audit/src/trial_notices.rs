@@ -79,20 +79,25 @@ impl ProxyWindow {
     }
 }
 
-/// Notes what a reference render has shown about the origin, and counts it with its time if it was sent. `failure`: why
-/// there is no render. `is_neutral`: it had no part of a visitor's request, which may be why another one fails.
+/// Notes what a reference render of a page has shown about the origin, and counts it with its time if it was sent.
+/// `failure`: why there is no render. `is_neutral`: it had no part of a visitor's request, which may be why another one
+/// fails.
 pub(crate) fn note_render(
     site: &Site,
+    page: &str,
     (failure, took): (Option<NoReference>, Duration),
     is_neutral: bool,
 ) {
     match failure {
         None => site.trial.notice(TrialNotice::OriginFailing, false),
-        Some(NoReference::Failed) if is_neutral => {
+        Some(NoReference::Failed(_)) if is_neutral => {
             site.trial.notice(TrialNotice::OriginFailing, true);
         }
         Some(NoReference::NoPlace) => site.trial.notice(TrialNotice::OriginFull, true),
         Some(_) => {}
+    }
+    if let Some(failure) = failure.filter(|failure| *failure != NoReference::NoPlace) {
+        site.trial.render_failed(page, failure.text());
     }
     if failure.is_none_or(NoReference::was_sent) {
         site.trial.rendered(took);

@@ -132,8 +132,8 @@ pub enum NoReference {
     NotNeeded,
     /// Fewer than two places at the origin were free.
     NoPlace,
-    /// The origin failed or refused the request.
-    Failed,
+    /// The origin failed or refused the request, with this status if it sent one.
+    Failed(Option<StatusCode>),
     /// The response is of a kind that is not compared: too large, or assembled by another cache's rules.
     NotCompared,
 }
@@ -141,7 +141,21 @@ pub enum NoReference {
 impl NoReference {
     /// Whether the render got a place at the origin, and was sent there.
     pub fn was_sent(self) -> bool {
-        matches!(self, NoReference::Failed | NoReference::NotCompared)
+        matches!(self, NoReference::Failed(_) | NoReference::NotCompared)
+    }
+
+    /// The reason in a few words, for the report of a trial.
+    pub fn text(self) -> String {
+        let text = match self {
+            NoReference::OnlyForVisitor => "another page without the visitor's fields",
+            NoReference::NotOfOrigin => "answered by Pagewell itself",
+            NoReference::NotNeeded => "stored already",
+            NoReference::NoPlace => "no connection to the origin was free",
+            NoReference::Failed(Some(status)) => return format!("status {}", status.as_u16()),
+            NoReference::Failed(None) => "no complete answer",
+            NoReference::NotCompared => "too large, or a template of ESI",
+        };
+        text.to_owned()
     }
 }
 
@@ -239,7 +253,7 @@ impl Render {
         let mut response =
             forward::send::send_following(&site, &mut request).await.map_err(unsent)?;
         if is_no_answer(response.status) && parts.refusal != Some(response.status) {
-            return Err(NoReference::Failed);
+            return Err(NoReference::Failed(Some(response.status)));
         }
         let (response_time, is_fixed) = (site.clock.now(), self.is_fixed);
         let sent = OriginTimes { headers, request_time, response_time, is_fixed };
@@ -266,7 +280,7 @@ impl Render {
 fn unsent(unsent: Unsent) -> NoReference {
     match unsent {
         Unsent::Failed(Failure::Deferred) => NoReference::NoPlace,
-        _ => NoReference::Failed,
+        _ => NoReference::Failed(None),
     }
 }
 
@@ -280,7 +294,7 @@ fn is_no_answer(status: StatusCode) -> bool {
 async fn whole(body: &mut OriginBody, most: usize) -> Result<Bytes, NoReference> {
     let mut content = Vec::new();
     while let Some(piece) = body.next().await {
-        let piece = piece.map_err(|_| NoReference::Failed)?;
+        let piece = piece.map_err(|_| NoReference::Failed(None))?;
         if content.len() + piece.len() > most {
             return Err(NoReference::NotCompared);
         }
@@ -288,6 +302,6 @@ async fn whole(body: &mut OriginBody, most: usize) -> Result<Bytes, NoReference>
     }
     match body.ended().against_storing() {
         None => Ok(content.into()),
-        Some(_) => Err(NoReference::Failed),
+        Some(_) => Err(NoReference::Failed(None)),
     }
 }

@@ -236,6 +236,14 @@ impl SiteTrial {
         });
     }
 
+    /// Notes why a render of a page has failed, in a few words: the report says it if the page is a suspect by that.
+    pub fn render_failed(&self, page: &str, why: String) {
+        self.feed(|state| {
+            let pattern = state.patterns.known(page);
+            state.record.render_failed(pattern, why);
+        });
+    }
+
     /// The differences of a suspect were explained. One of [`SiteTrial::inherit_suspects`] stays, because it has others;
     /// so does the common one of all paths beyond the bound of patterns.
     pub fn explained(&self, page: &str) {
