@@ -41,7 +41,7 @@ pub enum NotStored {
     NotOffered,
     /// The response declares no lifetime, no rule gives one, and there is no heuristic.
     NoLifetime,
-    /// An error of the origin (5xx) that is not declared storable.
+    /// An error of the origin (5xx) that is not declared storable, or could never be reused.
     ServerError,
     /// The response could never be reused: it is stale at once, has no validator and must not be used
     /// stale.

@@ -42,7 +42,8 @@ pub fn storable(
     let declared = declared(headers, policy, response_time);
     may_store(request, status, headers, &declared.directives, policy)?;
     if refusal::is_refused(headers) {
-        return Err(NotStored::NotOffered);
+        let reason = NotStored::NotOffered;
+        return Err(if status.is_server_error() { NotStored::ServerError } else { reason });
     }
     let tags = crate::tags::read_tags(headers)?; // A truncated or unreadable list would miss changes.
     let content_length = content_length(headers);
@@ -235,5 +236,6 @@ fn check_reusable(stored: StoredResponse, policy: &Policy) -> Result<StoredRespo
     if fresh || stored.can_be_validated() || crate::stale::may_ever_be(&stored, policy) {
         return Ok(stored);
     }
-    Err(NotStored::NeverReusable)
+    let is_error = stored.status.is_server_error();
+    Err(if is_error { NotStored::ServerError } else { NotStored::NeverReusable })
 }

@@ -87,6 +87,12 @@ fn the_reason_is_the_one_to_act_on_first() {
             assert_eq!(found.err(), Some(NotStored::ServerError), "{status} {line}");
         }
     }
+    // As WordPress answers without its database; and a page that the application does not offer.
+    let stale = [("cache-control", "no-cache, must-revalidate, max-age=0"), ("expires", "0")];
+    for lines in [&stale[..], &[FRESH, ("x-pagewell-refusal", "failed")]] {
+        let found = store_for(&Method::GET, &[], 500, lines, &Policy::default());
+        assert_eq!(found.err(), Some(NotStored::ServerError), "{lines:?}");
+    }
     // A visitor's own word stays the reason: the response says nothing about the page for others.
     let asked: Lines<'_> = &[("cache-control", "no-store")];
     let policy = honouring();

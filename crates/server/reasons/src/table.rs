@@ -260,8 +260,8 @@ reasons! {
     // The response was not stored.
     /// The page has no TTL.
     NoLifetime = NotStored::NoLifetime.as_str(), [NotStored], "", "Set tags, send Cache-Control with max-age or s-maxage, or give the site a default lifetime.";
-    /// The origin answered with an error (5xx) without a TTL of its own, or with `private`, `no-store` or a cookie.
-    ServerError = NotStored::ServerError.as_str(), [NotStored], "", "Fix the page: errors are not stored. See origin-stderr in the log.";
+    /// The origin answered with an error (5xx) without a TTL above 0, or with `private`, `no-store` or a cookie.
+    ServerError = NotStored::ServerError.as_str(), [NotStored], "", "Look into PHP's log or the database: errors are not stored.";
     /// The page sets a cookie, which is for one visitor.
     SetCookie = NotStored::SetCookie.as_str(), [NotStored], "", "Set cookies on separate pages, or start sessions only when needed.";
     /// A private page is compressed, and `codings.make = []`, or the format is unknown.
