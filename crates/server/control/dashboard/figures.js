@@ -15,8 +15,8 @@ export const SPANS = { hour: 3600000, day: 86400000, week: 604800000 };
 /** The figures that charts are made of; the others are shown as they are. */
 const KEPT = [
   "requests", "files", "hits", "stale_hits", "private_hits", "collapsed", "renders", "followers",
-  "origin_places_taken", "origin_queue", "origin_failures", "stored", "not_stored", "memory_short", "invalidations",
-  "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
+  "origin_places_taken", "origin_queue", "origin_failures", "origin_errors", "stored", "not_stored", "memory_short",
+  "invalidations", "dropped", "database_lag_us", "database_changes", "connections", "connections_accepted", "pages",
   "memory_bytes", "memory_budget_bytes", "evicted", "process_cpu_us", "process_resident_bytes",
   "own_errors", "denied", "rate_limited", "renders_limited", "passwords_refused", "misses_deferred", "misses_deferred_stale",
   "rejected", "purges_refused", "handshakes_failed", "proxies_refused", "memcached_refused",

@@ -1,5 +1,5 @@
 //! Sends one request to the origin. ESI and trace fields are added, local redirects are followed, and the origin's
-//! time is counted, from the place that the request gets. Invalidations in the response head are applied before the
+//! time is counted, from the place that the request gets, and its server errors are counted and logged. Invalidations in the response head are applied before the
 //! response is returned.
 //! Which requests are sent, and with which fields, is decided in `forward` and `render`.
 
@@ -7,16 +7,18 @@ use crate::litespeed;
 use crate::rate_limit;
 use crate::scripts;
 use crate::sendfile;
+use config::log::Seldom;
 use delivery::challenge;
 use delivery::esi;
 use delivery::site::Site;
 use delivery::visitors;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
 use http_cache::{Failure, FieldUse};
 use origin::routes::{Route, route_in};
 use origin::{OriginPermit, OriginRequest, OriginResponse, Unsent};
 use site_state::pending_changes::PendingChange;
 use std::sync::Arc;
+use std::time::Duration;
 use telemetry::client::ClientExtras;
 use telemetry::traces;
 
@@ -77,6 +79,7 @@ pub(crate) async fn send_collected(
         if let Ok(response) = &mut answered {
             traces::out_of_response(site.config.traces.as_ref(), &mut response.headers);
             sendfile::note(site, response, || request.url());
+            note_error(site, response.status, request);
         }
         if let Some(asked) = asked {
             asked.ended(answered.as_ref().ok().map(|response| response.status));
@@ -120,6 +123,19 @@ pub(crate) async fn send_collected(
     }
     tracing::error!(event = "origin-invalid", reason = "too-many-redirects");
     Err(Failure::InvalidResponse.into())
+}
+
+/// Counts a response that is a server error, and logs one a minute.
+fn note_error(site: &Site, status: StatusCode, request: &OriginRequest) {
+    static LOGGED: Seldom = Seldom::once_in(Duration::from_secs(60));
+    if !status.is_server_error() {
+        return;
+    }
+    site.counters.origin_errors.add();
+    site.counters.origin_error_status.set(u64::from(status.as_u16()));
+    if LOGGED.is_due(site.clock.monotonic()) {
+        tracing::warn!(event = "origin-error", status = status.as_u16(), url = request.url());
+    }
 }
 
 /// Waits for the place of a request. The time in the queue is added up in the request: it is not the origin's.

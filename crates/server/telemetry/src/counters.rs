@@ -23,6 +23,8 @@ macro_rules! counters {
             pub limit_hits: LimitHits,
             /// The times from the place at the origin until its header section arrived: the queue is not the origin's.
             pub origin_times: Times,
+            /// The status of the last response that `origin_errors` counts.
+            pub origin_error_status: Counter,
             /// The times from the query of a database's committed position until all of it was
             /// applied.
             pub lag_times: LagTimes,
@@ -102,6 +104,7 @@ counters! {
     memcached_refused: "Items not stored over the memcached port.",
     sendfiles_removed: "Responses from which `X-Sendfile`, `X-Accel-Redirect` or the like was removed.",
     origin_failures: "Requests that the origin failed to answer.",
+    origin_errors: "Responses of the origin that are server errors (5xx).",
     misses_deferred_stale: "Expired pages for requests that were deferred, or over the `renders` of a rule.",
     tickets_issued: "Deferred clients that got a ticket, which keeps their place in the queue.",
     rejected: "Requests rejected before they were parsed completely.",

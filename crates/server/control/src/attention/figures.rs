@@ -3,7 +3,7 @@
 //! Before the first minute, the figures since the start count.
 
 use super::Problem;
-use super::main_reason::{MainReason, SEE_LIST};
+use super::main_reason::{MainReason, SEE_LIST, causes_of_all, url_of_error};
 use crate::history::{FigureSample, HistorySpan, MetricsHistory};
 use crate::metrics_table::recorded_place;
 use delivery::site::Site;
@@ -57,10 +57,11 @@ pub(super) fn problems(default_site: &Arc<Site>, history: &MetricsHistory) -> Ve
     let Some(minute) = LastMinute::of(&samples) else { return Vec::new() };
     let found = [
         failing(&minute),
+        errors(&minute).map(|errors| erring(errors, default_site)),
         slow(&minute),
         full(&minute),
         short(&minute),
-        not_stored(&minute, default_site),
+        unstored(&minute).map(|unstored| not_stored(unstored, default_site)),
     ];
     found.into_iter().flatten().collect()
 }
@@ -82,6 +83,29 @@ fn failing(minute: &LastMinute) -> Option<Problem> {
                 .into(),
         )
     })
+}
+
+/// The server errors among the responses of the origin, and the number of all, if that is a problem.
+fn errors(minute: &LastMinute) -> Option<(u64, u64)> {
+    let errors = minute.rise("origin_errors");
+    // A response is counted after its time.
+    let responses = minute.responses().0.max(errors);
+    (errors > 0 && errors * FAILURES_SHARE >= responses).then_some((errors, responses))
+}
+
+fn erring((errors, responses): (u64, u64), default_site: &Arc<Site>) -> Problem {
+    let worst = default_site.all_sites().max_by_key(|site| site.counters.origin_errors.get());
+    let status = worst.map_or(0, |site| site.counters.origin_error_status.get());
+    let causes = causes_of_all(default_site);
+    let example = url_of_error(&causes).map(|url| format!(", for example {url}"));
+    problem(
+        "origin-errors",
+        format!(
+            "The site answers {status} to {errors} of {responses} requests to the origin{}.",
+            example.unwrap_or_default()
+        ),
+        "Look into PHP's log or the database; origin-error in the log names a URL.".into(),
+    )
 }
 
 fn slow(minute: &LastMinute) -> Option<Problem> {
@@ -130,26 +154,26 @@ fn short(minute: &LastMinute) -> Option<Problem> {
     })
 }
 
-fn not_stored(minute: &LastMinute, default_site: &Arc<Site>) -> Option<Problem> {
-    let (stored, refused) = (minute.rise("stored"), minute.rise("not_stored"));
+/// The responses that were not stored, and the number of all, if that is a problem. Server errors are another one.
+fn unstored(minute: &LastMinute) -> Option<(u64, u64)> {
+    let stored = minute.rise("stored");
+    let refused = minute.rise("not_stored").saturating_sub(minute.rise("origin_errors"));
     let is_most = refused * 100 >= (stored + refused) * NOT_STORED_PERCENT;
-    (refused >= RESPONSES_MIN && is_most).then(|| {
-        let mut causes = default_site.history.miss_causes();
-        let others = default_site.all_sites().skip(1);
-        others.for_each(|site| causes.merge(site.history.miss_causes()));
-        let main = MainReason::of(&causes, |_| true);
-        let advice = main.as_ref().map_or(SEE_LIST, |main| main.remedy);
-        let reason = main.map(|main| format!(", most often because of `{}`", main.name));
-        problem(
-            "pages-not-stored",
-            format!(
-                "{refused} of {} responses of the last minute were not stored{}.",
-                stored + refused,
-                reason.unwrap_or_default()
-            ),
-            format!("{advice} pagewell explain URL explains a page."),
-        )
-    })
+    (refused >= RESPONSES_MIN && is_most).then_some((refused, stored + refused))
+}
+
+fn not_stored((refused, responses): (u64, u64), default_site: &Arc<Site>) -> Problem {
+    let main = MainReason::of(&causes_of_all(default_site), |_| true);
+    let advice = main.as_ref().map_or(SEE_LIST, |main| main.remedy);
+    let reason = main.map(|main| format!(", most often because of `{}`", main.name));
+    problem(
+        "pages-not-stored",
+        format!(
+            "{refused} of {responses} responses of the last minute were not stored{}.",
+            reason.unwrap_or_default()
+        ),
+        format!("{advice} pagewell explain URL explains a page."),
+    )
 }
 
 #[cfg(test)]
@@ -181,6 +205,19 @@ mod tests {
         assert!(full(&minute).unwrap().what.contains("3 pages were evicted"));
         let few = sample(80_000, &[("origin_failures", 51)], 160, 0);
         assert!(failing(&LastMinute::of(&[old, few]).unwrap()).is_none(), "one in a hundred");
+    }
+
+    #[test]
+    fn server_errors_are_no_pages_that_are_not_stored() {
+        let of = |unstored_pages, server_errors, responses| {
+            let values = [("not_stored", unstored_pages), ("origin_errors", server_errors)];
+            let minute = LastMinute::of(&[sample(5_000, &values, responses, 0)]).unwrap();
+            (errors(&minute), unstored(&minute))
+        };
+        assert_eq!(of(47, 47, 47), (Some((47, 47)), None));
+        assert_eq!(of(47, 5, 50), (Some((5, 50)), Some((42, 42))));
+        assert_eq!(of(47, 4, 50), (None, Some((43, 43))), "fewer than a tenth");
+        assert_eq!(of(0, 0, 50), (None, None));
     }
 
     #[test]

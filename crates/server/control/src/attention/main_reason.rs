@@ -2,14 +2,37 @@
 //!
 //! The finding `pages-not-stored`, a trial in which nothing may be stored and the next steps name it. The counts are
 //! those of `pagewell misses`, since the start of the process. Tags are advised only if the reason is that a response
-//! declares no lifetime: they change nothing about a cookie that each page sets (`next_steps`).
+//! declares no lifetime: they change nothing about a cookie that each page sets (`next_steps`). Server errors are left
+//! out, because they say nothing about the pages; they have a finding of their own (`origin-errors`).
 
+use delivery::site::Site;
 use history::misses::NameKind;
 use history::{MissCauses, refusals};
 use reasons::Reason;
+use std::sync::Arc;
 
 /// The remedy if there is no better one.
 pub(super) const SEE_LIST: &str = "pagewell misses lists the reasons.";
+
+/// The causes of all sites together.
+pub(super) fn causes_of_all(default_site: &Arc<Site>) -> MissCauses {
+    let mut causes = default_site.history.miss_causes();
+    let others = default_site.all_sites().skip(1);
+    others.for_each(|site| causes.merge(site.history.miss_causes()));
+    causes
+}
+
+/// The URL of the last server error that was not stored.
+pub(super) fn url_of_error(causes: &MissCauses) -> Option<&str> {
+    let is_error = |kind: NameKind| {
+        matches!(
+            kind,
+            NameKind::Reason(Reason::ServerError) | NameKind::CodeWith(Reason::ServerError)
+        )
+    };
+    let all = causes.not_stored.worst();
+    all.into_iter().find(|top| is_error(top.kind)).map(|top| &*top.url)
+}
 
 /// The most frequent reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +46,7 @@ pub(super) struct MainReason {
 }
 
 impl MainReason {
-    /// The most frequent reason of those that `counts` selects; `None` if there is none.
+    /// The most frequent reason of those that `counts` selects, but for server errors; `None` if there is none.
     pub(super) fn of(causes: &MissCauses, counts: impl Fn(Reason) -> bool) -> Option<MainReason> {
         causes.not_stored.worst().into_iter().find_map(|top| {
             let (reason, remedy) = match top.kind {
@@ -31,7 +54,7 @@ impl MainReason {
                 NameKind::CodeWith(reason) => (reason, Some(refusals::remedy(&top.name))),
                 _ => return None,
             };
-            counts(reason).then(|| MainReason {
+            (reason != Reason::ServerError && counts(reason)).then(|| MainReason {
                 name: top.name.to_string(),
                 remedy: remedy.unwrap_or(SEE_LIST),
                 is_undeclared: top.kind == NameKind::Reason(Reason::NoLifetime),

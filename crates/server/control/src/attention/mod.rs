@@ -37,12 +37,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The names of all problems, in the order in which they are shown: the most severe first.
-pub const NAMES: [&str; 23] = [
+pub const NAMES: [&str; 24] = [
     "database-not-followed",
     "cluster-not-published",
     "audit-found-wrong",
     "origin-overloaded",
     "origin-failing",
+    "origin-errors",
     "origin-slow",
     "origin-server-out",
     "certificate-ends",

@@ -4,7 +4,7 @@
 //! It is read from the counters since the start, from the configuration and from the files of the site. A process
 //! that has loaded a snapshot is not the first one, so it has no next steps.
 
-use super::main_reason::{MainReason, SEE_LIST};
+use super::main_reason::{MainReason, SEE_LIST, causes_of_all};
 use delivery::site::Site;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -94,12 +94,7 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
     if sum(|all| &all.snapshot_pages) > 0 {
         return Vec::new();
     }
-    let main_reason = || {
-        let mut causes = default_site.history.miss_causes();
-        let others = default_site.all_sites().skip(1);
-        others.for_each(|site| causes.merge(site.history.miss_causes()));
-        MainReason::of_pages(&causes)
-    };
+    let main_reason = || MainReason::of_pages(&causes_of_all(default_site));
     let has_database = |site: &Arc<Site>| !site.sources.feeds.is_empty();
     let facts = Facts {
         has_requests: sum(|all| &all.requests) > 0,

@@ -59,8 +59,8 @@ pub const PROCESS: [OfTheProcess; 7] = [
     },
     OfTheProcess {
         name: "history_bytes",
-        help: "Memory of the last week of figures for the dashboard: 273 KiB for each site, and as much \
-               for the sum of several sites; 26.9 MiB at most.",
+        help: "Memory of the last week of figures for the dashboard: 278 KiB for each site, and as much \
+               for the sum of several sites; 27.4 MiB at most.",
         kind: Kind::Gauge,
         read: || Some(history::memory_bytes() as u64),
     },

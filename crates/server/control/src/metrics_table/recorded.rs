@@ -4,7 +4,7 @@
 //! Each is a row of the metrics table. Not here: the samples (`history`).
 
 /// The names of the recorded metrics, of a site and of the process.
-pub const RECORDED: [&str; 38] = [
+pub const RECORDED: [&str; 39] = [
     "requests",
     "files",
     "hits",
@@ -16,6 +16,7 @@ pub const RECORDED: [&str; 38] = [
     "origin_places_taken",
     "origin_queue",
     "origin_failures",
+    "origin_errors",
     "stored",
     "not_stored",
     "memory_short",

@@ -103,6 +103,30 @@ fn all_is_well_until_the_origin_fails() {
     assert!((1..50).contains(&logged), "{}", pagewell.log());
 }
 
+/// As WordPress answers without its database. A longer lifetime would not help.
+#[test]
+fn server_errors_of_the_site_are_named() {
+    let page = "<?php http_response_code(500); \
+                header('Cache-Control: no-cache, must-revalidate, max-age=0'); echo 'no database';";
+    let site = Site::new(&[("index.php", page)]);
+    let pagewell = site.serve("");
+    assert!(names(&pagewell).is_empty());
+    for _ in 0..25 {
+        let answer = client(&pagewell).get("/").expect("an answer");
+        assert_eq!(answer.status, 500);
+        assert!(answer.header("cache-status").is_some_and(|text| text.contains("server-error")));
+    }
+    assert_eq!(names(&pagewell), ["origin-errors"]);
+    assert_eq!(metric(&pagewell, "origin-errors"), 1);
+    let (text, code) = status(&pagewell, &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("answers 500 to 25 of 25 requests"), "{text}");
+    assert!(text.contains(", for example http://") && text.contains("database"), "{text}");
+    assert!(!text.contains("max-age"), "{text}");
+    let logged = pagewell.times_logged("origin-error");
+    assert!((1..25).contains(&logged), "{}", pagewell.log());
+}
+
 #[test]
 fn certificates_and_directories_are_looked_at() {
     let site = Site::new(&[("index.php", "<?php echo 1;")]);
