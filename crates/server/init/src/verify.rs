@@ -4,8 +4,8 @@
 //! | Check | Requests | Right |
 //! |---|---|---|
 //! | hits | the page, up to four times | the last is a hit |
-//! | signed-in visitors | the page with a session cookie | not a hit |
-//! | purges | `PURGE` of the page, then the page | not a hit |
+//! | signed-in visitors | the page with a session cookie | not a hit, no server error |
+//! | purges | one to the origin, `PURGE` of the page, the page | not a hit; no purge while the origin fails |
 //! | PHP below uploads | a `.php` that does not exist, there and elsewhere | refused there; wrong if Pagewell would run it |
 //! | certificate | a TLS handshake, if there is HTTPS | trusted, as by a browser |
 //! | certificate files | none: they are read as the user of the service | readable |
@@ -29,6 +29,8 @@ const HIT_WITHIN: usize = 4;
 const REDIRECTS_MAX: usize = 3;
 /// Maximum time to find out whether a server listens at a port of this machine.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+/// The remedy if the origin answers with a server error.
+const ORIGIN_FAILS: &str = "look into PHP's log or the database";
 
 /// The word of the TLS library for a certificate of an authority that a server shows as its own.
 const AUTHORITY_AS_SERVER: &str = "CaUsedAsEndEntity";
@@ -335,12 +337,13 @@ impl Probe<'_> {
     }
 
     fn signed_in(&self) -> CheckResult {
-        let cookie = match self.kind {
-            SiteKind::WordPress => "wordpress_logged_in_verify=pagewell",
-            _ => "PHPSESSID=pagewellverify",
-        };
+        let cookie = self.session_cookie();
         match self.get(&format!("Cookie: {cookie}\r\n")) {
             None => CheckResult::Wrong("signed-in visitors: no answer".into()),
+            Some(head) if head.status >= 500 => CheckResult::Wrong(format!(
+                "signed-in visitors: the site answers {}; {ORIGIN_FAILS}",
+                head.status
+            )),
             Some(head) if head.is_hit() && self.kind == SiteKind::Magento => {
                 CheckResult::Right("signed-in visitors: a rule shares this page with them".into())
             }
@@ -354,8 +357,45 @@ impl Probe<'_> {
         }
     }
 
-    /// Purges the page where visitors connect, or at Pagewell itself if a server in between refuses it.
+    fn session_cookie(&self) -> &'static str {
+        match self.kind {
+            SiteKind::WordPress => "wordpress_logged_in_verify=pagewell",
+            _ => "PHPSESSID=pagewellverify",
+        }
+    }
+
+    /// The status with which the origin answers now. The request has a parameter that no other one has, and the cookie
+    /// of a session. `None` if the cache answers nevertheless.
+    fn origin_status(&self) -> Option<u16> {
+        let path = &self.place.path;
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let place =
+            self.place.with_path(&format!("{path}{mark}pagewell-verify={:x}", random_number()));
+        let cookie = format!("Cookie: {}\r\n", self.session_cookie());
+        let head = place.request("GET", &cookie, self.tls).ok()?;
+        (!head.is_hit()).then_some(head.status)
+    }
+
+    /// Purges the page where visitors connect, or at Pagewell itself if a server in between refuses it. While the
+    /// origin fails, nothing is purged: visitors would get the failure instead of the page.
     fn purges(&self, own: Option<SocketAddr>) -> CheckResult {
+        let Some(page) = self.get("") else {
+            return CheckResult::Wrong("purges: no answer".into());
+        };
+        match self.origin_status() {
+            Some(status) if status >= 500 => {
+                return CheckResult::Wrong(format!(
+                    "purges: not tried, because the site answers {status}; {ORIGIN_FAILS}"
+                ));
+            }
+            Some(status) if status == page.status => {}
+            _ => {
+                return CheckResult::Weak(format!(
+                    "purges: not tried, because only the cache answers {}; name another page by --url",
+                    page.status
+                ));
+            }
+        }
         let direct = own.map(|address| ProbedPlace {
             secure: false,
             address: Some(address),
@@ -370,9 +410,13 @@ impl Probe<'_> {
             );
         }
         match self.get("") {
-            Some(head) if !head.is_hit() => {
+            Some(head) if !head.is_hit() && head.status == page.status => {
                 CheckResult::Right("purges: a purged page is fetched again".into())
             }
+            Some(head) if !head.is_hit() => CheckResult::Wrong(format!(
+                "purges: the status of the page was {}, and is {} after PURGE",
+                page.status, head.status
+            )),
             _ => CheckResult::Wrong("purges: the page is still cached after PURGE".into()),
         }
     }
@@ -384,6 +428,12 @@ impl Probe<'_> {
         let name = format!("pagewell-verify-{:08x}.php", random_number() as u32);
         let ask = |path: String| self.place.with_path(&path).request("GET", "", self.tls).ok();
         let (there, elsewhere) = (ask(format!("{directory}{name}"))?, ask(format!("/{name}"))?);
+        if there.status >= 500 {
+            let status = there.status;
+            return Some(CheckResult::Wrong(format!(
+                "PHP below {directory}: not known, because the site answers {status}; {ORIGIN_FAILS}"
+            )));
+        }
         let status = there.cache_status();
         let refused = status.is_some_and(|status| status.contains("detail=script-refused"))
             || matches!(there.status, 403 | 410)

@@ -134,6 +134,36 @@ fn nginx_accepts_the_printed_location() {
     assert_eq!(client.get("/").expect("an answer").text(), "site.example:8090", "{location:?}");
 }
 
+/// While PHP is stopped, the cache still has the page, and keeps it.
+#[test]
+fn a_site_whose_php_is_stopped_fails_and_keeps_its_page() {
+    let page = "<?php header('Cache-Control: max-age=600'); echo 'page';";
+    let site = Site::new(&[("index.php", page)]);
+    let dir = PrivateDir::temporary("fpm").expect("a directory");
+    let mut php = PhpFpm::start(dir, &PoolOptions::default()).expect("php-fpm starts");
+    let (file, _) = written(&site, &php, true);
+    let server = Pagewell::start(binary(), &["--config", &file]).expect("pagewell starts");
+    let Address::Tcp(address) = server.address() else { panic!("not TCP") };
+    let (at, host) = (format!("http://{address}/"), address.to_string());
+    let verify = || pagewell(&["init", "--verify", "--output", &file, "--url", &at]);
+    let output = verify();
+    assert!(output.status.success(), "{}", text(&output));
+    php.kill();
+    let output = verify();
+    let said = text(&output);
+    assert!(!output.status.success(), "{said}");
+    for part in [
+        "ok      hits: request 2",
+        "FAILED  signed-in visitors: the site answers 502",
+        "FAILED  purges: not tried, because the site answers 502",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+    let request = Request::get("/").header("Host", &host);
+    let answer = client(&server).send(&request).expect("an answer");
+    assert_eq!((answer.status, answer.text().as_str()), (200, "page"));
+}
+
 #[test]
 fn a_site_that_is_not_cached_or_shares_pages_fails() {
     let output = verified("<?php echo 'page';", "");
