@@ -15,7 +15,7 @@ const FAILURES_SHARE: u64 = 10;
 /// From this average on, in microseconds, the origin is slow.
 const SLOW_US: u64 = 2_000_000;
 /// How many responses are needed for an average, or for a share of pages that are not stored.
-const RESPONSES_MIN: u64 = 20;
+pub(super) const RESPONSES_MIN: u64 = 20;
 /// From this share of the responses on, in per cent, pages that are not stored are a problem.
 const NOT_STORED_PERCENT: u64 = 90;
 

@@ -155,7 +155,9 @@ impl Attention {
 /// The answer of `GET /v1/status`.
 pub fn status_json(site: &Arc<Site>, problems: &[LastingProblem], next: &[SetupStep]) -> Value {
     let well = is_well(problems);
-    let summary = || trial::summary(site).unwrap_or_else(|| "All is well.".into());
+    // A note below it has something to do.
+    let text = if problems.is_empty() { "All is well." } else { "No problem was found." };
+    let summary = || trial::summary(site).unwrap_or_else(|| text.into());
     json!({
         "well": well,
         "summary": well.then(summary),

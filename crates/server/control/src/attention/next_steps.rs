@@ -2,8 +2,10 @@
 //! stored and to say what they depend on, and changes have to purge them. The dashboard shows it below the findings.
 //!
 //! It is read from the counters since the start, from the configuration and from the files of the site. A process
-//! that has loaded a snapshot is not the first one, so it has no next steps.
+//! that has loaded a snapshot is not the first one, so it has no next steps. Another one has to see some responses
+//! before it says that something is missing.
 
+use super::figures::RESPONSES_MIN;
 use super::main_reason::{MainReason, SEE_LIST, causes_of_all};
 use delivery::site::Site;
 use serde::Serialize;
@@ -96,8 +98,10 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
     }
     let main_reason = || MainReason::of_pages(&causes_of_all(default_site));
     let has_database = |site: &Arc<Site>| !site.sources.feeds.is_empty();
+    let responses = sum(|all| &all.stored) + sum(|all| &all.not_stored);
     let facts = Facts {
         has_requests: sum(|all| &all.requests) > 0,
+        has_responses: responses.saturating_sub(sum(|all| &all.origin_errors)) >= RESPONSES_MIN,
         not_stored: (sum(|all| &all.stored) == 0).then(main_reason).flatten(),
         has_dependencies: sum(|all| &all.stored_with_dependencies) > 0,
         has_changes: sum(|all| &all.invalidations) > 0
@@ -109,6 +113,8 @@ pub fn next_steps(default_site: &Arc<Site>) -> Vec<SetupStep> {
 
 struct Facts {
     has_requests: bool,
+    /// Whether enough responses could have been stored; server errors are none.
+    has_responses: bool,
     /// The most frequent reason not to store a page, while none has been stored.
     not_stored: Option<MainReason>,
     has_dependencies: bool,
@@ -123,10 +129,13 @@ impl Facts {
             _ if self.is_wordpress => INSTALL_PLUGIN,
             _ => DECLARE_TAGS,
         };
+        // The plugin purges pages as soon as something is written.
+        let purges = self.has_changes || (self.is_wordpress && self.has_dependencies);
+        let is_early = !self.has_responses;
         let steps = [
             (self.has_requests, SEND_REQUESTS),
-            (self.has_dependencies, declare),
-            (self.has_changes, FOLLOW_DATABASE),
+            (is_early || self.has_dependencies, declare),
+            (is_early || purges, FOLLOW_DATABASE),
         ];
         steps.into_iter().filter(|(is_done, _)| !is_done).map(|(_, step)| step).collect()
     }
@@ -144,15 +153,24 @@ mod tests {
     fn a_finished_step_is_no_next_step() {
         let mut facts = Facts {
             has_requests: false,
+            has_responses: false,
             not_stored: None,
             has_dependencies: false,
             has_changes: false,
             is_wordpress: false,
         };
-        assert_eq!(names(&facts), ["send-requests", "declare-tags", "follow-database"]);
-        (facts.has_requests, facts.is_wordpress) = (true, true);
+        assert_eq!(names(&facts), ["send-requests"]);
+        facts.has_requests = true;
+        assert!(facts.steps().is_empty(), "a few responses do not tell");
+        facts.has_responses = true;
+        assert_eq!(names(&facts), ["declare-tags", "follow-database"]);
+        facts.is_wordpress = true;
         assert_eq!(names(&facts), ["install-plugin", "follow-database"]);
-        (facts.has_dependencies, facts.has_changes) = (true, true);
+        facts.has_dependencies = true;
+        assert!(facts.steps().is_empty(), "the plugin purges");
+        facts.is_wordpress = false;
+        assert_eq!(names(&facts), ["follow-database"]);
+        facts.has_changes = true;
         assert!(facts.steps().is_empty());
     }
 
@@ -165,6 +183,7 @@ mod tests {
         };
         let mut facts = Facts {
             has_requests: true,
+            has_responses: true,
             not_stored: Some(reason("set-cookie", false)),
             has_dependencies: false,
             has_changes: true,

@@ -177,7 +177,6 @@ fn the_first_hour_has_next_steps() {
     let pagewell = pagewell.expect("pagewell starts");
     let mut browser = open(&pagewell);
     shows(&mut browser, "#next", "No request has arrived yet.");
-    shows(&mut browser, "#next", "Declare tags");
     visit(&pagewell, "/one");
     pagewell.invalidate(r#"{"tags":["news"]}"#).expect("an answer");
     let (pages, resident) =

@@ -105,11 +105,11 @@ fn it_shows_the_report_of_a_trial_and_begins_a_new_record() {
 }
 
 #[test]
-fn a_trial_is_listed_and_all_is_well() {
+fn a_trial_is_listed_and_is_no_problem() {
     let site = site();
     let pagewell = site.serve("mode = \"trial\"\n");
     let mut browser = open(&pagewell);
-    let text = shows(&mut browser, "#attention", "All is well.");
+    let text = shows(&mut browser, "#attention", "No problem was found.");
     assert!(text.contains("The site is under trial"), "{text}");
     is_right_at_both_widths(&mut browser);
     is_quiet(&mut browser);
