@@ -64,7 +64,12 @@ pub enum NotReloaded {
     Wrong(String),
     /// These changed keys require a restart.
     NeedsRestart(Vec<ChangedKey>),
+    /// The file has so many more sites, or fewer if it is negative, which requires a restart.
+    OtherSites(i64),
 }
+
+/// The command that puts the whole configuration in effect.
+const RESTART: &str = "sudo systemctl restart pagewell";
 
 impl std::fmt::Display for NotReloaded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -73,7 +78,11 @@ impl std::fmt::Display for NotReloaded {
             NotReloaded::Wrong(why) => f.write_str(why),
             NotReloaded::NeedsRestart(changed) => {
                 let keys: Vec<&str> = changed.iter().map(|changed| changed.key.as_str()).collect();
-                write!(f, "needs a restart, so nothing was applied: {}", keys.join(", "))
+                write!(f, "needs a restart ({RESTART}), so nothing was applied: {}", keys.join(", "))
+            }
+            NotReloaded::OtherSites(more) => {
+                let site = if *more > 0 { "a new site" } else { "a removed site" };
+                write!(f, "{site} needs a restart, so nothing was applied: {RESTART}")
             }
         }
     }
@@ -95,7 +104,7 @@ impl Reload {
     /// changed.
     ///
     /// # Errors
-    /// The file is invalid, or a changed key requires a restart.
+    /// The file is invalid, or a changed key or another number of sites requires a restart.
     pub async fn run(&self, default_site: &Arc<Site>) -> Result<ReloadResult, NotReloaded> {
         let mut state = self.state.lock().await;
         let done = self.try_run(&default_site.now(), &mut state).await;
@@ -177,6 +186,10 @@ impl Reload {
             Ok((config, warnings))
         });
         let (config, mut warnings) = read.await?;
+        let more = config.all_sites().count() as i64 - default_site.all_sites().count() as i64;
+        if more != 0 {
+            return Err(NotReloaded::OtherSites(more));
+        }
         let written = written(&self.file).map_err(NotReloaded::Wrong)?;
         let changed = diff::between(&state.written, &written);
         let fixed: Vec<_> = changed.iter().filter(|one| !may_change(&one.key)).cloned().collect();
