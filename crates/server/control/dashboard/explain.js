@@ -83,6 +83,9 @@ function aboutPage(page) {
   const left = page.ttl_seconds;
   const tags = el("span", { class: "tags" }, ...page.tags.map((tag) => asking(tag)));
   if (page.tags_left_out > 0) tags.append(` and ${count(page.tags_left_out)} more`);
+  // A line for each table of a statement, with the condition.
+  const lines = page.reads?.map((line) => el("li", {}, line));
+  const reads = lines && el("details", {}, el("summary", {}, `${amount(lines.length, "set")} of rows`), el("ul", {}, ...lines));
   const by = page.dropped_by ?? {};
   const rules = (by.rules ?? []).map((rule) => `${rule.database}: ${rule.table} → ${rule.tag}`);
   return [
@@ -91,7 +94,8 @@ function aboutPage(page) {
     ["rendered", page.stored_at_ms && span(moment(page.stored_at_ms), page.render_ms === null ? "" : ` in ${milliseconds(page.render_ms)}`)],
     ["served", `${page.served_at_least ? "at least " : ""}${amount(page.served, "time")}`],
     ["response", [page.status, page.content_type, bytes(page.bytes)].filter(Boolean).join(" · ")],
-    ["depends on", page.tags.length > 0 ? tags : "no tags"],
+    ["depends on", page.tags.length > 0 ? tags : reads ? null : "no tags"],
+    ["reads", reads],
     ["varies by", page.varies_by?.join(", ")],
     ["marked stale", page.marked_at_ms && moment(page.marked_at_ms)],
     ["also purged by", [by.url, ...(by.prefixes ?? []).map((path) => `${path} and below`), ...rules].filter(Boolean).join(" · ")],

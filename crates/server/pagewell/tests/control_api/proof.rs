@@ -1,4 +1,5 @@
-//! The trial and the audit of a site in the dashboard: the report, its actions and the results, at both widths.
+//! The trial, the audit and the reads of a page in the dashboard: the report, its actions and the results, at both
+//! widths.
 //!
 //! The report itself is tested in the acceptance tests; not here.
 
@@ -129,6 +130,35 @@ fn it_shows_the_results_of_an_audit() {
     for part in ["31 days", "at least", "Counted for "] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    is_right_at_both_widths(&mut browser);
+    is_quiet(&mut browser);
+}
+
+/// Adds the reads of automatic dependencies to the explanation of a page, in the browser, and removes its tags.
+const WITH_READS: &str = r#"
+    const plain = window.fetch;
+    window.fetch = async (path, options) => {
+        const answer = await plain(path, options);
+        if (path !== "/v1/explain") return answer;
+        const told = await answer.json();
+        Object.assign(told.page, { tags: [], reads: ["posts: id = 4", "users: id = 1"] });
+        return new Response(JSON.stringify(told));
+    };
+"#;
+
+#[test]
+fn it_shows_the_reads_of_a_page() {
+    let site = site();
+    let pagewell = site.serve("");
+    visit(&pagewell, "/one");
+    let mut browser = open(&pagewell);
+    script(&mut browser, WITH_READS);
+    browser.write("#question", "/one").expect("a field");
+    browser.click("#look button").expect("a button");
+    let text = shows(&mut browser, "#answer", "2 sets of rows");
+    assert!(!text.contains("no tags") && !text.contains("users: id"), "{text}");
+    browser.click("#answer summary").expect("it unfolds");
+    shows(&mut browser, "#answer", "users: id = 1");
     is_right_at_both_widths(&mut browser);
     is_quiet(&mut browser);
 }
