@@ -228,7 +228,8 @@ impl Inquiry {
         noise.learn(kinds.iter().filter(|(_, kind)| restless(kind)).map(|(spot, _)| *spot));
         if of(SpotKind::Against) {
             let is_it = |spot| is_of(spot, SpotKind::Against);
-            let conclusion = self.differs(self.class_against(circumstances, &is_it), is_it);
+            let class = self.class_against(circumstances, noise, &is_it);
+            let conclusion = self.differs(class, is_it);
             if let Conclusion::Differs { class: DifferenceClass::Noise, spots, .. } = &conclusion {
                 noise.learn(spots.iter().copied());
             }
@@ -321,9 +322,13 @@ impl Inquiry {
     fn class_against(
         &self,
         circumstances: &Circumstances,
+        noise: &PageNoise,
         is_it: &dyn Fn(u64) -> bool,
     ) -> DifferenceClass {
-        if self.goes_on_with_time(is_it) || self.goes_on_since_a_new_day(is_it) {
+        if self.goes_on_with_time(is_it)
+            || self.goes_on_since_a_new_day(is_it)
+            || self.is_beside_noise(noise, is_it)
+        {
             return DifferenceClass::ByTheClock;
         }
         match circumstances.dependence {
@@ -436,6 +441,19 @@ impl Inquiry {
         let Some((settled, later)) = self.settled().zip(self.later.as_ref()) else { return false };
         begins_again(&self.stored, &settled.tokens, is_it)
             && grows(&[&settled.tokens, &later.tokens], is_it) == Some(1)
+    }
+
+    /// Whether these places are those of ages or times, each beside one of known noise: the minutes of a clock whose seconds
+    /// are always others.
+    fn is_beside_noise(&self, noise: &PageNoise, is_it: &dyn Fn(u64) -> bool) -> bool {
+        let Some(tokens) = self.settled().map(|sample| &sample.tokens) else { return false };
+        let is_beside =
+            |index: u32| spots_beside(tokens, index, WORDS_BESIDE).any(|beside| noise.has(beside));
+        let numbers = tokens.numbers.iter().filter(|(index, _)| is_beside(*index));
+        let beside: BTreeSet<u64> = numbers.map(|(index, _)| spot(tokens, *index)).collect();
+        let ages = self.at_ages();
+        let mut its = self.labels.keys().filter(|spot| is_it(**spot));
+        its.all(|spot| ages.contains(spot) && beside.contains(spot))
     }
 
     /// Whether the numbers at these places grew at least twice over the responses in order of time, and never fell.

@@ -548,3 +548,25 @@ fn a_difference_of_grown_numbers_and_the_words_beside_them_is_an_age() {
         assert_eq!(is_age, expected, "{stored}");
     }
 }
+
+#[test]
+fn the_minutes_of_a_clock_are_known_by_its_seconds() {
+    let minutes = |minute: u32, second: u32, price: u32| {
+        format!("<b>Made at 18:{minute:02}:{second:02}</b> {price} Euro")
+    };
+    let (mut noise, mut second) = (PageNoise::default(), 0);
+    for (minute, price, class) in [
+        (7, 3, DifferenceClass::ByTheClock),
+        (8, 3, DifferenceClass::ByTheClock),
+        (9, 4, DifferenceClass::BrokenPromise),
+    ] {
+        let mut inquiry = Inquiry::of_suspect(page(&minutes(7, 1, 3)), 0);
+        while let InquiryStep::Sample { .. } = inquiry.step(&noise) {
+            second += 1;
+            let tokens = page(&minutes(minute, second % 60, price));
+            inquiry.add(PageSample { begun: u64::from(second), tokens });
+        }
+        let found = class_of(inquiry.conclude(&mut noise, &followed()));
+        assert_eq!(found, Some(class), "minute {minute}, {price} Euro");
+    }
+}

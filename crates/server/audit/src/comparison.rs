@@ -31,11 +31,10 @@
 use crate::cause::is_made_again;
 use crate::detections::{Detection, PageUrl};
 use crate::judged_page::{
-    circumstances, identity, is_after_lifetime, is_brief_age, is_stored, render_tokens,
-    stored_tokens,
+    identity, is_after_lifetime, is_brief_age, is_stored, render_tokens, stored_tokens,
 };
 use crate::samples::{
-    compute, render, render_with, request_of, room_for, sampled, seen_at, settle,
+    compute, concluded, render, render_with, request_of, room_for, sampled, seen_at, settle,
 };
 use crate::suspect::Suspect;
 use crate::{AuditState, KeyGuard, WatchGuard};
@@ -44,8 +43,8 @@ use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use history::ChangeSource;
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceCause, DifferenceClass, Inquiry, PageNoise, PageTokens,
-    UnjudgedReason, differing, example_url,
+    Conclusion, DifferenceCause, DifferenceClass, Inquiry, PageNoise, PageTokens, UnjudgedReason,
+    differing, example_url,
 };
 use page_store::Lease;
 use reasons::Reason;
@@ -108,10 +107,7 @@ async fn judged(
     };
     let mut inquiry = Inquiry::of_suspect(stored, facts.request_time().0);
     let last = sampled(site, &ask, state, (&mut inquiry, &mut held), &noise).await?;
-    settle(site).await?;
-    let circumstances =
-        Circumstances { was_replaced: !is_stored(site, &hit.page), ..circumstances(&hit.page) };
-    let conclusion = compute(site, state, || inquiry.conclude(&mut noise, &circumstances));
+    let conclusion = concluded(site, state, (&inquiry, &hit.page, None), &mut noise).await?;
     state.learned(&hit.key, noise.clone());
     let found = (conclusion, inquiry.stored(), &noise);
     let is_young = age_ms < YOUNG_MS && !state.was_right(page);

@@ -5,7 +5,7 @@
 
 use crate::AuditState;
 use crate::budget::{OriginUse, RenderBudget};
-use crate::judged_page::{is_stored, render_tokens};
+use crate::judged_page::{circumstances, is_stored, render_tokens};
 use crate::trial_notices::note_render;
 use crate::watch::pause;
 use change_sources::{SettledWait, settled};
@@ -14,7 +14,10 @@ use delivery::site::Site;
 use delivery::trial::TrialRequest;
 use http::Method;
 use http_cache::ForwardReason;
-use page_comparison::{Inquiry, InquiryStep, PageNoise, PageSample, UnjudgedReason, values_at};
+use page_comparison::{
+    Circumstances, Conclusion, Inquiry, InquiryStep, PageNoise, PageSample, UnjudgedReason,
+    values_at,
+};
 use render::{NoReference, ReferenceRender, RenderRequest, SentParts, reference};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -60,6 +63,21 @@ pub(crate) async fn sampled(
         });
         last = Some(sample);
     }
+}
+
+/// Makes a judgement from its samples, after everything before was applied and settled: a page that was replaced meanwhile
+/// is not judged. `matched_when_stored`: whether a neutral render right after the page was stored was equal to it, if there
+/// was one.
+pub(crate) async fn concluded(
+    site: &Arc<Site>,
+    state: &AuditState,
+    (inquiry, page, matched_when_stored): (&Inquiry, &SharedPage, Option<bool>),
+    noise: &mut PageNoise,
+) -> Result<Conclusion, UnjudgedReason> {
+    settle(site).await?;
+    let was_replaced = !is_stored(site, page);
+    let circumstances = Circumstances { was_replaced, matched_when_stored, ..circumstances(page) };
+    Ok(compute(site, state, || inquiry.conclude(noise, &circumstances)))
 }
 
 /// The request of a visitor during a trial, for a render of this page.

@@ -5,10 +5,10 @@
 //! So both judgements have to speak against the page, each by samples of its own.
 
 use crate::AuditState;
-use crate::judged_page::{circumstances, is_stored, stored_tokens};
-use crate::samples::{compute, room_for, sampled, settle};
+use crate::judged_page::stored_tokens;
+use crate::samples::{compute, concluded, room_for, sampled};
 use delivery::site::Site;
-use page_comparison::{Circumstances, Conclusion, Inquiry, PageNoise, UnjudgedReason};
+use page_comparison::{Conclusion, Inquiry, PageNoise, UnjudgedReason};
 use render::RenderRequest;
 use std::sync::Arc;
 use stored_pages::page::SharedPage;
@@ -28,8 +28,5 @@ pub(crate) async fn judged_again(
     let mut inquiry = Inquiry::of_suspect(stored, page.payload().stored.request_time().0);
     let ask = RenderRequest { fallback: Some(page.clone()), ..ask.clone() };
     sampled(site, &ask, state, (&mut inquiry, &mut held), noise).await?;
-    settle(site).await?;
-    let circumstances =
-        Circumstances { was_replaced: !is_stored(site, page), ..circumstances(page) };
-    Ok(compute(site, state, || inquiry.conclude(noise, &circumstances)))
+    concluded(site, state, (&inquiry, page, None), noise).await
 }

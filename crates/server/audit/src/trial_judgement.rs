@@ -7,11 +7,10 @@ use crate::AuditState;
 use crate::cause::{cause, class_of, is_made_again, is_made_otherwise, is_sent_whole};
 use crate::comparison::{YOUNG_MS, act, by_device};
 use crate::judged_page::{
-    circumstances, has_dependencies, identity, is_after_lifetime, is_stored, render_tokens,
-    stored_tokens, tokens,
+    has_dependencies, identity, is_after_lifetime, is_stored, render_tokens, stored_tokens, tokens,
 };
 use crate::samples::{
-    compute, compute_answer, may_compare, render, request_of, room_for, sampled, settle,
+    compute, compute_answer, concluded, may_compare, render, request_of, room_for, sampled, settle,
 };
 use crate::seen_answer::SeenAnswer;
 use crate::trial_state::{LeaveReason, TrialState};
@@ -23,9 +22,8 @@ use delivery::site::Site;
 use delivery::trial::{VisitorAnswer, VisitorContent};
 use history::ChangeSource;
 use page_comparison::{
-    Circumstances, Conclusion, DifferenceCause, DifferenceClass, DifferingText, Inquiry,
-    MAX_COMPARED_BYTES, PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, TokenSecret, UnjudgedReason,
-    differing,
+    Conclusion, DifferenceCause, DifferenceClass, DifferingText, Inquiry, MAX_COMPARED_BYTES,
+    PageNoise, PageTokens, SAMPLES_BEFORE_VERDICT, TokenSecret, UnjudgedReason, differing,
 };
 use reasons::Reason;
 use render::{ReferenceRender, RenderRequest, visitors_form};
@@ -153,15 +151,10 @@ async fn judged_by_renders(
     let has_dependencies = has_dependencies(page);
     let mut inquiry = Inquiry::of_suspect(stored.clone(), facts.request_time().0);
     *last = sampled(site, &ask, audit, (&mut inquiry, &mut held), noise).await?;
-    settle(site).await?;
-    let is_young = age_ms < YOUNG_MS && !has_dependencies;
-    let circumstances = Circumstances {
-        was_replaced: !is_stored(site, page),
-        matched_when_stored: is_new.then_some(is_right),
-        ..circumstances(page)
-    };
     let before = noise.clone();
-    let conclusion = compute(site, audit, || inquiry.conclude(noise, &circumstances));
+    let of_page = (&inquiry, page, is_new.then_some(is_right));
+    let conclusion = concluded(site, audit, of_page, noise).await?;
+    let is_young = age_ms < YOUNG_MS && !has_dependencies;
     let noise: &PageNoise = noise;
     let decided_at = inquiry.decided_at();
     drop(inquiry);

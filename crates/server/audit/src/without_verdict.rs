@@ -26,8 +26,10 @@ pub(crate) fn without_verdict(
     (at, reason): ((u64, u64), UnjudgedReason),
 ) {
     let reason = match (kind, reason) {
-        // The first answer is from before the page was made, so its data may have been other data.
-        (AnswerKind::OfMaker, UnjudgedReason::CauseUnknown) => UnjudgedReason::ChangedMeanwhile,
+        // These answers are from before the page was made, so their data may have been other data.
+        (AnswerKind::OfMaker | AnswerKind::OfSecond, UnjudgedReason::CauseUnknown) => {
+            UnjudgedReason::ChangedMeanwhile
+        }
         (_, reason) => reason,
     };
     if kind != AnswerKind::OfMaker && reason.is_without_render() {
