@@ -81,8 +81,8 @@ impl MainReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::target::TargetUri;
     use history::{History, RenderRecord, StoreOutcome};
+    use request_values::target::TargetUri;
 
     #[test]
     fn failures_of_the_origin_are_no_reason() {
