@@ -283,11 +283,7 @@ mod tests {
                 "line 1",
                 "cache.soft_for: write a duration in quotes, such as \"5s\"",
             ),
-            (
-                "trial.budget = 50",
-                "line 1",
-                "trial.budget: write a share in quotes, such as \"50%\"",
-            ),
+            ("trial.budget = 50", "line 1", "budget: write a share in quotes, such as \"50%\""),
             (
                 "[trial]\nserve = 0.5",
                 "line 2",
