@@ -384,9 +384,12 @@ impl Inquiry {
         let earlier: Vec<&PageTokens> = std::iter::once(&self.stored)
             .chain(self.samples.iter().map(|sample| &sample.tokens))
             .collect();
-        for response in earlier {
+        for (at, response) in earlier.into_iter().enumerate() {
             let difference: PageDifference = differing(response, &sample.tokens);
-            self.least_common = self.least_common.min(difference.common_percent);
+            // A stored page that has little in common with all samples may be out of date as a whole.
+            if at > 0 {
+                self.least_common = self.least_common.min(difference.common_percent);
+            }
             differences.push(difference.tokens.iter().map(|token| token.spot).collect());
         }
         for spot in differences.iter().flatten() {

@@ -570,3 +570,17 @@ fn the_minutes_of_a_clock_are_known_by_its_seconds() {
         assert_eq!(found, Some(class), "minute {minute}, {price} Euro");
     }
 }
+
+#[test]
+fn a_page_that_is_another_as_a_whole_is_out_of_date_and_not_random() {
+    let (mut noise, mut nonce) = (PageNoise::default(), 0);
+    let long: String = (0..200).map(|word| format!("word{word} ")).collect();
+    let mut inquiry = Inquiry::of_suspect(page(&long), 0);
+    while let InquiryStep::Sample { .. } = inquiry.step(&noise) {
+        nonce += 1;
+        let tokens = page(&format!("Not found <input name=n value=q{nonce}x>"));
+        inquiry.add(PageSample { begun: nonce, tokens });
+    }
+    let class = class_of(inquiry.conclude(&mut noise, &followed()));
+    assert_eq!(class, Some(DifferenceClass::BrokenPromise));
+}

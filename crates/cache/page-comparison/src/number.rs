@@ -120,7 +120,7 @@ fn with_time((first_count, first): (usize, u64), rest: &[u8]) -> Option<u64> {
         _ => (false, 1),
     };
     let is_all = rest.is_empty() || is_mark(rest);
-    (is_time && is_all).then_some(first * places + second)
+    (is_time && is_all).then(|| first * places + second)
 }
 
 /// A Unix time behind letters.
@@ -191,6 +191,7 @@ mod tests {
             ("28T18:", Some(2_818)),
             ("20261128T182841Z", Some(20_261_128_182_841)),
             ("2026T18", None),
+            ("5T18446744073709551615", None),
             ("18h28", Some(66_480)),
             ("9h05", Some(32_700)),
             ("18h28m41s", Some(66_521)),

@@ -92,7 +92,8 @@ pub(crate) fn is_ended_by_change(site: &Site, page: &SharedPage) -> bool {
     }
     let entry = site.history.of_key(page.key().bytes());
     let last = entry.as_ref().and_then(|entry| entry.dropped());
-    last.is_none_or(|last| {
+    // A page that was evicted has none.
+    last.is_some_and(|last| {
         !matches!(*last.by, ChangeSource::Superseded { reason: Reason::Audited, .. })
     })
 }

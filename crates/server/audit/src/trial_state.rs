@@ -378,15 +378,16 @@ impl TrialState {
         self.lock().unexplained.add(at, difference);
     }
 
-    /// Whether the difference of this key was the last of its pattern that this state knows, and is explained now. Those
-    /// of an earlier process stay in the report (`SiteTrial::inherit_suspects`).
+    /// Explains the difference of this key. If it was the last of its pattern that this state knows, returns whether it was
+    /// the last of all. Those of an earlier process stay in the report (`SiteTrial::inherit_suspects`).
     pub(crate) fn explains_last(
         &self,
         at: (u64, u64),
         by: Explanation<'_>,
         noise: &PageNoise,
-    ) -> bool {
-        self.lock().unexplained.explain(at, (by, noise))
+    ) -> Option<bool> {
+        let unexplained = &mut self.lock().unexplained;
+        unexplained.explain(at, (by, noise)).then(|| unexplained.is_empty())
     }
 
     /// Leaves a key alone until this time: nothing is rendered for it, and differences of it say nothing new.

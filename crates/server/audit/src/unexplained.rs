@@ -58,11 +58,11 @@ impl UnexplainedDifference {
 #[derive(Clone, Copy)]
 pub(crate) enum Explanation<'a> {
     /// Each visitor may get another answer than the page.
-    OfPage,
+    Page,
     /// One visitor gets another answer, at these places.
-    OfVisitor(&'a [u64]),
+    Visitor(&'a [u64]),
     /// No more than its noise.
-    OfNoise,
+    Noise,
 }
 
 /// Whether a difference of this class is the page's own: then each visitor may get another answer.
@@ -73,9 +73,9 @@ pub(crate) fn is_of_page(class: DifferenceClass) -> bool {
 impl Explanation<'_> {
     fn explains(self, difference: &UnexplainedDifference, noise: &PageNoise) -> bool {
         let known: &[u64] = match self {
-            Explanation::OfPage => return true,
-            Explanation::OfVisitor(places) if !difference.was_searched => places,
-            Explanation::OfVisitor(_) | Explanation::OfNoise => &[],
+            Explanation::Page => return true,
+            Explanation::Visitor(places) if !difference.was_searched => places,
+            Explanation::Visitor(_) | Explanation::Noise => &[],
         };
         difference.places.as_ref().is_some_and(|places| are_known(places, known, noise))
     }
@@ -91,6 +91,8 @@ fn are_known(places: &[u64], known: &[u64], noise: &PageNoise) -> bool {
 #[derive(Default)]
 pub(crate) struct UnexplainedDifferences {
     by_pattern: HashMap<u64, HashMap<u64, UnexplainedDifference>>,
+    /// Whether there was no room for one.
+    is_incomplete: bool,
 }
 
 impl UnexplainedDifferences {
@@ -98,6 +100,7 @@ impl UnexplainedDifferences {
     pub(crate) fn add(&mut self, (pattern, key): (u64, u64), difference: UnexplainedDifference) {
         let all: usize = self.by_pattern.values().map(HashMap::len).sum();
         if self.by_pattern.len() >= PATTERNS_MAX && !self.by_pattern.contains_key(&pattern) {
+            self.is_incomplete = true;
             return;
         }
         let keys = self.by_pattern.entry(pattern).or_default();
@@ -111,6 +114,11 @@ impl UnexplainedDifferences {
             Some(known) => known.add(difference),
             None => drop(keys.insert(key, difference)),
         }
+    }
+
+    /// Whether nothing is left to be explained.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_pattern.is_empty() && !self.is_incomplete
     }
 
     /// Ends the difference of a key if it is explained. Returns whether it was the last of its pattern. Further keys end
@@ -140,7 +148,7 @@ mod tests {
         Circumstances, Inquiry, PageDependence, PageSample, PageTokens, TokenSecret, differing,
     };
 
-    const WRONG: Explanation<'static> = Explanation::OfPage;
+    const WRONG: Explanation<'static> = Explanation::Page;
 
     fn at(places: &[u64]) -> UnexplainedDifference {
         UnexplainedDifference { places: Some(places.to_vec()), was_searched: false }
@@ -160,7 +168,7 @@ mod tests {
     #[test]
     fn an_equal_answer_and_the_part_of_another_visitor_explain_no_difference_beside_them() {
         let dnt = [4, 5];
-        let of_visitor = Explanation::OfVisitor(&dnt);
+        let of_visitor = Explanation::Visitor(&dnt);
         for (difference, is_by_dnt) in [
             (at(&[4, 5]), true),
             (at(&[5]), true),
@@ -170,7 +178,7 @@ mod tests {
         ] {
             let all = [difference];
             assert_eq!(is_explained(&all, of_visitor), is_by_dnt, "{all:?}");
-            assert!(!is_explained(&all, Explanation::OfNoise), "{all:?}");
+            assert!(!is_explained(&all, Explanation::Noise), "{all:?}");
             assert!(is_explained(&all, WRONG), "{all:?}");
         }
         assert!(is_explained(&[at(&[5]), at(&[4])], of_visitor));
@@ -178,7 +186,7 @@ mod tests {
         assert!(!is_explained(&[at(&[5]), searched(&[5])], of_visitor));
         let many: Vec<u64> = (0..=PLACES_MAX as u64).collect();
         let (some, others) = many.split_at(2);
-        let of_many = Explanation::OfVisitor(&many);
+        let of_many = Explanation::Visitor(&many);
         assert!(is_explained(&[at(some), at(some)], of_many));
         assert!(!is_explained(&[at(some), at(others)], of_many), "they are too many");
     }
@@ -213,7 +221,7 @@ mod tests {
         ] {
             let mut all = UnexplainedDifferences::default();
             all.add((1, 7), difference);
-            assert_eq!(all.explain((1, 7), (Explanation::OfNoise, &noise)), is_noise);
+            assert_eq!(all.explain((1, 7), (Explanation::Noise, &noise)), is_noise);
         }
     }
 
@@ -242,6 +250,7 @@ mod tests {
         let (mut all, noise) = (UnexplainedDifferences::default(), PageNoise::default());
         (0..3 * PATTERNS_MAX as u64).for_each(|pattern| all.add((pattern, 7), at(&[4])));
         assert_eq!(all.by_pattern.len(), PATTERNS_MAX);
+        assert!(!all.is_empty() && UnexplainedDifferences::default().is_empty());
         let places = all.by_pattern.values().flat_map(HashMap::values);
         assert_eq!(places.filter(|one| one.places.is_some()).count(), KEYS_MAX);
         let last = PATTERNS_MAX as u64 - 1;

@@ -51,9 +51,9 @@ pub(crate) fn explain_by_visitor(
 ) {
     let is_of_visitor = class == Some(DifferenceClass::Loses);
     let places = is_of_visitor.then(|| places_beside(site, state, (page, seen), noise)).flatten();
-    let by = places.as_deref().map_or(Explanation::OfNoise, Explanation::OfVisitor);
-    if state.explains_last(at, by, noise) {
-        site.trial.explained(seen.request.target.page());
+    let by = places.as_deref().map_or(Explanation::Noise, Explanation::Visitor);
+    if let Some(are_all) = state.explains_last(at, by, noise) {
+        site.trial.explained(seen.request.target.page(), are_all);
     }
 }
 
@@ -66,9 +66,12 @@ pub(crate) fn explain_by_page(
 ) {
     let url = request.target.page();
     let at = (state.pattern(url), state.hasher.hash_one(&request.key));
-    let by = Explanation::OfPage;
-    if is_of_page(class) && state.explains_last(at, by, &PageNoise::default()) {
-        site.trial.explained(url);
+    let by = Explanation::Page;
+    if !is_of_page(class) {
+        return;
+    }
+    if let Some(are_all) = state.explains_last(at, by, &PageNoise::default()) {
+        site.trial.explained(url, are_all);
     }
 }
 

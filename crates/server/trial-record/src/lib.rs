@@ -244,10 +244,13 @@ impl SiteTrial {
         });
     }
 
-    /// The differences of a suspect were explained. One of [`SiteTrial::inherit_suspects`] stays, because it has others;
-    /// so does the common one of all paths beyond the bound of patterns.
-    pub fn explained(&self, page: &str) {
+    /// The differences of a suspect were explained. One of [`SiteTrial::inherit_suspects`] stays, because it has others. The
+    /// common one of all paths beyond the bound of patterns ends with the last difference of all (`are_all`).
+    pub fn explained(&self, page: &str, are_all: bool) {
         self.feed(|state| {
+            if are_all && !state.inherited.contains(OTHER_PATHS) {
+                state.record.explained(OTHER_PATHS);
+            }
             let pattern = state.patterns.known(page);
             if pattern != OTHER_PATHS && !state.inherited.contains(&pattern) {
                 state.record.explained(&pattern);

@@ -272,7 +272,7 @@ fn a_suspect_of_an_earlier_process_is_not_explained_with_another_page_of_its_pat
     after.inherit_suspects();
     let explain = |page: &str| {
         after.unjudged(page, UnjudgedReason::NoBudget, true);
-        after.explained(page);
+        after.explained(page, true);
     };
     explain("/shop/2");
     explain("/a");
@@ -289,10 +289,12 @@ fn a_suspect_beyond_the_bound_of_patterns_is_not_explained_with_another() {
     (0..1_002).for_each(|n| trial.unjudged(&own_path(n), UnjudgedReason::CauseUnknown, true));
     let has = |pattern: &str| report(&trial).suspects.iter().any(|suspect| suspect == pattern);
     assert!(has(&own_path(999)) && !has(&own_path(1_000)) && has("(other)"));
-    trial.explained(&own_path(1_001));
+    trial.explained(&own_path(1_001), false);
     assert!(has("(other)"), "the other one is not explained");
-    trial.explained(&own_path(999));
-    assert!(!has(&own_path(999)));
+    trial.explained(&own_path(999), false);
+    assert!(!has(&own_path(999)) && has("(other)"));
+    trial.explained(&own_path(1_001), true);
+    assert!(!has("(other)"), "no difference is left");
 }
 
 #[test]
@@ -302,7 +304,7 @@ fn paths_for_which_nothing_is_counted_take_no_room_from_others() {
     for page in (0..1_002).map(own_path) {
         trial.compared(&page, None);
         trial.unjudged(&page, UnjudgedReason::NoBudget, false);
-        trial.explained(&page);
+        trial.explained(&page, true);
         let class = DifferenceClass::Leak;
         assert!(!trial.is_withdrawn(&page) && !trial.accepts(class, &page));
         assert!(trial.lacks_text(class, &page));

@@ -283,17 +283,17 @@ mod tests {
                 "line 1",
                 "cache.soft_for: write a duration in quotes, such as \"5s\"",
             ),
-            ("trial.budget = 50", "line 1", "budget: write a share in quotes, such as \"50%\""),
+            (
+                "trial.budget = 50",
+                "line 1",
+                "trial.budget: write a share in quotes, such as \"50%\"",
+            ),
             (
                 "[trial]\nserve = 0.5",
                 "line 2",
                 "trial.serve: write a share in quotes, such as \"0.5%\"",
             ),
-            (
-                "[php]\nchildren = \"many\"",
-                "line 2",
-                "php.children: write a whole number, 0 or more",
-            ),
+            ("php.children = \"x\"", "line 1", "php.children: write a whole number, 0 or more"),
             (
                 "https_redirect = 99999",
                 "line 1",

@@ -16,6 +16,8 @@ const FAILURES_SHARE: u64 = 10;
 const SLOW_US: u64 = 2_000_000;
 /// How many responses are needed for an average, or for a share of pages that are not stored.
 pub(super) const RESPONSES_MIN: u64 = 20;
+/// Fewer server errors are those of a few URLs, which one client can request.
+const ERRORS_MIN: u64 = 3;
 /// From this share of the responses on, in per cent, pages that are not stored are a problem.
 const NOT_STORED_PERCENT: u64 = 90;
 
@@ -90,7 +92,9 @@ fn errors(minute: &LastMinute) -> Option<(u64, u64)> {
     let errors = minute.rise("origin_errors");
     // A response is counted after its time.
     let responses = minute.responses().0.max(errors);
-    (errors > 0 && errors * FAILURES_SHARE >= responses).then_some((errors, responses))
+    let is_share = responses >= RESPONSES_MIN && errors * FAILURES_SHARE >= responses;
+    let is_most = errors >= ERRORS_MIN && errors * 2 >= responses;
+    (is_share || is_most).then_some((errors, responses))
 }
 
 fn erring((errors, responses): (u64, u64), default_site: &Arc<Site>) -> Problem {
