@@ -35,7 +35,7 @@ use crate::judged_page::{identity, is_brief_age, is_stored, render_tokens};
 use crate::made_page::{MadePage, stored_for};
 use crate::parameters;
 use crate::refused_pages::RefusedAnswer;
-use crate::samples::{compute, render, request_of, settle};
+use crate::samples::{compute, render, request_of};
 use crate::seen_answer::{SeenAnswer, could_be_stored, is_personal, is_refused_beside};
 use crate::seen_visitors::VisitorNumbers;
 use crate::trial_judgement::{
@@ -223,8 +223,6 @@ async fn hit(
     }
     if !may_render {
         let is_refused = is_refused_beside(answer.status, &page);
-        // A change that is on its way may explain the difference.
-        settle(site).await.ok();
         let why = reason_without_render(left_alone, is_stored(site, &page), is_refused);
         if let Some(why) = why {
             note_unjudged(site, state, (&url, (pattern, key)), why, || places_of(&difference));
@@ -431,10 +429,7 @@ async fn examine(
     }
     let at = (pattern, key);
     if let Conclusion::Unjudged(reason) = conclusion {
-        let reason = match settle(site).await {
-            Ok(()) if !is_stored(site, page) => UnjudgedReason::ChangedMeanwhile,
-            _ => reason,
-        };
+        let reason = if is_stored(site, page) { reason } else { UnjudgedReason::ChangedMeanwhile };
         without_verdict(site, state, (page, seen), kind, (at, reason));
         return false;
     }
