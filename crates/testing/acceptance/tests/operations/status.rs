@@ -186,7 +186,7 @@ fn a_full_disk_of_a_record_and_of_the_access_log_is_named() {
     assert_eq!(metric(&pagewell, "disk-full"), 2);
     fs::remove_file(&filler).expect("removed");
     let (text, code) = status(&pagewell, &[]);
-    assert!(code == Some(0) && text.starts_with("All is well."), "{text}");
+    assert!(code == Some(0) && text.starts_with("No problem was found."), "{text}");
 }
 
 /// A host of the site that no certificate names is a problem until one names it.
